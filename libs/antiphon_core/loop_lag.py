@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 PERIOD_S = 0.1
 RECENT_S = 10.0
+STANDING_COUNT = 3
 WARNING_S = 0.25
 WARNING_EVERY_S = 60.0
 
@@ -36,6 +37,12 @@ class LoopLag:
     def recent_max_s(self) -> float:
         """The longest lag within RECENT_S before the last measurement."""
         return max((lag_s for _, lag_s in self._recent.copy()), default=0.0)
+
+    @property
+    def standing_s(self) -> float:
+        """The least of the last measurements: a loop that was blocked once has none."""
+        last = [self._recent[-number][1] for number in range(1, min(STANDING_COUNT, len(self._recent)) + 1)]
+        return min(last) if len(last) == STANDING_COUNT else 0.0
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:

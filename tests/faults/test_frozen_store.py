@@ -96,10 +96,14 @@ ASKED: list[tuple[str, str, Object | None]] = [
     ("POST", "/v1/responses", {"model": "m", "input": "hi", "previous_response_id": "{response}"}),
     ("POST", "/v1/responses", {"model": "m", "input": "hi", "conversation": "{conversation}"}),
     ("POST", "/v1/responses", {"model": "m", "input": [{"type": "item_reference", "id": "{item}"}]}),
+    ("POST", "/v1/responses", {"model": "m", "input": "hi"}),
+    ("POST", "/v1/responses", {"model": "m", "input": "hi", "stream": True}),
+    ("POST", "/v1/responses", {"model": "m", "input": "hi", "background": True}),
 ]
 
 
 async def test_all_is_refused_soon_and_what_needs_no_store_is_served(town: Town) -> None:
+    asked_before = len(town.sayer.requests)
     with town.frozen():
         for method, path, body in ASKED:
 
@@ -110,6 +114,7 @@ async def test_all_is_refused_soon_and_what_needs_no_store_is_served(town: Town)
                 return asyncio.get_running_loop().time() - begin
 
             assert await least(refusal, most=SOON_S) <= SOON_S, f"{method} {path}"
+        assert len(town.sayer.requests) == asked_before  # no model generated what could not be kept
         assert (await town.http.create(model="m", input="hi", store=False)).status == 200
     assert (await town.ask("GET", "/v1/responses/{response}")).json["status"] == "completed"
 

@@ -23,7 +23,7 @@ from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.background import Background
-from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
+from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.settings import SEALED_TTL_S, WorkerSettings
@@ -201,6 +201,11 @@ class Bench:
         self.store = self.new_store()
         self.edge = self.replica()
 
+    def serve(self, name: str, engine: StoryEngine) -> None:
+        """Adds a model beside `m`."""
+        assert self._service is not None
+        self._service.add(model(name=name), engine)
+
     def new_store(self) -> MortalStore:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
         return MortalStore(StoreService(self.backend, settings))
@@ -239,10 +244,6 @@ class Bench:
     async def create(self, *, tenant: str = TENANT, key: str | None = None, **members: Any) -> Record:
         return await self.edge.create(tenant, background_request(**members), key=key)
 
-    async def hand_in(self, response_id: str) -> None:
-        """Adds a ticket, whether or not there is such a job."""
-        await self.backend.hand_in(TENANT, response_id, retention_ms=60_000)
-
     async def claimed(self, tenant: str = TENANT, *, holder: str = "test") -> Job:
         """The next job, held by this test."""
         job = await self.store.claim_job(tenant, [queueing.QUEUE], holder=holder, lease_ttl_ms=60_000)
@@ -253,10 +254,18 @@ class Bench:
         return Attempt(self, job, tenant, cast("FullStore", store or self.store))
 
     async def run_next(self) -> None:
-        """Runs the next job to its end."""
-        job = await self.claimed()
-        await self.run_of(job).go()
-        await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
+        """Runs the next job to its end, in as many attempts as that takes."""
+        while True:
+            job = await self.claimed()
+            try:
+                await self.run_of(job).go()
+            except Postponed as postponed:
+                outcome = JobOutcome.RETRY if postponed.counts else JobOutcome.POSTPONED
+                await self.store.settle_job(TENANT, job.fence, outcome)
+                await asyncio.sleep(postponed.pause_s)
+            else:
+                await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
+                return
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -44,6 +44,18 @@ class Prometheus:
         found: list[dict[str, Any]] = document.get("data", {}).get("result", [])
         return found
 
+    async def ranges(self, query: str, *, start_s: float, end_s: float, step_s: float) -> list[dict[str, Any]]:
+        """Returns the series of a query over a time, each with its `metric` and `values`."""
+        parameters = {"query": query, "start": f"{start_s}", "end": f"{end_s}", "step": f"{step_s}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.url}/api/v1/query_range", params=parameters) as answer,
+        ):
+            document = await answer.json()
+        assert document["status"] == "success", f"{query}: {document}"
+        found: list[dict[str, Any]] = document["data"]["result"]
+        return found
+
 
 @contextmanager
 def prometheus(folder: Path, targets: Mapping[str, int], rules: Mapping[str, Any]) -> Iterator[Prometheus]:

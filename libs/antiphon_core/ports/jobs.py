@@ -15,30 +15,26 @@ from enum import StrEnum
 from typing import Protocol
 
 from antiphon_core import limits
-from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import Fence
 
 ATTEMPTS_EXHAUSTED = "attempts exhausted"  # the reason of a job that failed because nobody could finish it
 
 
 DISPATCH_TENANT = "antiphon.dispatch"
-"""A tenant of our own, whose jobs are tickets: each names the job of another tenant."""
+"""A tenant of our own. In its queue DISPATCH_QUEUE stand the tenants that have jobs in theirs, and take turns."""
 DISPATCH_QUEUE = "responses"
-"""The queue of the tickets of background responses."""
-
-
-def ticket_of(tenant: str, response_id: str) -> bytes:
-    """The payload of the ticket of a background response's job."""
-    return dumps({"tenant": tenant, "response_id": response_id})
+"""The queue of background responses, in each tenant."""
 
 
 class JobOutcome(StrEnum):
-    """How an attempt ended. RETRY: claimable again, until the attempts are used up."""
+    """How an attempt ended. RETRY: claimable again, until the attempts are used up. POSTPONED: claimable again, and the
+    attempt does not count: what the job needs was away."""
 
     SUCCEEDED = "succeeded"
     RETRY = "retry"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    POSTPONED = "postponed"
 
 
 class JobState(StrEnum):
@@ -62,7 +58,9 @@ class JobDraft:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed job. `attempt` is 1 for the first run."""
+    """A claimed job. `attempt` is 1 for the first run. `tenant` names the job's tenant where the job was claimed in
+    DISPATCH_TENANT, and is empty otherwise. There one may be given that ended by time, to have its response ended, too:
+    it has no lease, and `lease_expires_at_ms` is 0."""
 
     id: str
     queue: str
@@ -72,11 +70,12 @@ class Job:
     cancel_requested: bool
     fence: Fence
     lease_expires_at_ms: int
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueHead:
-    """How many jobs of a queue are due, and for how long the first of them has been."""
+    """How many jobs of DISPATCH_QUEUE are due in all tenants, and for how long the first of them has been."""
 
     due: int
     oldest_ms: int
@@ -109,7 +108,8 @@ class Jobs(Protocol):
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         """Adds a job. The same id with the same queue and payload again changes nothing, whatever became of the job.
 
-        AlreadyExists: the id is another job's."""
+        AlreadyExists: the id is another job's. RequestRateExceeded: the tenant has as many open jobs in DISPATCH_QUEUE
+        as it may."""
 
     async def claim_job(
         self,
@@ -122,15 +122,21 @@ class Jobs(Protocol):
     ) -> Job | None:
         """Leases the job of these queues that has been claimable for longest; None when there was none for `wait_ms`.
 
-        A holder has one job at a time: claiming again before it was settled gives the same one, its lease extended."""
+        A holder has one job at a time: claiming again before it was settled gives the same one, its lease extended.
+
+        In DISPATCH_TENANT the tenants take turns: each claim of DISPATCH_QUEUE gives a job of the next one. There a
+        claim whose answer got lost is not repeated: its job is claimable again when the lease has expired."""
 
     async def heartbeat_job(
         self, tenant: str, fence: Fence, *, lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
     ) -> JobPulse:
         """Extends the lease, and tells whether somebody asked for the job's end. JobNotFound, StaleFence."""
 
-    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "") -> None:
-        """Ends the attempt. The same again changes nothing. JobNotFound, StaleFence."""
+    async def settle_job(
+        self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
+    ) -> None:
+        """Ends the attempt. The same again changes nothing. A job that is to be claimed again is not claimable for
+        `after_ms` from now. JobNotFound, StaleFence."""
 
     async def cancel_job(self, tenant: str, job_id: str) -> bool:
         """Asks for the job's end: its holder sees it at its next heartbeat; without a holder it ends at once.

@@ -162,7 +162,7 @@ class LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class TurnJob:
-    """The job of a turn that a worker will run, in the queue of background responses; a ticket tells workers of it.
+    """The job of a turn that a worker will run, in the queue of background responses of its tenant.
     `lease_ttl_ms`: how long from now the session's lease lives, if the precondition brings its fence."""
 
     payload: bytes

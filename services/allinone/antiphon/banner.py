@@ -23,6 +23,8 @@ def addresses(process: Process) -> str:
         lines.append(f"translator  {process.translator.address} (gRPC, {settings.translator.access()})")
     if process.edge is not None:
         lines.append(f"edge        {process.edge.url}/v1 ({settings.edge.access()})")
+        if settings.edge.console:
+            lines.append(f"console     {process.edge.url}/console")
     if process.worker is not None:
         lines.append(f"worker      {settings.worker.slots} background responses at a time")
     return "\n".join(lines)

@@ -21,6 +21,14 @@ STREAM_SLOT_TTL_S = 30.0
 TIMEOUT_S_MAX = 3_600.0
 STREAM_SLOT_TTL_S_MIN, STREAM_SLOT_TTL_S_MAX = 1.0, 3_600.0
 SEND_BUFFER_BYTES_MIN = 4 * 2**10
+_MAY_BE_ZERO = (
+    "requests_per_minute",
+    "tokens_per_minute",
+    "streams_per_tenant",
+    "turns_max",
+    "shed_lag_ms",
+    "memory_limit_bytes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,27 @@ class AccessSettings:
         metadata={
             "doc": "Responses and streams that a tenant may have in progress at once; 0 for no limit. A background "
             "response counts while it is created or followed, not while it is queued or runs."
+        },
+    )
+    turns_max: int = field(
+        default=1_000,
+        metadata={
+            "doc": "Turns that one process runs at once for callers that wait; one more is refused with 503, and with "
+            "429 where its tenant has four times as many as are free. 0 for no limit."
+        },
+    )
+    shed_lag_ms: int = field(
+        default=500,
+        metadata={
+            "doc": "Milliseconds by which the event loop may be late, three times in a row, before new turns are "
+            "refused with 503. 0 for no limit."
+        },
+    )
+    memory_limit_bytes: int = field(
+        default=0,
+        metadata={
+            "doc": "Memory of the process: at 90 % of it new turns are refused with 503. 0 for the limit of the "
+            "container, or the machine's memory."
         },
     )
     shared_limits: bool = field(
@@ -165,7 +194,7 @@ class AccessSettings:
             )
 
     def _check_numbers(self) -> None:
-        least = {"requests_per_minute": 0, "tokens_per_minute": 0, "streams_per_tenant": 0, "replicas": 1}
+        least = dict.fromkeys(_MAY_BE_ZERO, 0) | {"replicas": 1}
         for name, low in {**least, "send_buffer_bytes": SEND_BUFFER_BYTES_MIN}.items():
             if getattr(self, name) < low:
                 raise SettingsError(f"{_variable(name)} must be {low} or more, but is {getattr(self, name)}.")

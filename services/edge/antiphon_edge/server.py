@@ -14,12 +14,14 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.translator import Translator
+from antiphon_core.process_load import ProcessLoad
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.background.background import Background
 from antiphon_edge.callers import authentication
 from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
+from antiphon_edge.console.routes import ConsoleRoutes
 from antiphon_edge.http import connections, encodings, pages, request_ids
 from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
@@ -28,6 +30,7 @@ from antiphon_edge.http.listener import ListeningSite
 from antiphon_edge.openapi import routes as openapi_routes
 from antiphon_edge.quotas import admission
 from antiphon_edge.quotas.counting import OwnShare, SharedCounts
+from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
 from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
@@ -116,6 +119,10 @@ class EdgeServer:
         ):
             self.app.add_routes(routes.table())
         self.app.add_routes(openapi_routes.table())
+        if self._settings.console:
+            console = ConsoleRoutes(trace_url=self._settings.console_trace_url)
+            console.open_to_all(self.app)
+            self.app.add_routes(console.table())
 
     def _add_access_checks(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
         """Adds the checks of access in their order: CORS, authentication, pages, admission, slow readers."""
@@ -134,8 +141,8 @@ class EdgeServer:
         middlewares.append(authentication.middleware(Authenticator.of(settings, clock)))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, limiter)
+        middlewares.append(admission.admit)
         if RateLimits.of(settings).any:
-            middlewares.append(admission.admit)
             prepare.append(admission.add_headers)
         connections.set_bounds(self.app, WriteBounds.of(settings))
         prepare.append(connections.bound_answer)
@@ -168,7 +175,15 @@ class EdgeServer:
 def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids) -> RateLimiter:
     own = OwnShare(settings.replicas, clock)
     counts = SharedCounts(store, own, clock) if settings.shared_limits else own
-    return RateLimiter(RateLimits.of(settings), counts, clock=clock, ids=ids, slot_ttl_s=settings.stream_slot_ttl_s)
+    shedder = LoadShedder(LoadLimits.of(settings), ProcessLoad(memory_limit_bytes=settings.memory_limit_bytes))
+    return RateLimiter(
+        RateLimits.of(settings),
+        counts,
+        clock=clock,
+        ids=ids,
+        slot_ttl_s=settings.stream_slot_ttl_s,
+        shedder=shedder,
+    )
 
 
 class _Runner(web.AppRunner):

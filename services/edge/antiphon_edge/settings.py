@@ -106,6 +106,19 @@ class EdgeSettings(AccessSettings):
             "they are appended to its event log together."
         },
     )
+    console: bool = field(
+        default=True,
+        metadata={
+            "doc": "Whether /console serves the web console. Its page is for all, its data for keys as any other."
+        },
+    )
+    console_trace_url: str = field(
+        default="",
+        metadata={
+            "doc": "Where the console links to the trace of a request: a URL with {trace_id} in it, such as "
+            "https://jaeger.example/trace/{trace_id}; empty for no links."
+        },
+    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 
     def __post_init__(self) -> None:
@@ -115,6 +128,7 @@ class EdgeSettings(AccessSettings):
         if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
             raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
         _require_linger(self.event_log_linger_ms)
+        _require_trace_url(self.console_trace_url)
 
     def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
         """The edge's credentials for a peer. SettingsError: parts of them need each other."""
@@ -155,3 +169,9 @@ class WorkerSettings:
 def _require_linger(linger_ms: int) -> None:
     if not 0 <= linger_ms <= EVENT_LOG_LINGER_MS_MAX:
         raise SettingsError(f"event_log_linger_ms must be 0 to {EVENT_LOG_LINGER_MS_MAX:,}.")
+
+
+def _require_trace_url(url: str) -> None:
+    """It becomes a link in a page, so it must be one that a browser opens and does not run."""
+    if url and not (url.startswith(("https://", "http://")) and "{trace_id}" in url):
+        raise SettingsError("console_trace_url must begin with https:// or http:// and have {trace_id} in it.")

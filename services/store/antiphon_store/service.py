@@ -184,6 +184,10 @@ class StoreService(
         rules.check_turn_request(request)
         if request.session_id is None:
             return await self._begin_turn(tenant, request)
+        if self._settings.max_session_responses is not None:
+            await self._backend.require_room(
+                tenant, request.session_id, holder=request.holder, most=self._settings.max_session_responses
+            )
         return await self._sessions.until_free(
             (tenant, request.session_id),
             lambda: self._begin_turn(tenant, request),

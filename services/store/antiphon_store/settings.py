@@ -10,6 +10,7 @@ from antiphon_core.config import SettingsError
 from antiphon_core.rpc.settings import RpcServerSettings
 
 _DAY_S = 24 * 3600
+JOB_WEIGHT_MAX = 16  # places of a tenant in the line are entries of an index
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class StoreSettings(RpcServerSettings):
         default=30 * _DAY_S,
         metadata={
             "doc": "Lifetime of a response whose writer names none; empty means for ever. In a conversation it is "
-            "max_ttl_s: a conversation must not forget its beginning."
+            "max_ttl_s: a conversation must not forget its beginning. It counts from when the conversation is deleted."
         },
     )
     max_ttl_s: int | None = field(
@@ -86,6 +87,20 @@ class StoreSettings(RpcServerSettings):
         },
     )
     job_ttl_s: int = field(default=_DAY_S, metadata={"doc": "How long a job is remembered after its end."})
+    jobs_per_tenant: int = field(
+        default=2_000,
+        metadata={
+            "doc": "Background responses that a tenant may have queued or running; one more is refused. 0 for any "
+            "number."
+        },
+    )
+    job_weights: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "doc": "Turns of tenants in the line of background responses, such as team-a=3,team-b=2. A tenant that is "
+            "not named has one: workers take a job of each in turn."
+        },
+    )
     job_poll_ms: int = field(
         default=200,
         metadata={
@@ -115,8 +130,21 @@ class StoreSettings(RpcServerSettings):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingsError(f"{name} must be at least 1, but is {value}.")
+        if self.jobs_per_tenant < 0:
+            raise SettingsError(f"jobs_per_tenant must be 0 or more, but is {self.jobs_per_tenant}.")
+        for each in self.job_weights:
+            name, _, weight = each.partition("=")
+            if not (name and weight.isdecimal() and 1 <= int(weight) <= JOB_WEIGHT_MAX):
+                raise SettingsError(
+                    f"job_weights has {each!r}; an entry is a tenant and 1 to {JOB_WEIGHT_MAX}, such as team-a=3."
+                )
         if self.max_ttl_s is not None and (self.default_ttl_s is None or self.default_ttl_s > self.max_ttl_s):
             raise SettingsError("default_ttl_s must not be longer than max_ttl_s.")
+
+    def job_places(self, tenant: str) -> int:
+        """The weight of a tenant in the line of background responses."""
+        weights = dict(each.split("=") for each in self.job_weights)
+        return int(weights.get(tenant, 1))
 
     def warnings(self) -> Iterator[tuple[str, str]]:
         """What is legal and unwise: (message, explanation)."""

@@ -107,5 +107,7 @@ def _short(value: float) -> str:
 
 def _top(most: float) -> float:
     """The end of an axis whose ticks are round numbers."""
+    if most <= 0:
+        return float(_TICKS)
     size = 10.0 ** floor(log10(most / _TICKS))
     return next(_TICKS * size * step for step in (1, 2, 2.5, 4, 5, 10) if _TICKS * size * step >= most)

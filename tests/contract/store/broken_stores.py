@@ -137,7 +137,7 @@ class QueuesBesideARefusedTurn(MemoryStore):
 
 
 class NeverHandsIn(MemoryStore):
-    async def hand_in(self, tenant: str, response_id: str, *, retention_ms: int) -> None:
+    async def hand_in(self, tenant: str, *, places: int = 1) -> None:
         """Nobody is told."""
 
 

@@ -144,7 +144,7 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
         broken_stores.QueuesBesideARefusedTurn,
         lambda subject: QueuedTurnSuite().test_a_refused_turn_leaves_nothing(subject, "fence"),
     ),
-    (broken_stores.NeverHandsIn, QueuedTurnSuite().test_a_ticket_names_the_job),
+    (broken_stores.NeverHandsIn, QueuedTurnSuite().test_workers_find_the_job),
     (broken_stores.GivesJobsTwice, testing.JobLeaseSuite().test_one_of_many_claimers_gets_the_job),
     (broken_stores.HidesCancellation, testing.JobCancelSuite().test_the_holder_learns_of_it),
     (broken_stores.AddsTwice, testing.ConversationItemSuite().test_the_same_key_again_adds_once),

@@ -13,7 +13,7 @@ from typing import Any
 
 from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, ResponseNotFound
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import DISPATCH_TENANT, JobOutcome
+from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
@@ -300,25 +300,12 @@ async def the_oldest(world: World) -> Scene:
     return Scene(ask, look, later_s=0)
 
 
-async def ticket_of(world: World, response_id: str) -> object:
-    try:
-        return await world.engine.describe_job(DISPATCH_TENANT, response_id)
-    except NotFound:
-        return None
-
-
 @writes("hand_in")
-async def a_ticket(world: World) -> Scene:
-    response_id = new_response_id()
-    ask = partial(world.faulty.hand_in, world.tenant, response_id, retention_ms=60_000)
-    return Scene(ask, partial(ticket_of, world, response_id))
+async def of_a_tenant_with_jobs(world: World) -> Scene:
+    async def look() -> object:
+        return (await world.engine.queue_head(limit=9)).due
 
-
-@writes("take_back")
-async def a_ticket_of_a_refused_job(world: World) -> Scene:
-    response_id = new_response_id()
-    await world.engine.hand_in(world.tenant, response_id, retention_ms=60_000)
-    return Scene(partial(world.faulty.take_back, response_id), partial(ticket_of, world, response_id))
+    return Scene(partial(world.faulty.hand_in, world.tenant), look, later_s=0)
 
 
 @writes("heartbeat_job")

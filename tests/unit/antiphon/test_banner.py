@@ -32,6 +32,7 @@ async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: 
         await part.stop()
     assert process.edge is not None
     assert f"edge        {process.edge.url}/v1 (no authentication)\n" in text
+    assert f"console     {process.edge.url}/console\n" in text
     assert "worker      64 background responses at a time\n" in text
     assert "(gRPC, no authentication)  memory://, durability memory" in text
     assert "model       toy's\nmodel       other\n" in text

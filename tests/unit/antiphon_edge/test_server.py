@@ -89,4 +89,4 @@ async def test_a_background_response_that_was_begun_is_queued_before_the_end() -
         job = await edges.store.claim_job("default", [queueing.QUEUE], holder="test")
         assert job is not None
         assert (await edges.store.get("default", job.id)).status == "queued"
-        assert (await edges.store.describe_job(queueing.DISPATCH_TENANT, job.id)).state is JobState.QUEUED
+        assert (await edges.store.describe_job("default", job.id)).state is JobState.RUNNING

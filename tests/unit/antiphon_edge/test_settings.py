@@ -45,3 +45,14 @@ def test_nobody_waits_for_longer_than_the_store_would(wait_ms: int) -> None:
     assert EdgeSettings(conversation_wait_ms=60_000).conversation_wait_ms == 60_000
     with pytest.raises(SettingsError, match="conversation_wait_ms must be 0 to 60,000"):
         EdgeSettings(conversation_wait_ms=wait_ms)
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert({trace_id})", "https://jaeger.example/", "jaeger.example/{trace_id}"]
+)
+def test_the_address_of_traces_must_be_one_that_a_page_can_link_to(url: str) -> None:
+    assert EdgeSettings(console_trace_url="https://jaeger.example/trace/{trace_id}").console_trace_url
+    with pytest.raises(
+        SettingsError, match="console_trace_url must begin with https:// or http:// and have {trace_id}"
+    ):
+        EdgeSettings(console_trace_url=url)

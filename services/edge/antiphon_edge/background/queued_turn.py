@@ -1,15 +1,14 @@
 """How a background turn runs: queued, taken up by whoever holds its job, its events going to the event log.
 
 An attempt reads the log first. It is empty of output for the first attempt; otherwise it has the events, and the token
-ids behind which the same generation goes on. An engine that is away is waited for; an engine that breaks down in the
-middle of this response, again and again, is not: it may be the request that kills it. A worker that stops leaves the
-turn to the next one.
+ids behind which the same generation goes on. Where the engine is away the turn is postponed, so that it holds no slot
+of its worker. An engine that breaks down in the middle of this response, again and again, uses its attempts up: it may
+be the request that kills it. A worker that stops leaves the turn to the next one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
 
 from antiphon_core import events, response
@@ -38,7 +37,6 @@ from antiphon_edge.background import queueing
 from antiphon_edge.turns import log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.event_log_writer import EventLogWriter
-from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
@@ -54,12 +52,19 @@ log = logging.getLogger(__name__)
 # Any other error is the store's: nothing can be written then, and the job is tried again or belongs to another worker.
 _ANOTHER_ATTEMPT_MAY_HELP = (TranslatorUnavailable, EngineUnavailable, EngineTimeout, SessionLost)
 _NO_ATTEMPT_HELPS = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
-LOSSES_MAX = 3
-"""How often an attempt may lose its engine in the middle of an answer."""
 
 
 class TurnCancelled(Exception):
     """A client asked for the end of a background response."""
+
+
+class Postponed(Exception):
+    """The turn is to be tried again in `pause_s` seconds. `counts`: as one of its attempts."""
+
+    def __init__(self, cause: AntiphonError, *, pause_s: float, counts: bool) -> None:
+        super().__init__(cause.message)
+        self.pause_s = pause_s
+        self.counts = counts
 
 
 class QueuedTurn:
@@ -80,8 +85,8 @@ class QueuedTurn:
         self._finisher = TurnFinisher(store, timing=timing)
         self._meter = meter or Meter()
         self._job = job
-        self._pauses_s = _pauses_s(timing.engine_retry)
-        self._losses = 0
+        self._pause_s = _pause_s(timing.engine_retry, job.attempt)
+        self._has_lost_engine = False
         self._attempt_begins_at = 0
         self._timing = timing
         self._accepted = accepted
@@ -119,16 +124,6 @@ class QueuedTurn:
         run.accepted = await self._starter.reclaim_session(self._accepted)
         self._attempt_begins_at = run.state.next_sequence
 
-    def pause_after(self, run: TurnRun, error: Exception) -> float | None:
-        if isinstance(error, SessionLost):
-            run.accepted, run.interrupt = self._accepted, Interrupt()
-        if not isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP) or not _can_go_on(run.state):
-            return None
-        pause_s = next(self._pauses_s, None)
-        if pause_s is not None:
-            log.warning("%s is tried again in %.1f s: %s", run.accepted.response_id, pause_s, error.message)
-        return pause_s
-
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
         final = final_of(terminal)
         if final.status is not Status.FAILED or not run.state.can_be_continued():
@@ -136,8 +131,8 @@ class QueuedTurn:
         error = response.error_of(loads(final.body))
         if isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP):
             has_advanced = run.state.next_sequence > self._attempt_begins_at
-            self._losses += has_advanced or isinstance(error, EngineTimeout)
-            if self._losses <= LOSSES_MAX:
+            self._has_lost_engine = has_advanced or isinstance(error, EngineTimeout)
+            if self._may_try_again(run.state):
                 raise error
 
     async def ended(self, run: TurnRun, terminal: Batch) -> None:
@@ -157,8 +152,8 @@ class QueuedTurn:
             await self._end(run, cancellation(run.state.fold))
         elif isinstance(error, (ResponseNotFound, StatusMismatch)):
             await self._end_log(run)
-        elif isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP) and self._has_attempts_left(run.state):
-            raise error
+        elif isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP) and self._may_try_again(run.state):
+            raise await self._postponed(error)
         elif isinstance(error, (*_ANOTHER_ATTEMPT_MAY_HELP, *_NO_ATTEMPT_HELPS)):
             log.warning("response %s was cut off: %s", run.accepted.response_id, error)
             await self._end(run, failure(run.state.fold, error))
@@ -168,8 +163,21 @@ class QueuedTurn:
     async def departed(self, run: TurnRun) -> None:
         """The next worker that claims the job goes on from the log."""
 
-    def _has_attempts_left(self, state: LogState) -> bool:
-        return self._job.attempt < self._job.max_attempts and _can_go_on(state)
+    def _may_try_again(self, state: LogState) -> bool:
+        has_attempts_left = self._job.attempt < self._job.max_attempts
+        return has_attempts_left and self._pause_s is not None and _can_go_on(state)
+
+    async def _postponed(self, error: AntiphonError) -> Postponed:
+        """The error that has the job postponed. The log has all that was sent, and the turn keeps its conversation to
+        itself until it runs again."""
+        lease = self.turn_run.accepted.lease
+        with suppress(AntiphonError):
+            await self._flushed(self.turn_run)
+        if lease is not None and lease.fence.token:
+            with suppress(AntiphonError):
+                await self._store.renew_session(self._accepted.tenant, lease.fence, ttl_ms=queueing.WAITING_LEASE_MS)
+        counts = self._has_lost_engine or isinstance(error, SessionLost)
+        return Postponed(error, pause_s=self._pause_s or 0.0, counts=counts)
 
     async def _open_log(self, state: LogState) -> None:
         """A log that expired while the response waited begins anew. ResponseNotFound."""
@@ -234,11 +242,13 @@ def _can_go_on(state: LogState) -> bool:
     return state.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(state.token_ids)
 
 
-def _pauses_s(retry: RetryPolicy) -> Iterator[float]:
-    """The pauses of a policy, as long as their sum allows."""
+def _pause_s(retry: RetryPolicy, attempt: int) -> float | None:
+    """The pause behind an attempt; None where the pauses before it add up to as much as the policy allows."""
     rest_s = retry.for_s
-    for pause_s in retry.pauses_s():
+    for number, pause_s in enumerate(retry.pauses_s(), 1):
         rest_s -= pause_s
         if rest_s < 0:
-            return
-        yield pause_s
+            return None
+        if number >= attempt:
+            return pause_s
+    raise AssertionError("pauses have no end")

@@ -2,8 +2,7 @@
 
 A response's job lies with its tenant, beside its record and its log, so that every write of the job's holder can be
 checked against its lease in one step. The store accepts all three at once (`CommitTurn`). Workers do not know the
-tenants: for each job there is a *ticket*, a job of a tenant of our own, that names it. The ticket is written before the
-job, so that it is never missing, and a worker verifies it at the job.
+tenants: in DISPATCH_TENANT the store gives them a job of one tenant after the other.
 """
 
 from __future__ import annotations

@@ -1,37 +1,37 @@
-"""Runs background responses: claims tickets, and the jobs that they stand for.
+"""Runs background responses: claims their jobs, of one tenant after the other.
 
-Any number of workers may run, anywhere. A worker that dies leaves a log and leases that run out; whoever claims the
-ticket next goes on with the same generation. Everything is written under the job's lease, so a worker that was only
-asleep cannot write over its successor.
+Any number of workers may run, anywhere. A worker that dies leaves a log and a lease that expires; the next worker goes
+on with the same generation. Everything is written under the job's lease, so a worker that was only asleep cannot write
+over its successor. A slot is held only while a job runs: one that cannot run now is postponed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound
 from antiphon_core.ids import Ids
-from antiphon_core.jsons import loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobOutcome, JobState
 from antiphon_core.ports.translator import Translator
+from antiphon_core.process_load import ProcessLoad
 from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.charging import StoreCharges
-from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
+from antiphon_edge.background.model_health import ModelHealth
+from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns import job_payload, lease_keeper
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import TurnTiming
@@ -39,7 +39,8 @@ from antiphon_edge.turns.turn_timing import TurnTiming
 log = logging.getLogger(__name__)
 
 CLAIM_WAIT_MS = 10_000
-PAUSE_S = 0.5  # after an error of the store, and between two looks at a job that somebody else has
+PAUSE_S = 0.5  # after an error of the store, and between two looks at a process with too much to do
+LAG_S_MAX, MEMORY_SHARE_MAX = 0.25, 0.8  # edges refuse turns at 0.5 s and 90 %: a background response waits before
 
 _RUNS = frozenset({JobState.QUEUED, JobState.RUNNING})
 
@@ -59,8 +60,11 @@ class Worker:
         ids: Ids,
         sealer: Sealer,
         timing: TurnTiming | None = None,
+        load: ProcessLoad | None = None,
     ) -> None:
-        """`sealer` has the keys of the edges that its responses are brought back to."""
+        """`sealer` has the keys of the edges that its responses are brought back to. `load` is the load of its
+        process."""
+        self._load = load or ProcessLoad()
         self._settings = settings
         self._clock = clock
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
@@ -71,6 +75,7 @@ class Worker:
         self._background = Background(store, translator, self._starter, timing=timing)
         self._charges = StoreCharges(store)
         self._meter = Meter(self._charges.charge)
+        self._models = ModelHealth(timing.engine_retry, clock=clock)
         self._name = f"worker-{ids.hex(12)}"
         self._stopping = asyncio.Event()
         self._claim_lock = asyncio.Lock()
@@ -94,39 +99,47 @@ class Worker:
         await self._charges.settle()
 
     async def _slot(self, holder: str) -> None:
-        """One ticket after the other."""
+        """One job after the other."""
         while not self._stopping.is_set():
-            ticket = None
+            job = None
             correlation.begin(Correlation())
             try:
-                ticket = await self._next_ticket(holder)
-                if ticket is not None:
-                    await self._take(ticket, holder)
+                job = await self._next_job(holder)
+                if job is not None:
+                    await self._take(job)
             except AntiphonError as error:
-                log.warning("response %s is left for another attempt: %s", _named(ticket), error.message)
+                log.warning("response %s is left for another attempt: %s", _named(job), error.message)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
                 log.exception(
                     "the attempt at response %s failed; another one will be made",
-                    _named(ticket),
+                    _named(job),
                     extra=remedies.REPORT,
                 )
                 await asyncio.sleep(PAUSE_S)
 
-    async def _take(self, ticket: Job, holder: str) -> None:
-        correlation.note(response_id=ticket.id, job_id=ticket.id)
+    async def _take(self, job: Job) -> None:
+        correlation.note(response_id=job.id, job_id=job.id)
         busy = metrics.WORKER_SLOTS_BUSY.of()
         busy.add()
         try:
-            async with self._ticket_kept(ticket):
-                await self._serve(ticket, holder)
+            if job.lease_expires_at_ms and await self._run(job.tenant, job) is JobOutcome.SUCCEEDED:
+                return
+            await self._end_if_over(job.tenant, job.id)
         finally:
             busy.add(-1)
 
-    async def _next_ticket(self, holder: str) -> Job | None:
-        """One slot at a time waits for a ticket: many would ask the store the same, many times a second."""
+    async def _next_job(self, holder: str) -> Job | None:
+        """One slot at a time waits for a job: many would ask the store the same, many times a second. Nothing is begun
+        while the process has too much to do: what callers wait for comes first, and another worker may have time."""
         async with self._claim_lock:
+            if self._is_overloaded():
+                await asyncio.sleep(PAUSE_S)
+                return None
             return None if self._stopping.is_set() else await self._claim(holder)
+
+    def _is_overloaded(self) -> bool:
+        return self._load.lag_s >= LAG_S_MAX or self._load.memory_share >= MEMORY_SHARE_MAX
 
     async def _claim(self, holder: str) -> Job | None:
         claim = asyncio.create_task(
@@ -147,58 +160,30 @@ class Worker:
             stopping.cancel()
             await asyncio.wait([claim, stopping])
 
-    async def _serve(self, ticket: Job, holder: str) -> None:
-        """Works until the ticket's response has its end, whoever brings that about."""
-        facts = loads(ticket.payload)
-        tenant, response_id = facts["tenant"], facts["response_id"]
-        outcome = JobOutcome.RETRY
-        try:
-            while True:
-                job = await self._store.claim_job(
-                    tenant, [queueing.QUEUE], holder=holder, lease_ttl_ms=self._timing.job_lease_ms
-                )
-                if job is not None:
-                    await self._run(tenant, job)
-                if await self._is_over(tenant, response_id):
-                    outcome = JobOutcome.SUCCEEDED
-                    return
-                if self._stopping.is_set():
-                    return
-                await asyncio.sleep(PAUSE_S)
-        finally:
-            with suppress(Conflict, JobNotFound):
-                await self._store.settle_job(queueing.DISPATCH_TENANT, ticket.fence, outcome)
+    async def _end_if_over(self, tenant: str, response_id: str) -> None:
+        """Ends a response that its job left unfinished."""
+        with suppress(JobNotFound, ResponseNotFound):
+            if (await self._store.describe_job(tenant, response_id)).state not in _RUNS:
+                await self._background.current(tenant, response_id)
 
-    async def _is_over(self, tenant: str, response_id: str) -> bool:
-        """Whether a response's job has ended. What the job left unfinished is ended, too."""
-        try:
-            job = await with_retries(
-                lambda: self._store.describe_job(tenant, response_id),
-                self._timing.job_arrival,
-                passing=(JobNotFound,),
-            )
-        except JobNotFound:  # it was refused, or is forgotten
-            return True
-        if job.state in _RUNS:
-            return False
-        with suppress(ResponseNotFound):
-            await self._background.current(tenant, response_id)
-        return True
-
-    async def _run(self, tenant: str, job: Job) -> None:
+    async def _run(self, tenant: str, job: Job) -> JobOutcome:
         """One attempt at a job."""
-        outcome = JobOutcome.RETRY
+        outcome, pause_s = JobOutcome.RETRY, 0.0
         try:
-            outcome = await self._attempt(tenant, job)
+            outcome, pause_s = await self._attempt(tenant, job)
         finally:
             metrics.JOB_ATTEMPTS.of(outcome).add()
             with suppress(Conflict, JobNotFound):
-                await self._store.settle_job(tenant, job.fence, outcome)
+                await self._store.settle_job(tenant, job.fence, outcome, after_ms=round(pause_s * 1000))
+        return outcome
 
-    async def _attempt(self, tenant: str, job: Job) -> JobOutcome:
-        """Runs a response under the lease of its job. The heartbeat tells when its end was asked for."""
+    async def _attempt(self, tenant: str, job: Job) -> tuple[JobOutcome, float]:
+        """Runs a response under the lease of its job: how that ended, and the seconds before the next attempt."""
         accepted = await job_payload.accepted_of(tenant, job)
         correlation.begin(accepted.made_for)
+        pause_s = self._models.begin(accepted.model)
+        if pause_s and not job.cancel_requested:
+            return JobOutcome.POSTPONED, pause_s
         self._note_start(job, accepted)
         with tracing.span(spans.JOB, SpanKind.CONSUMER, {spans.ATTEMPT: job.attempt}):
             return await self._run_turn(tenant, job, accepted)
@@ -209,7 +194,7 @@ class Worker:
         elif accepted.accepted_at_ms:
             metrics.JOB_WAIT.of().observe(max(0, self._clock.now_ms() - accepted.accepted_at_ms) / 1000)
 
-    async def _run_turn(self, tenant: str, job: Job, accepted: AcceptedTurn) -> JobOutcome:
+    async def _run_turn(self, tenant: str, job: Job, accepted: AcceptedTurn) -> tuple[JobOutcome, float]:
         turn = QueuedTurn(
             self._store,
             self._starter,
@@ -227,19 +212,19 @@ class Worker:
 
         if job.cancel_requested:
             run.break_off(TurnCancelled())
-        async with lease_keeper.kept(f"job {job.id}", renew, self._timing.cancel_pace, on_lost=run.break_off):
-            await turn.run(self._runner)
-        return JobOutcome.CANCELLED if turn.is_cancelled else JobOutcome.SUCCEEDED
+        try:
+            async with lease_keeper.kept(f"job {job.id}", renew, self._timing.cancel_pace, on_lost=run.break_off):
+                await turn.run(self._runner)
+        except Postponed as postponed:
+            self._models.failed(accepted.model)
+            log.warning("%s is tried again in %.1f s: %s", job.id, postponed.pause_s, postponed)
+            return JobOutcome.RETRY if postponed.counts else JobOutcome.POSTPONED, postponed.pause_s
+        except BaseException:
+            self._models.ended(accepted.model)
+            raise
+        self._models.ended(accepted.model)
+        return JobOutcome.CANCELLED if turn.is_cancelled else JobOutcome.SUCCEEDED, 0.0
 
-    def _ticket_kept(self, ticket: Job) -> AbstractAsyncContextManager[None]:
-        """Renews the lease of a ticket. A ticket that is lost costs a second look at its job, and nothing else."""
-        tenant, fence = queueing.DISPATCH_TENANT, ticket.fence
-        return lease_keeper.kept(
-            f"ticket {ticket.id}",
-            lambda: self._store.heartbeat_job(tenant, fence, lease_ttl_ms=self._timing.job_lease_ms),
-            self._timing.job_pace,
-        )
 
-
-def _named(ticket: Job | None) -> str:
-    return ticket.id if ticket is not None else "that is to be claimed"
+def _named(job: Job | None) -> str:
+    return job.id if job is not None else "that is to be claimed"

@@ -1,4 +1,4 @@
-"""Admission by rate limits: what counts towards them, and the headers that say what is left.
+"""Admission: rate limits of tenants, limits of this process, and the headers that say what is left.
 
 Every request of a tenant counts as one, except cancellations and probes. A request for a response also waits for the
 tenant's tokens, and holds one of its stream slots for as long as the turn runs, also when its client has hung up and

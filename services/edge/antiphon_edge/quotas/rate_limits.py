@@ -18,9 +18,11 @@ from antiphon_core.clock import Clock
 from antiphon_core.errors import RequestRateExceeded, TokenRateExceeded
 from antiphon_core.ids import Ids
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
+from antiphon_core.process_load import ProcessLoad
 from antiphon_core.spending import MINUTE_MS, TINY
 from antiphon_core.telemetry import metrics
 from antiphon_edge.access_settings import STREAM_SLOT_TTL_S, AccessSettings
+from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
 from antiphon_edge.quotas.settling import Settling
 from antiphon_edge.quotas.stream_slots import StreamSlot
 
@@ -106,8 +108,11 @@ class RateLimiter:
         clock: Clock,
         ids: Ids,
         slot_ttl_s: float = STREAM_SLOT_TTL_S,
+        shedder: LoadShedder | None = None,
     ) -> None:
-        """A slot whose edge died is free again after `slot_ttl_s`."""
+        """A slot whose edge died is free again after `slot_ttl_s`. Without a `shedder` this process has no limits of
+        its own."""
+        self.shedder = shedder or LoadShedder(LoadLimits(), ProcessLoad())
         self._limits = limits
         self._counts = counts
         self._clock = clock
@@ -136,12 +141,29 @@ class RateLimiter:
 
     @asynccontextmanager
     async def running(self, tenant: str, *, generates: bool) -> AsyncIterator[None]:
-        """Admits a request as above, and holds a stream slot of its tenant. RequestRateExceeded: or these are all
-        taken."""
+        """Admits a request as above, and holds a stream slot of its tenant. A request that `generates` is also one of
+        the turns of this process. RequestRateExceeded: or these are all taken. Unavailable: the process is
+        overloaded."""
+        end_turn = self.shedder.begin(tenant) if generates else _nothing
+        try:
+            slot = await self._take_slot(tenant, generates=generates)
+        except BaseException:
+            end_turn()
+            raise
+
+        def give_back() -> None:
+            end_turn()
+            if slot is not None:
+                self._give_back(tenant, slot)
+
+        with StreamSlot(give_back).held_by_request():
+            yield
+
+    async def _take_slot(self, tenant: str, *, generates: bool) -> str | None:
+        """Admits a request: its stream slot, if these are counted."""
         if not self._limits.streams:
             await self.admit(tenant, generates=generates)
-            yield
-            return
+            return None
         slot = self._ids.hex(24)
         hold = Hold((slot,), self._slot_ttl_ms, self._limits.streams)
         spend = Spend(self._draws(generates), hold, self._settling.ended(tenant))
@@ -153,8 +175,7 @@ class RateLimiter:
         self._require(tenant, spent)
         self._settling.hold(tenant, slot)
         metrics.STREAM_SLOTS.of().add()
-        with StreamSlot(lambda: self._give_back(tenant, slot)).held_by_request():
-            yield
+        return slot
 
     def _give_back(self, tenant: str, slot: str) -> None:
         metrics.STREAM_SLOTS.of().add(-1)
@@ -209,6 +230,10 @@ class RateLimiter:
         )
         error = TokenRateExceeded if is_of_tokens else RequestRateExceeded
         return error(message, retry_after_ms=wait_ms)
+
+
+def _nothing() -> None:
+    """The end of what is no turn."""
 
 
 def _draw(bucket: str, per_minute: int, *, amount: int = 0, at_least: int = 0) -> Draw:

@@ -66,10 +66,6 @@ class CallerTurn:
         except PASSING as error:
             raise _NotTakenUp(error) from error
 
-    def pause_after(self, run: TurnRun, error: Exception) -> float | None:
-        """A caller that waits is told at once."""
-        return None
-
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
         """Every end is the end."""
 

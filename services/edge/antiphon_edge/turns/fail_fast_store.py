@@ -1,8 +1,8 @@
 """The store as the edge asks it for callers: a caller hears within a second that the store is gone.
 
-A write that is given up may have happened, as with any timeout. What a turn must not lose, a commit or its log, does
-not go through here and is retried instead (store_retry.py); nor do calls that take long by themselves, for a lease or a
-job.
+A write that is given up may have happened, as with any timeout. What a running turn must not lose, a commit or its log,
+does not go through here and is retried instead (store_retry.py); nor do calls that take long by themselves, for a lease
+or a job.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast
 
+from antiphon_core.errors import StoreUnavailable, Timeout
 from antiphon_core.ports.full_store import FullStore
 from antiphon_edge.turns.store_retry import StoreWatch
 
@@ -30,6 +31,11 @@ SOON = frozenset(
         "leaves",
         "describe_session",
         "describe_job",
+        "enqueue_job",
+        "cancel_job",
+        "append_events",
+        "commit_turn",
+        "renew_session",
         "create_conversation",
         "get_conversation",
         "update_conversation",
@@ -61,5 +67,7 @@ class _FailFast:
         try:
             await self._watch.while_it_lives(asking)
             return asking.result()
+        except Timeout as error:  # one cause, one status
+            raise StoreUnavailable("The store does not answer.") from error
         finally:
             asking.cancel()

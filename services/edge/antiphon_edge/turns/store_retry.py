@@ -73,6 +73,12 @@ class StoreWatch:
         self._look: asyncio.Task[None] | None = None
         self._is_away = False  # by the last look
 
+    async def require_alive(self) -> None:
+        """Returns when the store has answered anybody a moment ago, says that it is ready, or is being restarted.
+        StoreUnavailable: it has a connection, and did not answer within a second."""
+        if not self._was_seen():
+            await self._require_sign_of_life(within_s=SLOW_S + READY_S)
+
     async def while_it_lives(self, call: asyncio.Future[Any]) -> None:
         """Returns when the call is done, well or badly. StoreUnavailable: the store has a connection and shows no sign
         of life; the call goes on, and is its caller's to cancel."""
@@ -83,12 +89,12 @@ class StoreWatch:
                     self._seen_at = _now()
                 return
             if not self._was_seen():
-                await self._require_sign_of_life()
+                await self._require_sign_of_life(within_s=READY_S)
 
-    async def _require_sign_of_life(self) -> None:
+    async def _require_sign_of_life(self, *, within_s: float) -> None:
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(self._look_at_it())
-        await asyncio.wait([self._look], timeout=READY_S)
+        await asyncio.wait([self._look], timeout=within_s)
         if not self._was_seen() and not self._is_away:
             raise StoreUnavailable("The store does not answer.")
 

@@ -7,7 +7,15 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from antiphon_core.errors import AntiphonError, Conflict, InternalError, SessionLost, StaleFence
+from antiphon_core.errors import (
+    AntiphonError,
+    Conflict,
+    InternalError,
+    SessionLost,
+    StaleFence,
+    StoreUnavailable,
+    Timeout,
+)
 from antiphon_core.fold import Fold
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
@@ -131,6 +139,8 @@ def _under_job_fence(commit: TurnCommit, fence: Fence | None) -> TurnCommit:
 def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:
     """Translates the error of a rejected record for the caller of the turn, who named no part of the record but its
     session. A commit may bring the fence of a job besides that of the session."""
+    if isinstance(error, Timeout):  # one cause, one status
+        return StoreUnavailable("The store does not answer.")
     session_id = accepted.fence.session_id if accepted.fence is not None else None
     if isinstance(error, StaleFence) and error.facts["session_id"] == session_id:
         return SessionLost.of(session_id)

@@ -11,7 +11,6 @@ that saw `response.completed` can continue it at once, anywhere.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -82,13 +81,10 @@ class TurnPolicy(Protocol):
     """The decisions of a turn that depend on how it is delivered."""
 
     async def take_up(self, run: TurnRun) -> None:
-        """Before each attempt. What it raises, `failed` is given."""
-
-    def pause_after(self, run: TurnRun, error: Exception) -> float | None:
-        """Seconds until another attempt after `error`; None when `failed` is to end the turn."""
+        """Before the engine is asked. What it raises, `failed` is given."""
 
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
-        """Raises the error in a failed terminal batch if another attempt may get further."""
+        """Raises the error in a failed terminal batch if another attempt may get further: `failed` is given it."""
 
     async def ended(self, run: TurnRun, terminal: Batch) -> None:
         """Stores the record and sends the terminal batch."""
@@ -144,19 +140,7 @@ class TurnRunner:
                 self._cleanup.schedule(policy.departed(run), failure)
 
     async def _generate(self, run: TurnRun, policy: TurnPolicy) -> Batch:
-        """The terminal batch, from as many attempts as the policy allows."""
-        while True:
-            try:
-                terminal = await self._attempt(run, policy)
-                policy.require_end(run, terminal)
-                return terminal
-            except Exception as error:
-                pause_s = policy.pause_after(run, error)
-                if pause_s is None:
-                    raise
-            await run.interrupt.over(asyncio.sleep(pause_s))
-
-    async def _attempt(self, run: TurnRun, policy: TurnPolicy) -> Batch:
+        """The terminal batch."""
         await policy.take_up(run)
         accepted = run.accepted
         change = await self._change_of(run)
@@ -170,7 +154,9 @@ class TurnRunner:
             interrupt=run.interrupt,
         )
         async with self._session_kept(run):
-            return await generation.run()
+            terminal = await generation.run()
+        policy.require_end(run, terminal)
+        return terminal
 
     async def _change_of(self, run: TurnRun) -> Change:
         """Makes the change that each batch goes through before it is sent."""

@@ -32,8 +32,9 @@ class TurnTiming:
     """Retries of a commit go on for longer than a restart of the store takes: a finished generation is not given up."""
     append_retry: RetryPolicy = field(default=RetryPolicy(for_s=3.0))
     """One append to an event log; the next batch, and the end of the turn, try again."""
-    engine_retry: RetryPolicy = field(default=RetryPolicy(for_s=60.0, first_s=0.5, most_s=15.0))
-    """A background turn whose translator or engine is away, before its job is left for another attempt."""
+    engine_retry: RetryPolicy = field(default=RetryPolicy(for_s=300.0, first_s=0.5, most_s=15.0))
+    """Pauses between the attempts at a background turn whose translator or engine is away. `for_s`: their sum, before
+    the turn ends as failed."""
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
     """Something that another process is about to write, a log or a job; and the store, for a reader in mid-stream."""
 

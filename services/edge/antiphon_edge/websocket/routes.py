@@ -228,6 +228,10 @@ class _Connection:
         if not asked.generates:
             await self._warm_up(request, asked.carried)
             return
+        with self._limiter.shedder.turn(self._tenant):
+            await self._generate(request, asked)
+
+    async def _generate(self, request: CreateRequest, asked: Asked) -> None:
         accepted = await self._begin(request, asked.carried)
         outbox = Outbox()
 

@@ -76,7 +76,9 @@ class ConversationOperations:
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
         rules.check_tenant(tenant)
         conversation_rules.check_conversation_id(conversation_id, "id")
-        await self._backend.remove_conversation(tenant, conversation_id)
+        default_s = self._settings.default_ttl_s
+        ttl_ms = None if default_s is None else default_s * 1000
+        await self._backend.remove_conversation(tenant, conversation_id, responses_ttl_ms=ttl_ms)
 
     async def add_conversation_items(
         self,

@@ -28,7 +28,7 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends import packing
 from antiphon_store.decisions import forks, leases, nodes, turns
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Payload, Ref, Row
+from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View
 from antiphon_store.values import Addition, Founding, Write
 
@@ -85,14 +85,18 @@ def update(view: View, conversation_id: str, metadata: bytes, expected_version: 
     return _shown(conversation_id, Row({**row.fields, "metadata": text, "version": version + 1}))
 
 
-def remove(view: View, conversation_id: str) -> Finish[None]:
-    """Ends a conversation that nobody holds the lease of. ConversationNotFound, SessionLocked."""
+def remove(view: View, conversation_id: str, *, responses_ttl_ms: int | None = None) -> Finish[None]:
+    """Ends a conversation that nobody holds the lease of. Its responses stay readable for `responses_ttl_ms`, where no
+    end was set for them (None: for ever): a sweep writes that into them. ConversationNotFound, SessionLocked."""
     view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     require(view, conversation_id)
     session = view.need(Kind.SESSION, conversation_id)
     if leases.is_leased(session, view.now_ms):
         raise SessionLocked.of(conversation_id)
     _end(view, conversation_id, session)
+    if session is not None and responses_ttl_ms is not None:
+        view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms))
+        view.file(Index.ENDS, "", f"{Kind.SESSION}/{conversation_id}")
     return lambda _answers: None
 
 

@@ -6,9 +6,11 @@
                          └ cancellation asked for: cancelled
 
 Row JOB: `queue`, `max_attempts`, `retention` (ms), `available` (since when it may be claimed if nobody holds it),
-`attempts`, `holder`, `lease_until` (0: nobody holds it), `cancel` (0 or 1), `settled` (attempt, outcome and reason of
-the last settlement), `ended` (state, reason, when); the payload is its body. Its ticket in QUEUE says when it is worth
-looking at: too early does no harm, because the row decides. Time takes steps, too: `as_of` is the job as time left it.
+`attempts`, `holder`, `lease_until` (0: nobody holds it), `stamp` (when these times were written), `cancel` (0 or 1),
+`settled` (attempt, outcome and reason of the last settlement), `ended` (state, reason, when); the payload is its body.
+Its ticket in QUEUE says when it is worth looking at: too early does no harm, because the row decides. So no ticket is
+filed further ahead than LOOK_MS, and one that lies further ahead was filed before the clock was set back. Time takes
+steps, too: `as_of` is the job as time left it.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ from antiphon_core.ports.jobs import (
     JobState,
 )
 from antiphon_core.ports.store import Fence
+from antiphon_store.decisions.clock_steps import set_back_ms
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View
 
 NOBODY = ""
+LOOK_MS = 30_000
+"""How far ahead tickets are filed: a delayed job is looked at so often before its time."""
 
 Fields = Mapping[str, Any]
 
@@ -48,16 +53,6 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
     return _nothing
 
 
-def hand_in(view: View, ticket: JobDraft, *, retention_ms: int) -> Finish[None]:
-    """Adds a ticket, which names a job elsewhere; one that has ended begins anew. A ticket that is there stays."""
-    row = view.need(Kind.JOB, ticket.id) if not view.test(Kind.JOB, ticket.id, Condition.ABSENT) else None
-    fields = as_of(row.fields, view.now_ms) if row is not None else None
-    if fields is not None and fields["ended"] is None:
-        return _nothing
-    _add(view, ticket, retention_ms)
-    return _nothing
-
-
 def claim(
     view: View,
     job_id: str,
@@ -66,11 +61,12 @@ def claim(
     holder: str,
     lease_ttl_ms: int,
     only_own: bool = False,
+    tells_end: bool = False,
     taken_until: int = 0,
 ) -> Finish[Job | None]:
     """Leases a job whose ticket in `queue` is due, or extends the lease that `holder` has. None when it cannot be
     claimed now: its ticket, which was taken until then, is moved to when it can, or taken away. `only_own`: nothing
-    happens to other jobs than the holder's."""
+    happens to other jobs than the holder's. `tells_end`: one that time has ended is returned, too, without a lease."""
     row = view.need(Kind.JOB, job_id)
     view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
@@ -80,11 +76,16 @@ def claim(
         view.unfile(Index.QUEUE, queue, job_id, taken_until)
         if row is not None and fields is not None and fields["ended"] is not None and row.fields["ended"] is None:
             _write(view, job_id, row.fields, fields)  # time ended it
+            if tells_end and fields["queue"] == queue:
+                left = _granted(job_id, Row(fields))
+                return lambda _answers: left
         return _nothing
     is_own = fields["holder"] == holder
     if not is_own and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
         due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
-        view.file(Index.QUEUE, fields["queue"], job_id, due_at)
+        if set_back_ms(row.fields, view.now_ms):
+            view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
+        view.file(Index.QUEUE, fields["queue"], job_id, min(due_at, view.now_ms + LOOK_MS))
         return _nothing
     lease_until: Any = Now(lease_ttl_ms)
     if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
@@ -93,9 +94,9 @@ def claim(
     if former not in (NOBODY, holder):  # its lease ended by time
         view.unfile(Index.HOLDER, held_key(queue, former), job_id)
     attempts = fields["attempts"] + (not is_own)
-    changed = {**fields, "attempts": attempts, "holder": holder, "lease_until": lease_until}
+    changed = {**fields, "attempts": attempts, "holder": holder, "lease_until": lease_until, "stamp": Now()}
     view.set(Kind.JOB, job_id, **_without_version(changed))
-    view.file(Index.QUEUE, fields["queue"], job_id, Now(lease_ttl_ms))
+    view.file(Index.QUEUE, fields["queue"], job_id, Now(min(lease_ttl_ms, LOOK_MS)))
     view.file(Index.HOLDER, held_key(fields["queue"], holder), job_id)
     view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", Now(lease_ttl_ms + fields["retention"]))
     place = view.read(Get(Ref(Kind.JOB, job_id), Payload.ALL))
@@ -107,35 +108,39 @@ def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
     row = view.need(Kind.JOB, job_id)
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if fields is not None and fields["holder"] == NOBODY and fields["ended"] is None:
-        view.file(Index.QUEUE, fields["queue"], job_id, at_ms)
+        view.file(Index.QUEUE, fields["queue"], job_id, min(at_ms, view.now_ms + LOOK_MS))
     return _nothing
 
 
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
-    """Extends a living lease; never shortens it. JobNotFound, StaleFence."""
-    fields = require(view, fence.session_id)
+    """Extends a living lease; shortens it only where the clock was set back. JobNotFound, StaleFence."""
+    fields = require(view, fence.session_id, by_holder=True)
     _require_held(fields, fence)
-    is_later = view.now_ms + lease_ttl_ms > fields["lease_until"]
-    view.set(Kind.JOB, fence.session_id, lease_until=Now(lease_ttl_ms) if is_later else fields["lease_until"])
+    is_later = view.now_ms + lease_ttl_ms > fields["lease_until"] or set_back_ms(fields, view.now_ms)
+    lease_until = Now(lease_ttl_ms) if is_later else fields["lease_until"]
+    view.set(Kind.JOB, fence.session_id, lease_until=lease_until, stamp=Now())
     place = view.read(Get(Ref(Kind.JOB, fence.session_id)))
     return lambda answers: JobPulse(bool(answers[place].fields["cancel"]), answers[place].fields["lease_until"])
 
 
-def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str) -> Finish[None]:
-    """Ends the attempt; the same again changes nothing. JobNotFound, StaleFence."""
+def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str, *, after_ms: int = 0) -> Finish[str | None]:
+    """Ends the attempt; the same again changes nothing. The queue in which the job waits again, if it does.
+    JobNotFound, StaleFence."""
     job_id = fence.session_id
-    fields = require(view, job_id)
+    fields = require(view, job_id, by_holder=True)
     settlement = [fence.token, outcome.value, reason]
     if fields["settled"] == settlement:
-        return _nothing
+        return _waiting_in(fields)
     _require_held(fields, fence)
     settled = {**fields, "settled": settlement}
-    if outcome is JobOutcome.RETRY:
-        settled = _given_back(settled, view.now_ms)
-    else:
+    if outcome is JobOutcome.POSTPONED:
+        settled["max_attempts"] += 1
+    if outcome in _ENDS:
         settled = _ended(settled, _ENDS[outcome], reason, view.now_ms)
+    else:
+        settled = _given_back(settled, view.now_ms, after_ms)
     _write(view, job_id, fields, settled)
-    return _nothing
+    return _waiting_in(settled)
 
 
 def cancel(view: View, job_id: str) -> Finish[bool]:
@@ -168,19 +173,27 @@ def describe(view: View, job_id: str) -> Finish[JobDescription]:
     return lambda _answers: described
 
 
-def require(view: View, job_id: str) -> Fields:
-    """The job as time left it. JobNotFound."""
+def require(view: View, job_id: str, *, by_holder: bool = False) -> Fields:
+    """The job as time left it; `by_holder` as in `as_of`. JobNotFound."""
     row = view.need(Kind.JOB, job_id)
     view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")  # or time would take a step unseen
-    fields = as_of(row.fields, view.now_ms) if row is not None else None
+    fields = as_of(row.fields, view.now_ms, by_holder=by_holder) if row is not None else None
     if fields is None:
         raise JobNotFound.of(job_id)
     return fields
 
 
-def as_of(fields: Fields, now_ms: int) -> Fields | None:
-    """The job as time left it; None when it ended too long ago to be remembered."""
-    if fields["holder"] != NOBODY and fields["lease_until"] <= now_ms:
+def as_of(fields: Fields, now_ms: int, *, by_holder: bool = False) -> Fields | None:
+    """The job as time left it; None when it ended too long ago to be remembered.
+
+    Where the clock was set back, nobody knows how old a lease is: it is over for others, and `by_holder` it goes on as
+    long as nobody else has taken the job."""
+    back_ms = 0 if by_holder else set_back_ms(fields, now_ms)
+    if fields["holder"] == NOBODY:
+        fields = {**fields, "available": fields["available"] - back_ms} if back_ms else fields
+    elif back_ms:
+        fields = _given_back(fields, now_ms)
+    elif fields["lease_until"] <= now_ms:
         fields = _given_back(fields, fields["lease_until"])
     ended = fields["ended"]
     return None if ended is not None and ended[2] + fields["retention"] <= now_ms else fields
@@ -210,6 +223,12 @@ def _nothing(_answers: Any) -> None:
     """The end of a decision that has no answer."""
 
 
+def _waiting_in(fields: Fields) -> Finish[str | None]:
+    """The queue of a job that may be claimed, now or later."""
+    queue = fields["queue"] if fields["ended"] is None and fields["holder"] == NOBODY else None
+    return lambda _answers: queue
+
+
 def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
     fields = {
         "queue": draft.queue,
@@ -219,24 +238,25 @@ def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
         "attempts": 0,
         "holder": NOBODY,
         "lease_until": 0,
+        "stamp": Now(),
         "cancel": 0,
         "settled": None,
         "ended": None,
     }
     view.put(Kind.JOB, draft.id, fields, body=draft.payload)
-    view.file(Index.QUEUE, draft.queue, draft.id, Now(draft.run_after_ms))
+    view.file(Index.QUEUE, draft.queue, draft.id, Now(min(draft.run_after_ms, LOOK_MS)))
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
     """Writes a job that changed from `former`, as it is stored, and moves its ticket to where it belongs now."""
-    view.set(Kind.JOB, job_id, **_without_version(fields))
+    view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
     if former["holder"] != NOBODY and fields["holder"] == NOBODY:
         view.unfile(Index.HOLDER, held_key(fields["queue"], former["holder"]), job_id)
     if fields["ended"] is not None:
         view.unfile(Index.QUEUE, fields["queue"], job_id)
         view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", fields["ended"][2] + fields["retention"])
     elif fields["holder"] == NOBODY:
-        view.file(Index.QUEUE, fields["queue"], job_id, fields["available"])
+        view.file(Index.QUEUE, fields["queue"], job_id, min(fields["available"], view.now_ms + LOOK_MS))
 
 
 def _require_held(fields: Fields, fence: Fence) -> None:
@@ -245,13 +265,13 @@ def _require_held(fields: Fields, fence: Fence) -> None:
         raise StaleFence.of(fence.session_id, token=fence.token)
 
 
-def _given_back(fields: Fields, at_ms: int) -> dict[str, Any]:
-    """The job without a holder: for the next one, or at its end when there can be none."""
+def _given_back(fields: Fields, at_ms: int, after_ms: int = 0) -> dict[str, Any]:
+    """The job without a holder: for the next one `after_ms` later, or at its end when there can be none."""
     if fields["cancel"]:
         return _ended(fields, JobState.CANCELLED, "", at_ms)
     if fields["attempts"] >= fields["max_attempts"]:
         return _ended(fields, JobState.FAILED, ATTEMPTS_EXHAUSTED, at_ms)
-    return {**fields, "holder": NOBODY, "lease_until": 0, "available": at_ms}
+    return {**fields, "holder": NOBODY, "lease_until": 0, "available": at_ms + after_ms}
 
 
 def _ended(fields: Fields, state: JobState, reason: str, at_ms: int) -> dict[str, Any]:

@@ -5,8 +5,12 @@
                        └─ B: SessionLocked
 
 Row SESSION: `head` (the last response committed in it), `fence` (the last token granted), `holder`, `lease_until`
-(0: released), `removed` (ids of items that were taken out of its conversation), `source` (of the fork that made it).
-The token grows with every new holder and never goes back. A fence is good for a write only while its lease lives.
+(0: released), `stamp` (when the lease was taken or renewed last), `removed` (ids of items that were taken out of its
+conversation), `source` (of the fork that made it). The token grows with every new holder and never goes back. A fence
+is good for a write only while its lease lives.
+
+Where the clock was set back since the last renewal, the age of the lease is not known: anybody may take it, and its
+holder goes on until somebody does.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from typing import Any
 from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ids import is_response_id
 from antiphon_core.ports.store import Fence, Lease
+from antiphon_store.decisions.clock_steps import set_back_ms
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Ref, Row
 from antiphon_store.rows.view import View
@@ -33,16 +38,19 @@ def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[
 def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
     """Changes the session so that `holder` has its lease. SessionLocked."""
     if view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
-        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms))
+        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
         return
     session = view.need(Kind.SESSION, session_id)
-    if session is None or session.fields["holder"] != holder:
+    if session is not None and session.fields["holder"] == holder:
+        _extend(view, session, session_id, ttl_ms)
+    elif is_leased(session, view.now_ms):
         raise SessionLocked.of(session_id)
-    _extend(view, session, session_id, ttl_ms)
+    else:
+        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
 
 
 def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
-    """Extends a living lease; never shortens it. StaleFence."""
+    """Extends a living lease; shortens it only where the clock was set back. StaleFence."""
     session = view.need(Kind.SESSION, fence.session_id)
     if session is None or not tests_held(view, fence):
         raise StaleFence.of(fence.session_id, token=fence.token)
@@ -78,8 +86,10 @@ def require_fence(view: View, fence: Fence) -> None:
 
 
 def is_leased(session: Row | None, now_ms: int) -> bool:
-    """Whether anybody holds the lease."""
-    return session is not None and (session.fields.get("lease_until") or 0) > now_ms
+    """Whether anybody holds the lease, as others see it."""
+    if session is None or set_back_ms(session.fields, now_ms):
+        return False
+    return (session.fields.get("lease_until") or 0) > now_ms
 
 
 def granted(session: Row, session_id: str) -> Lease:
@@ -96,5 +106,5 @@ def tests_held(view: View, fence: Fence) -> bool:
 
 def _extend(view: View, session: Row, session_id: str, ttl_ms: int) -> None:
     ends_at = session.fields["lease_until"]
-    is_later = view.now_ms + ttl_ms > ends_at
-    view.set(Kind.SESSION, session_id, lease_until=Now(ttl_ms) if is_later else ends_at)
+    is_later = view.now_ms + ttl_ms > ends_at or set_back_ms(session.fields, view.now_ms)
+    view.set(Kind.SESSION, session_id, lease_until=Now(ttl_ms) if is_later else ends_at, stamp=Now())

@@ -255,11 +255,11 @@ def _require_room(view: View, write: Write) -> None:
     view.fewer(Index.MADE, session_id, most)
 
 
-def too_many(session_id: str, most: int) -> LimitExceeded:
+def too_many(session_id: str, most: int, *, field: str = "record.session_id") -> LimitExceeded:
     return LimitExceeded(
         f"Session '{session_id}' has made {most} responses, which is as many as it may. Delete some, fork it, or "
         "begin another session.",
-        field="record.session_id",
+        field=field,
         limit=str(most),
     )
 

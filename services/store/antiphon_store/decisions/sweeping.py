@@ -115,6 +115,30 @@ def reclaim_key(view: View, key: str, *, taken_until: int = 0) -> Finish[Reclaim
     return _nothing
 
 
+def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None]:
+    """Sets the end of a response that has none."""
+    row = view.need(Kind.NODE, response_id)
+    if row is not None and row.fields["expires"] is None:
+        view.set(Kind.NODE, response_id, expires=expires_ms)
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}", expires_ms)
+    return lambda _answers: None
+
+
+def read_responses_end(view: View, session_id: str) -> Finish[int | None]:
+    """The end of the responses of a conversation that was deleted; None where it has none."""
+    session = view.need(Kind.SESSION, session_id)
+    responses_until: int | None = session.fields.get("responses_until") if session is not None else None
+    return lambda _answers: responses_until
+
+
+def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -> Finish[None]:
+    """All responses of the conversation have their end."""
+    view.need(Kind.SESSION, session_id)
+    view.set(Kind.SESSION, session_id, responses_until=None)
+    _reschedule(view, Kind.SESSION, session_id, None, taken_until)
+    return lambda _answers: None
+
+
 def show_again(view: View, kind: Kind, row_id: str, family: Family | None, *, taken_until: int = 0) -> Finish[bool]:
     """Puts a candidate back that was taken and not looked at: whether it can go now."""
     row = view.need(kind, row_id)
@@ -131,6 +155,8 @@ def _due_at(view: View, kind: Kind, row_id: str, row: Row, family: Family | None
         return _needed_until(row, view.now_ms) if is_needed else view.now_ms
     if kind is Kind.JOB:
         return jobs.forgettable_at(row.fields)
+    if kind is Kind.SESSION:
+        return view.now_ms if row.fields.get("responses_until") is not None else None
     ends_at: int | None = row.fields.get("until", row.fields.get("expires"))
     return ends_at
 

@@ -1,22 +1,33 @@
-"""Jobs and event logs. A queue is a line of tickets, which name jobs in their trees."""
+"""Jobs and event logs. A queue has tickets, which name jobs in their trees. The jobs of DISPATCH_QUEUE are claimed by
+turns of their tenants (`tenant_line`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from antiphon_core.errors import JobNotFound
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, QueueHead, ticket_of
+from antiphon_core.ports.jobs import (
+    DISPATCH_QUEUE,
+    DISPATCH_TENANT,
+    Job,
+    JobDescription,
+    JobDraft,
+    JobOutcome,
+    JobState,
+    QueueHead,
+)
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import jobs, logs
+from antiphon_store.decisions.tenant_line import tenant_of
 from antiphon_store.engine.operations import Operations, on_response, under_fence
+from antiphon_store.engine.tenant_line import TenantLine, far_ahead
+from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import Index, Partition
+from antiphon_store.rows.model import Entry, Index, Partition
 
-TICKET_ATTEMPTS = 100  # a ticket is taken up again for as long as its job is
 TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
 HELD_PER_LOOK = 4
 
@@ -35,36 +46,48 @@ class JobOperations(Operations):
     remembered."""
 
     heartbeat_job = under_fence(jobs.heartbeat)
-    settle_job = under_fence(jobs.settle)
     cancel_job = on_response(jobs.cancel)
-    describe_job = on_response(jobs.describe, only_reads=True)
+    _settle = under_fence(jobs.settle)
+    _describe = on_response(jobs.describe, only_reads=True)
 
-    async def enqueue_job(self, tenant: str, draft: JobDraft, *, retention_ms: int) -> None:
+    def __init__(self, rows: RowBackend) -> None:
+        super().__init__(rows)
+        self._line = TenantLine(rows, self._runner)
+
+    async def enqueue_job(self, tenant: str, draft: JobDraft, *, retention_ms: int, places: int = 1) -> None:
         """Adds a job that will be remembered for `retention_ms` after its end. In one step with the look whether the id
-        is taken. AlreadyExists: by a job with another queue or payload."""
+        is taken. AlreadyExists: by a job with another queue or payload. `places`: how often the tenant stands in the
+        line of tenants, where the job is one of DISPATCH_QUEUE."""
         decision = partial(jobs.enqueue, draft=draft, retention_ms=retention_ms)
         await self._trees.of_response(tenant, draft.id, decision)
+        if draft.queue == DISPATCH_QUEUE:
+            await self.hand_in(tenant, places=places)
 
-    async def hand_in(self, tenant: str, response_id: str, *, retention_ms: int) -> None:
-        """Tells workers, who do not know the tenants, of a job that is there or is about to be: adds a ticket that
-        names it to a queue of our own. A worker verifies it at the job. Repeating it does no harm."""
-        ticket = JobDraft(response_id, DISPATCH_QUEUE, ticket_of(tenant, response_id), max_attempts=TICKET_ATTEMPTS)
-        decision = partial(jobs.hand_in, ticket=ticket, retention_ms=retention_ms)
-        await self._trees.of_response(DISPATCH_TENANT, response_id, decision)
-
-    async def take_back(self, response_id: str) -> None:
-        """Ends the ticket of a job that was refused."""
-        with suppress(JobNotFound):
-            await self.cancel_job(DISPATCH_TENANT, response_id)
+    async def hand_in(self, tenant: str, *, places: int = 1) -> None:
+        """Puts a tenant with a new job into the line of tenants. Repeating it does no harm."""
+        await self._line.join(tenant, places=places)
 
     async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
         """The job of these queues that `holder` has, else the one that has been claimable for longest, with the next
         fencing token. Of any number of claimers one gets it."""
         claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
+        if tenant == DISPATCH_TENANT:
+            turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
+            return await self._line.claim(turn) if DISPATCH_QUEUE in queues else None
         for ticket in await self._held(tenant, queues, holder):
             job = await self._claim(tenant, ticket, partial(claim, only_own=True))
             if job is not None:
                 return job
+        return await self._claim_due(tenant, queues, claim)
+
+    async def _claim_of(self, tenant: str, claim: Callable[..., Finish[Job | None]]) -> Job | None:
+        """A job of a tenant whose turn it is."""
+        job = await self._claim_due(tenant, [DISPATCH_QUEUE], claim)
+        return replace(job, tenant=tenant) if job is not None else None
+
+    async def _claim_due(
+        self, tenant: str, queues: Sequence[str], claim: Callable[..., Finish[Job | None]]
+    ) -> Job | None:
         while due := await self._due(tenant, queues):
             for place, ticket in enumerate(due):
                 job = await self._claim(tenant, ticket, claim)
@@ -73,11 +96,41 @@ class JobOperations(Operations):
                     return job
         return None
 
-    async def queue_head(self, tenant: str, queue: str, *, limit: int) -> QueueHead:
-        """The jobs of a queue that are due, counted up to `limit`."""
-        now_ms, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)
-        due = [each.at for each in entries if each.at <= now_ms]
-        return QueueHead(len(due), now_ms - due[0] if due else 0)
+    async def settle_job(
+        self, tenant: str, fence: Fence, outcome: JobOutcome, reason: str, after_ms: int = 0
+    ) -> str | None:
+        """Ends the attempt, in one step with the look at the fence: the queue in which the job waits again, for
+        `after_ms` at least. JobNotFound, StaleFence."""
+        queue = await self._settle(tenant, fence, outcome, reason, after_ms=after_ms)
+        if queue == DISPATCH_QUEUE:
+            await self._line.join(tenant)
+        return queue
+
+    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
+        """The job as it is now. JobNotFound."""
+        job = await self._describe(tenant, job_id)
+        if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
+            await self._line.join(tenant, only_missing=True)  # whoever enqueued it may have died before that
+        return job
+
+    async def count_jobs(self, tenant: str, queue: str, *, limit: int) -> int:
+        """The open jobs of a queue, counted up to `limit`: those that wait and those that run."""
+        _, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)
+        return len(entries)
+
+    async def queue_head(self, *, limit: int) -> QueueHead:
+        """The jobs of all tenants in DISPATCH_QUEUE that are due, counted up to `limit`."""
+        due: list[int] = []
+        now_ms, places = await self._page(DISPATCH_TENANT, limit)
+        for tenant in dict.fromkeys(tenant_of(each.id) for each in places if each.at <= now_ms):
+            now_ms, entries = await self._page(tenant, limit - len(due))
+            due += [each.at for each in entries if each.at <= now_ms]
+            if len(due) >= limit:
+                break
+        return QueueHead(len(due), now_ms - min(due) if due else 0)
+
+    async def _page(self, tenant: str, limit: int) -> tuple[int, Sequence[Entry]]:
+        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=limit)
 
     async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
         """The jobs that the holder claimed last."""
@@ -91,11 +144,15 @@ class JobOperations(Operations):
         return held
 
     async def _due(self, tenant: str, queues: Sequence[str]) -> list[_Ticket]:
-        """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first."""
+        """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first. Where
+        there is none: those that lie too far ahead."""
         due: list[_Ticket] = []
         for queue in queues:
             entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
             due += [_Ticket(each.at, each.id, queue, each.taken_until) for each in entries]
+        if not due:
+            for queue in queues:
+                due += [_Ticket(each.at, each.id, queue) for each in await far_ahead(self._rows, tenant, queue)]
         return sorted(due)
 
     async def _claim(self, tenant: str, ticket: _Ticket, claim: Callable[..., Finish[Job | None]]) -> Job | None:

@@ -12,9 +12,10 @@ from antiphon_core.ports.retention import Sweeping
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family, Reclaimed
 from antiphon_store.engine.operations import Operations
-from antiphon_store.rows.model import Entry, Index, Kind, Partition
+from antiphon_store.rows.model import Entry, Index, Kind, Partition, named_node
 
 CANDIDATES_PER_LOOK = 32
+RESPONSES_PER_LOOK = 100
 CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers while it is looked at
 
 _DECISIONS: dict[Kind, Callable[..., Any]] = {
@@ -74,6 +75,9 @@ class Reclaiming(Operations):
         """Takes a candidate away, and the ancestors that go with it, so many at most."""
         kind, row_id = _named(entry)
         partition = partition_of(tenant, kind, row_id)
+        if kind is Kind.SESSION:
+            await self._limit_responses(partition, row_id, entry.taken_until)
+            return []
         if kind is not Kind.NODE:
             decide = partial(_DECISIONS[kind], taken_until=entry.taken_until)
             reclaimed = await self._runner.run(partition, lambda view: decide(view, row_id))
@@ -90,6 +94,25 @@ class Reclaiming(Operations):
         if step is not None:
             await self._show_again(tenant, Kind.NODE, step)
         return taken
+
+    async def _limit_responses(self, partition: Partition, session_id: str, taken_until: int) -> None:
+        """Sets the end of the responses of a conversation that was deleted."""
+        end = partial(sweeping.read_responses_end, session_id=session_id)
+        expires_ms = await self._runner.run(partition, end, only_reads=True)
+        after: tuple[int, str] | None = None
+        while expires_ms is not None:
+            _, page = await self._rows.page(
+                partition, Index.MADE, session_id, after=after, limit=RESPONSES_PER_LOOK, with_rows=True
+            )
+            for each in page:
+                if each.row is not None and each.row.fields["expires"] is None:
+                    limit = partial(sweeping.limit_response, response_id=named_node(each.id), expires_ms=expires_ms)
+                    await self._runner.run(partition, limit)
+            if len(page) < RESPONSES_PER_LOOK:
+                break
+            after = (page[-1].at, page[-1].id)
+        forget = partial(sweeping.forget_responses_end, session_id=session_id, taken_until=taken_until)
+        await self._runner.run(partition, forget)
 
     async def _reclaim_node(self, partition: Partition, response_id: str, taken_until: int = 0) -> Reclaimed | None:
         decision = partial(

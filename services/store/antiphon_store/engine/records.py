@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from antiphon_core.errors import AlreadyExists, AntiphonError, StoreUnavailable
+from antiphon_core.errors import AlreadyExists, AntiphonError, LimitExceeded, StoreUnavailable
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.store import (
     Fence,
@@ -103,6 +103,19 @@ class RecordOperations(Reclaiming):
                 most = write.session_responses_max or 0
                 dead = await self._count_dead(_tree(tenant, write.record.id), crowded.session_id, most)
                 bounded = replace(write, session_responses_max=most + dead)
+
+    async def require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
+        """Returns if a turn of `holder` may make one more response in the session, as things stand. A queued turn has
+        made its own already. LimitExceeded."""
+        partition = await self._trees.locate(tenant, session_id)
+        _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
+        has_made_its_own = partial(records.is_stored, response_id=holder)
+        if len(made) < most or await self._trees.of_response(tenant, holder, has_made_its_own):
+            return
+        try:
+            await self._count_dead(partition, session_id, most)
+        except LimitExceeded:
+            raise records.too_many(session_id, most, field="conversation") from None
 
     async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
         """How many entries of the session are of responses that cannot be read. LimitExceeded: too many can."""

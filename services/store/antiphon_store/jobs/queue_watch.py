@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from antiphon_core.errors import AntiphonError
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, QueueHead
+from antiphon_core.ports.jobs import QueueHead
 from antiphon_core.telemetry import metrics, remedies
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class QueueWatch:
     async def _look_for_ever(self) -> None:
         while True:
             try:
-                head = await self._queue_head(DISPATCH_TENANT, DISPATCH_QUEUE, limit=COUNTED_MAX)
+                head = await self._queue_head(limit=COUNTED_MAX)
                 metrics.JOB_QUEUE_DEPTH.of().set(head.due)
                 metrics.JOB_QUEUE_AGE.of().set(head.oldest_ms / 1000)
             except AntiphonError as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from antiphon_core import limits
-from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable
+from antiphon_core.errors import JobNotFound, RequestRateExceeded
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -24,6 +24,8 @@ from antiphon_store.settings import StoreSettings
 from antiphon_store.values import QueuedJob
 from antiphon_store.waiting import WaitingLines
 
+OPEN_JOBS_RETRY_MS = 10_000  # when one of them will end is not known
+
 
 class JobOperations:
     """The part of StoreService that implements `antiphon_core.ports.jobs.Jobs`."""
@@ -35,8 +37,11 @@ class JobOperations:
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         store_rules.check_tenant(tenant)
         rules.check_draft(draft)
-        await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000)
-        self._claimers.wake_first((tenant, draft.queue))
+        if draft.queue == DISPATCH_QUEUE:
+            await self._require_room_for(tenant, draft)
+        places = self._settings.job_places(tenant)
+        await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000, places=places)
+        self._wake(tenant, draft.queue)
 
     def _queued_job(self, commit: TurnCommit) -> QueuedJob | None:
         """The job of a turn that a worker will run. InvalidRequest, TooLarge: in its own words, under `job`."""
@@ -47,21 +52,14 @@ class JobOperations:
 
     @asynccontextmanager
     async def _handed_in(self, tenant: str, job: QueuedJob | None) -> AsyncIterator[None]:
-        """Tells workers of the job that is committed in the block. Its ticket comes first: a job without one would
-        never be found."""
+        """Tells workers of the job that is committed in the block. Where nobody lives to do so, `describe_job` does."""
         if job is None:
             yield
             return
-        await self._backend.hand_in(tenant, job.draft.id, retention_ms=job.retention_ms)
-        try:
-            yield
-        except (Unavailable, Timeout, InternalError):
-            raise  # it may have happened
-        except AntiphonError:
-            await self._backend.take_back(job.draft.id)
-            raise
-        self._claimers.wake_first((tenant, DISPATCH_QUEUE))
-        self._claimers.wake_first((DISPATCH_TENANT, DISPATCH_QUEUE))
+        await self._require_room_for(tenant, job.draft)
+        yield
+        await self._backend.hand_in(tenant, places=self._settings.job_places(tenant))
+        self._wake(tenant, DISPATCH_QUEUE)
 
     async def claim_job(
         self,
@@ -91,11 +89,16 @@ class JobOperations:
         store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
         return await self._backend.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
 
-    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "") -> None:
+    async def settle_job(
+        self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
+    ) -> None:
         store_rules.check_tenant(tenant)
         rules.check_job_fence(fence)
         rules.check_reason(reason)
-        await self._backend.settle_job(tenant, fence, outcome, reason)
+        store_rules.check_range(after_ms, 0, limits.JOB_DELAY_MS_MAX, "after_ms")
+        queue = await self._backend.settle_job(tenant, fence, outcome, reason, after_ms)
+        if queue is not None and after_ms == 0:
+            self._wake(tenant, queue)
 
     async def cancel_job(self, tenant: str, job_id: str) -> bool:
         store_rules.check_tenant(tenant)
@@ -106,3 +109,22 @@ class JobOperations:
         store_rules.check_tenant(tenant)
         store_rules.check_response_id(job_id, "id")
         return await self._backend.describe_job(tenant, job_id)
+
+    async def _require_room_for(self, tenant: str, draft: JobDraft) -> None:
+        """RequestRateExceeded: the tenant has as many open background responses as it may, and this is another one."""
+        most = self._settings.jobs_per_tenant
+        if not most or await self._backend.count_jobs(tenant, draft.queue, limit=most) < most:
+            return
+        with suppress(JobNotFound):
+            await self._backend.describe_job(tenant, draft.id)
+            return
+        raise RequestRateExceeded(
+            f"Rate limit reached on background responses that are not finished: Limit {most}. "
+            "Please try again when some of them have ended.",
+            retry_after_ms=OPEN_JOBS_RETRY_MS,
+        )
+
+    def _wake(self, tenant: str, queue: str) -> None:
+        """Tells whoever waits for a job in this process that there may be one."""
+        for each in {tenant, DISPATCH_TENANT if queue == DISPATCH_QUEUE else tenant}:
+            self._claimers.wake_first((each, queue))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from antiphon_store.decisions import jobs, nodes
+from antiphon_core.ports.jobs import DISPATCH_QUEUE
+from antiphon_store.decisions import jobs, nodes, tenant_line
 from antiphon_store.rows.model import File, Index, Kind, Ref, Row, Unfile, made_id
 
 
@@ -15,6 +16,12 @@ def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
         yield from _of_node(row_id, row)
     elif kind is Kind.JOB:
         yield from _of_job(row_id, row)
+    elif kind is Kind.SESSION:
+        if row.fields.get("responses_until") is not None:
+            yield File(Index.ENDS, "", f"{kind}/{row_id}", 0)
+    elif kind is Kind.LINE:
+        for place, at in tenant_line.places_of(row_id, row):
+            yield File(Index.QUEUE, DISPATCH_QUEUE, place, at)
     elif (ends_at := row.fields.get("until", row.fields.get("expires"))) is not None:
         yield File(Index.ENDS, "", f"{kind}/{row_id}", ends_at)
 
@@ -38,7 +45,8 @@ def _of_job(row_id: str, row: Row) -> Iterator[File | Unfile]:
     fields = row.fields
     is_held = fields["holder"] != jobs.NOBODY
     if fields["ended"] is None:
-        yield File(Index.QUEUE, fields["queue"], row_id, fields["lease_until" if is_held else "available"])
+        due_at = fields["lease_until" if is_held else "available"]
+        yield File(Index.QUEUE, fields["queue"], row_id, min(due_at, fields.get("stamp", due_at) + jobs.LOOK_MS))
     if is_held:
         yield File(Index.HOLDER, jobs.held_key(fields["queue"], fields["holder"]), row_id, fields["lease_until"])
     ends_at = fields["lease_until"] + fields["retention"] if is_held else jobs.forgettable_at(fields)

@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_store.backends import packing
-from antiphon_store.decisions import logs
+from antiphon_store.decisions import logs, tenant_line
 from antiphon_store.engine.reclaiming import partition_of
 from antiphon_store.operations.rows_by_name import rows_of
 from antiphon_store.rows.backend import RowBackend
@@ -197,6 +198,8 @@ def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
         kind = Kind(name)
     elif key.of is Index.ITEM:
         kind = Kind.NODE
+    elif key.partition.tenant == DISPATCH_TENANT:
+        kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)
     return partition_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
 
 

@@ -45,6 +45,7 @@ class Kind(StrEnum):
     KEY = "key"
     POINTER = "pointer"
     QUOTA = "quota"
+    LINE = "line"
 
 
 class Index(StrEnum):
@@ -53,7 +54,7 @@ class Index(StrEnum):
     CHILDREN = "children"  # response -> the responses that continue it, by birth
     MADE = "made"  # session -> the responses made in it, by birth
     ITEM = "item"  # item id -> the nodes that hold it, by birth
-    QUEUE = "queue"  # queue -> jobs, by when they can be claimed
+    QUEUE = "queue"  # queue -> jobs, by when they can be claimed; of all tenants: places of tenants in their line
     HOLDER = "holder"  # queue and holder -> the job that the holder claimed last
     ENDS = "ends"  # "" -> what may be reclaimed: "<kind>/<id>", by when
 

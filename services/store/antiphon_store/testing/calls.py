@@ -35,6 +35,7 @@ CALLS: dict[str, Call] = {
     "begin_turn": lambda b: b.begin_turn(TENANT, TurnRequest(previous_response_id=RECORD.id)),
     "begin_turn in a session": lambda b: b.begin_turn(TENANT, turn_in(SESSION)),
     "begin_turn of nothing": lambda b: b.begin_turn(TENANT, TurnRequest()),
+    "require_room": lambda b: b.require_room(TENANT, SESSION, holder=RECORD.id, most=1),
     "commit_turn": lambda b: b.commit_turn(TENANT, Write(RECORD), None),
     "commit_turn in a session": lambda b: b.commit_turn(TENANT, Write(RECORD), FENCE),
     # Lineage
@@ -55,12 +56,12 @@ CALLS: dict[str, Call] = {
     "read_log": lambda b: b.read_log(TENANT, RECORD.id, position=0, max_bytes=9999),
     # Jobs
     "enqueue_job": lambda b: b.enqueue_job(TENANT, JOB, retention_ms=60_000),
-    "hand_in": lambda b: b.hand_in(TENANT, JOB.id, retention_ms=60_000),
-    "take_back": lambda b: b.take_back(JOB.id),
+    "hand_in": lambda b: b.hand_in(TENANT),
     "claim_job": lambda b: b.claim_job(TENANT, ["q"], holder="h", lease_ttl_ms=1000),
     "heartbeat_job": lambda b: b.heartbeat_job(TENANT, Fence(JOB.id, 1), lease_ttl_ms=1000),
     "settle_job": lambda b: b.settle_job(TENANT, Fence(JOB.id, 1), JobOutcome.SUCCEEDED, ""),
-    "queue_head": lambda b: b.queue_head(TENANT, "q", limit=9),
+    "count_jobs": lambda b: b.count_jobs(TENANT, "q", limit=9),
+    "queue_head": lambda b: b.queue_head(limit=9),
     # Conversations
     "create_conversation": lambda b: b.create_conversation(TENANT, FOUNDING),
     "update_conversation": lambda b: b.update_conversation(TENANT, CONVERSATION, b'{"a":"b"}', None),

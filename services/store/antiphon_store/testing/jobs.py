@@ -15,7 +15,17 @@ from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, InvalidRequest, JobNotFound, StaleFence, TooLarge
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import ATTEMPTS_EXHAUSTED, Job, JobDescription, JobDraft, JobOutcome, Jobs, JobState
+from antiphon_core.ports.jobs import (
+    ATTEMPTS_EXHAUSTED,
+    DISPATCH_QUEUE,
+    DISPATCH_TENANT,
+    Job,
+    JobDescription,
+    JobDraft,
+    JobOutcome,
+    Jobs,
+    JobState,
+)
 from antiphon_core.ports.store import Fence, Precondition
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.event_logs import append_at, logs_of
@@ -24,6 +34,7 @@ from antiphon_store.testing.subject import SOON_S, Subject, draft
 
 TTL_MS = 500
 RETENTION_MS = 24 * 3600 * 1000  # the default of `job_ttl_s`
+HOUR_MS = 3_600_000
 ROUNDS = 25
 CLAIMERS = 8
 
@@ -284,6 +295,55 @@ class JobLeaseSuite:
         assert not errors
         claims = [job.id for job in answers if job is not None]
         assert (len(claims), set(claims)) == (CLAIMERS, ids)
+
+
+class TenantLineSuite:
+    """The queue of background responses, in which tenants take turns."""
+
+    async def next_job(self, subject: Subject, holder: str) -> Job | None:
+        jobs = jobs_of(subject.peer)
+        return await jobs.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder=holder, lease_ttl_ms=TTL_MS)
+
+    async def test_tenants_take_turns(self, subject: Subject) -> None:
+        other = replace(subject, tenant=subject.tenant + "-other")
+        for _ in range(5):
+            await enqueue(subject, DISPATCH_QUEUE)
+        await subject.elapse(1)
+        await enqueue(other, DISPATCH_QUEUE)
+        await subject.elapse(1)
+        tenants = []
+        for number in range(6):
+            job = await self.next_job(subject, f"h{number}")
+            assert job is not None
+            tenants.append(job.tenant)
+            await jobs_of(subject.store).settle_job(job.tenant, job.fence, JobOutcome.SUCCEEDED)
+            await subject.elapse(1)
+        assert other.tenant in tenants[:2]
+        assert await self.next_job(subject, "z") is None
+
+    async def test_a_postponed_job_comes_back_and_counts_no_attempt(self, subject: Subject) -> None:
+        await enqueue(subject, DISPATCH_QUEUE)
+        job = await self.next_job(subject, "a")
+        assert job is not None
+        settle_job = jobs_of(subject.store).settle_job
+        await settle_job(subject.tenant, job.fence, JobOutcome.POSTPONED, after_ms=TTL_MS)
+        assert await self.next_job(subject, "b") is None
+        await subject.elapse(TTL_MS)
+        again = await self.next_job(subject, "b")
+        assert again is not None
+        assert (again.id, again.max_attempts - again.attempt) == (job.id, job.max_attempts - job.attempt)
+        await settle_job(subject.tenant, again.fence, JobOutcome.SUCCEEDED)
+
+    async def test_a_clock_that_is_set_back_strands_no_job(self, subject: Subject) -> None:
+        await enqueue(subject, DISPATCH_QUEUE)
+        dead = await self.next_job(subject, "dead")
+        assert dead is not None
+        await subject.elapse(-HOUR_MS)
+        job = await self.next_job(subject, "b")
+        assert job is not None
+        assert (job.id, job.attempt) == (dead.id, 2)
+        await jobs_of(subject.store).settle_job(subject.tenant, job.fence, JobOutcome.SUCCEEDED)
+        await subject.elapse(HOUR_MS)
 
 
 class JobCancelSuite:

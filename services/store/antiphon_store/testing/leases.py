@@ -12,6 +12,7 @@ from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ports.store import Fence, Lease
 from antiphon_store.testing.subject import SOON_S, Subject, draft, new_session_id
 
+HOUR_MS = 3_600_000
 TTL_MS = 500
 LONG_TTL_MS = 30_000
 
@@ -148,3 +149,15 @@ class LeaseSuite:
 
         await asyncio.wait_for(asyncio.gather(*(take_and_give(f"h{number}") for number in range(8))), SOON_S)
         assert tokens == list(range(1, 9))
+
+    async def test_a_clock_that_is_set_back_strands_no_lease(self, subject: Subject) -> None:
+        dead, living = new_session_id(), new_session_id()
+        await self.acquire(subject, dead, holder="dead")
+        lease = await self.acquire(subject, living, holder="a")
+        await subject.elapse(-HOUR_MS)
+        renewed = await subject.store.renew_session(subject.tenant, lease.fence)
+        assert renewed.expires_at_ms < lease.expires_at_ms
+        with pytest.raises(SessionLocked):
+            await self.acquire(subject, living, holder="b")
+        assert (await self.acquire(subject, dead, holder="b")).fence.token == 2
+        await subject.elapse(HOUR_MS)

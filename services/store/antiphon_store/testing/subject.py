@@ -24,6 +24,7 @@ class Subject:
 
     `store` and `peer` are two clients of the same data, as independent of each other as the implementation allows.
     `elapse` lets so many milliseconds pass by the store's clock: moved by hand where it can be, waited for elsewhere.
+    A negative number sets the clock back.
     The tenant is new for every test, so that tests may share an engine.
     """
 

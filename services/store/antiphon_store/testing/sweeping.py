@@ -26,6 +26,9 @@ TTL_MS = 500
 DAY_MS = 24 * 3600 * 1000
 
 
+DEFAULT_TTL_MS = 30 * 24 * 3_600_000
+
+
 async def sweep(subject: Subject, **options: int) -> Sweeping:
     return await cast("Retention", subject.peer).sweep(subject.tenant, **options)
 
@@ -119,6 +122,21 @@ class SweepSuite:
         assert (await store.get_conversation(subject.tenant, kept.id)).id == kept.id
         session = await subject.store.describe_session(subject.tenant, founded.id)
         assert session.head_id is None
+
+    async def test_responses_of_a_deleted_conversation_live_for_the_default_time(self, subject: Subject) -> None:
+        conversations = cast("ConversationStore", subject.store)
+        made = await conversations.create_conversation(subject.tenant)
+        first = await subject.commit_in(made.id)
+        last = await subject.commit_in(made.id, first)
+        assert (await subject.get(first)).expires_at_ms is None
+        await conversations.delete_conversation(subject.tenant, made.id)
+        await sweep(subject)
+        assert (await subject.get(first)).expires_at_ms is not None
+        await subject.elapse(DEFAULT_TTL_MS)
+        for record in (first, last):
+            with pytest.raises(ResponseNotFound):
+                await subject.get(record)
+        assert (await sweep(subject)).records >= 2
 
     async def test_it_does_no_more_than_it_was_asked_to(self, subject: Subject) -> None:
         root = draft()

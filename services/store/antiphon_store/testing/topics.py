@@ -22,7 +22,14 @@ from antiphon_store.testing.event_logs import (
 )
 from antiphon_store.testing.histories import LinearizabilitySuite
 from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
-from antiphon_store.testing.jobs import JobArgumentSuite, JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite
+from antiphon_store.testing.jobs import (
+    JobArgumentSuite,
+    JobCancelSuite,
+    JobLeaseSuite,
+    JobStateSuite,
+    JobSuite,
+    TenantLineSuite,
+)
 from antiphon_store.testing.leases import LeaseSuite
 from antiphon_store.testing.lifecycle import LifecycleSuite
 from antiphon_store.testing.lineage import LineageSuite
@@ -63,7 +70,16 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "items by id": (LineageItemSuite, AddedItemSuite),
     "forks": (LineageForkSuite,),
     "event logs": (EventLogSuite, EventLogAppendSuite, EventLogFollowSuite, EventLogArgumentSuite, LogEndSuite),
-    "jobs": (JobSuite, JobLeaseSuite, JobCancelSuite, JobStateSuite, JobArgumentSuite, JobTurnSuite, QueuedTurnSuite),
+    "jobs": (
+        JobSuite,
+        JobLeaseSuite,
+        TenantLineSuite,
+        JobCancelSuite,
+        JobStateSuite,
+        JobArgumentSuite,
+        JobTurnSuite,
+        QueuedTurnSuite,
+    ),
     "conversations": (ConversationSuite, ConversationItemSuite, ConversationArgumentSuite),
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),

@@ -16,7 +16,8 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
-from antiphon_edge.background import queued_turn, queueing
+from antiphon_edge.background import queueing
+from antiphon_edge.background.queued_turn import Postponed
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.terminal_batches import failure
 from antiphon_store.rows.model import Kind
@@ -201,31 +202,48 @@ async def test_a_text_whose_translator_is_lost_fails_at_once_with_the_reason(tex
 async def test_an_engine_that_is_away_is_waited_for(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.away = True
-    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    going = asyncio.create_task(shop.run_next())
     await asyncio.sleep(0.02)
     shop.engine.away = False
     await going
     assert (await shop.edge.current(TENANT, record.id)).status is Status.COMPLETED
 
 
-async def test_an_engine_that_stays_away_is_for_other_attempts_until_the_last(shop: Bench) -> None:
+async def test_an_engine_that_stays_away_ends_the_turn_when_the_pauses_are_over(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.away = True
-    job = await shop.claimed()
-    while job.attempt < job.max_attempts:
-        with pytest.raises(EngineUnavailable):
-            await shop.run_of(job).go()
-        await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
-        job = await shop.claimed()
-    await shop.run_of(job).go()
+    await shop.run_next()
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller is away.")
+
+
+async def test_an_engine_that_is_away_costs_no_attempt(shop: Bench) -> None:
+    await shop.create()
+    shop.engine.away = True
+    job = await shop.claimed()
+    with pytest.raises(Postponed) as caught:
+        await shop.run_of(job).go()
+    assert (caught.value.counts, caught.value.pause_s > 0) == (False, True)
+    await shop.store.settle_job(TENANT, job.fence, JobOutcome.POSTPONED)
+    again = await shop.claimed()
+    assert again.max_attempts - again.attempt == job.max_attempts - job.attempt
+
+
+async def test_a_postponed_turn_keeps_its_session(shop: Bench) -> None:
+    waiting = await in_session(shop)
+    shop.engine.away = True
+    with pytest.raises(Postponed):
+        await shop.run_of(await shop.claimed()).go()
+    lease = (await shop.store.describe_session(TENANT, TALK)).lease
+    assert lease is not None
+    assert lease.holder == waiting
+    assert lease.expires_at_ms - shop.clock.now_ms() > queueing.WAITING_LEASE_MS - 60_000
 
 
 async def test_an_engine_that_breaks_down_in_mid_run_is_gone_on_with_when_it_is_back(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.dies_behind = 4
-    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    going = asyncio.create_task(shop.run_next())
     await shop.until(lambda: len(shop.engine.told) == 4)
     shop.engine.dies_behind, shop.engine.away = None, True
     await asyncio.sleep(0.02)
@@ -244,7 +262,7 @@ async def test_an_engine_that_breaks_down_in_mid_run_is_gone_on_with_when_it_is_
 async def test_an_engine_that_breaks_down_before_its_first_word_leaves_no_trace(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.dies_behind = 0
-    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    going = asyncio.create_task(shop.run_next())
     await shop.until(lambda: len(shop.engine.starts) == 2)
     shop.engine.dies_behind = None
     await going
@@ -260,7 +278,7 @@ async def test_what_breaks_down_again_and_again_over_one_response_ends_it(shop: 
     await shop.run_next()
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller broke down.")
-    assert shop.engine.starts == [2 * number for number in range(queued_turn.LOSSES_MAX + 1)]
+    assert shop.engine.starts == [2 * number for number in range(queueing.JOB_ATTEMPTS)]
     assert fold(await shop.log(record.id)) == ended
 
 
@@ -329,14 +347,14 @@ class LosingTranslator(ScriptedTranslator):
                     raise TranslatorUnavailable("Socket closed")
 
 
-async def test_translators_that_die_in_mid_stream_are_replaced_within_one_attempt(shop: Bench) -> None:
-    shop.translator = LosingTranslator(shop.translator, losses=9)
+async def test_translators_that_die_in_mid_stream_are_replaced(shop: Bench) -> None:
+    shop.translator = LosingTranslator(shop.translator, losses=4)
     record = await shop.create()
     await shop.run_next()
     log = await shop.log(record.id)
     assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
     assert text_of(log[-1]["response"]) == shop.engine.text
-    assert len(shop.engine.starts) == 10
+    assert len(shop.engine.starts) == 5
 
 
 # ---- Cancelled, deleted, somebody else's ----
@@ -485,7 +503,7 @@ async def losing_its_session(shop: Bench) -> tuple[str, asyncio.Task[None]]:
     shop.timing = replace(TIMING, session_pace=RenewalPace(every_s=0.01, retry_s=0.01))
     shop.engine.holds_at = 4
     running = await in_session(shop)
-    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    going = asyncio.create_task(shop.run_next())
     await shop.until(lambda: len(shop.engine.told) == 4)
     lease = (await shop.store.describe_session(TENANT, TALK)).lease
     assert lease is not None

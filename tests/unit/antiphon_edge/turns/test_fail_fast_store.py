@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import ResponseNotFound, StoreUnavailable
+from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout
 from antiphon_core.ports.full_store import FullStore
 from antiphon_edge.turns import store_retry
 from antiphon_edge.turns.fail_fast_store import SOON, fail_fast
@@ -37,7 +37,7 @@ class Store:
             raise self.error
         return f"{tenant} {response_id}"
 
-    commit_turn = get
+    begin_turn = get
 
 
 @pytest.fixture
@@ -78,9 +78,16 @@ async def test_its_errors_are_its_own(store: Store) -> None:
         await asked(store).get("t", "r")
 
 
-async def test_what_a_turn_must_not_lose_waits(store: Store) -> None:
+async def test_a_missed_deadline_says_that_the_store_is_unavailable(store: Store) -> None:
+    store.go.set()
+    store.error = Timeout("Deadline Exceeded")
+    with pytest.raises(StoreUnavailable):
+        await asked(store).get("t", "r")
+
+
+async def test_what_takes_long_by_itself_waits(store: Store) -> None:
     store.is_there = False
-    waiting = asyncio.create_task(asked(store).commit_turn("t", "r"))
+    waiting = asyncio.create_task(asked(store).begin_turn("t", "r"))
     await asyncio.sleep(10 * SLOW_S)
     store.go.set()
     assert await waiting == "t r"

@@ -67,8 +67,8 @@ class Ageing(StoreWatch):
         super().__init__(store)
         self._clock = clock
 
-    async def _require_sign_of_life(self) -> None:
-        await super()._require_sign_of_life()
+    async def _require_sign_of_life(self, *, within_s: float) -> None:
+        await super()._require_sign_of_life(within_s=within_s)
         self._clock.advance(2 * LONG_S)
 
 
@@ -201,3 +201,17 @@ async def test_calls_that_are_refused_are_no_sign_of_life() -> None:
     with pytest.raises(StoreUnavailable):
         await watch.while_it_lives(hanging)
     hanging.cancel()
+
+
+async def test_a_store_that_answered_a_moment_ago_is_alive_without_a_look() -> None:
+    store = Store()
+    watch = StoreWatch(store)
+    for _ in range(3):
+        await watch.require_alive()
+    assert store.asked == 1
+
+
+@pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("full"))])
+async def test_a_store_without_a_sign_of_life_is_unavailable(store: Store) -> None:
+    with pytest.raises(StoreUnavailable):
+        await StoreWatch(store).require_alive()

@@ -74,18 +74,6 @@ def test_the_same_job_again_changes_nothing(there: Row) -> None:
             decided(enqueue, {JOB: other})
 
 
-@pytest.mark.parametrize("there", [job(), held()])
-def test_a_ticket_that_is_there_stays(there: Row) -> None:
-    answered(partial(jobs.hand_in, ticket=DRAFT, retention_ms=1000), {JOB: there})
-
-
-@pytest.mark.parametrize("rows", [{}, {JOB: ended()}])
-def test_a_ticket_that_has_ended_begins_anew(rows: dict[Any, Row]) -> None:
-    program = decided(partial(jobs.hand_in, ticket=DRAFT, retention_ms=1000), rows)
-    assert shown(program) == [("put", *JOB), ("file", *TICKET)]
-    assert fields_of(program, Kind.JOB)["ended"] is None
-
-
 def test_a_job_that_is_forgotten_makes_room() -> None:
     assert decided(enqueue, {JOB: ended(at=NOW_MS - 1000, queue="other")}).changes
 
@@ -170,7 +158,38 @@ def test_a_ticket_is_put_back_if_its_job_waits(there: Row | None, is_shown: bool
 @pytest.mark.parametrize(("ttl_ms", "until"), [(1, LATER), (100, LATER), (101, Now(101))])
 def test_a_heartbeat_never_shortens_a_lease(ttl_ms: int, until: object) -> None:
     program = decided(partial(jobs.heartbeat, fence=FENCE, lease_ttl_ms=ttl_ms), {JOB: held()})
-    assert fields_of(program, Kind.JOB) == {"lease_until": until}
+    assert fields_of(program, Kind.JOB) == {"lease_until": until, "stamp": Now()}
+
+
+# ---- A clock that was set back ----
+
+AHEAD = NOW_MS + 3_600_000
+
+
+def test_a_heartbeat_behind_a_step_back_ends_its_length_from_now() -> None:
+    there = held(lease_until=AHEAD + 100, stamp=AHEAD)
+    program = decided(partial(jobs.heartbeat, fence=FENCE, lease_ttl_ms=100), {JOB: there})
+    assert fields_of(program, Kind.JOB) == {"lease_until": Now(100), "stamp": Now()}
+
+
+def test_a_lease_of_before_a_step_back_is_over_for_others() -> None:
+    there = held(lease_until=AHEAD + 100, stamp=AHEAD)
+    assert state_of(there) is JobState.QUEUED
+    assert fields_of(decided(partial(claim, holder="b"), {JOB: there}), Kind.JOB)["attempts"] == 2
+
+
+def test_a_job_that_was_due_before_a_step_back_is_due() -> None:
+    assert fields_of(decided(claim, {JOB: job(available=AHEAD, stamp=AHEAD)}), Kind.JOB)["attempts"] == 1
+
+
+def test_a_delayed_job_waits_for_its_delay_behind_a_step_back() -> None:
+    program = decided(claim, {JOB: job(available=AHEAD + 7_000, stamp=AHEAD)})
+    fields = fields_of(program, Kind.JOB)
+    assert (fields["available"], fields["stamp"], fields["attempts"]) == (NOW_MS + 7_000, Now(), 0)
+
+
+def test_a_step_of_less_than_a_second_changes_nothing() -> None:
+    assert state_of(held(stamp=NOW_MS + 900)) is JobState.RUNNING
 
 
 @pytest.mark.parametrize("there", [job(), held(attempts=2), held(attempts=0), ended(), held(lease_until=NOW_MS)])

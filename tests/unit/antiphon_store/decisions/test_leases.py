@@ -28,7 +28,12 @@ acquire = partial(leases.acquire, session_id="s", holder="a", ttl_ms=50)
 def test_a_lease_is_taken_in_one_program_if_it_is_free() -> None:
     program = decided(acquire)
     assert guards_on(program, Kind.SESSION) == [(Condition.BEHIND, "lease_until", None)]
-    assert fields_of(program, Kind.SESSION) == {"fence": Add(1), "holder": "a", "lease_until": Now(50)}
+    assert fields_of(program, Kind.SESSION) == {
+        "fence": Add(1),
+        "holder": "a",
+        "lease_until": Now(50),
+        "stamp": Now(),
+    }
 
 
 @pytest.mark.parametrize("session", [None, OVER, row(fence=7, holder="", lease_until=0), row(head="forked")])
@@ -40,8 +45,17 @@ def test_a_known_free_session_is_taken_with_the_next_token(session: Row | None) 
 def test_the_holder_keeps_its_token_and_never_a_shorter_lease(ttl_ms: int, until: object) -> None:
     for decision in (partial(acquire, ttl_ms=ttl_ms), partial(leases.renew, fence=FENCE, ttl_ms=ttl_ms)):
         program = decided(decision, {SESSION: HELD})
-        assert fields_of(program, Kind.SESSION) == {"lease_until": until}
+        assert fields_of(program, Kind.SESSION) == {"lease_until": until, "stamp": Now()}
         assert pins(program)
+
+
+def test_behind_a_clock_that_was_set_back_a_lease_ends_its_length_after_its_renewal() -> None:
+    ahead = NOW_MS + 3_600_000
+    held = Row({**HELD.fields, "lease_until": ahead + 100, "stamp": ahead})
+    program = decided(partial(leases.renew, fence=FENCE, ttl_ms=50), {SESSION: held})
+    assert fields_of(program, Kind.SESSION)["lease_until"] == Now(50)
+    taken = fields_of(decided(partial(acquire, holder="b"), {SESSION: held}), Kind.SESSION)
+    assert (taken["holder"], taken["fence"]) == ("b", Add(1))
 
 
 def test_a_lease_of_another_holder_is_refused() -> None:

@@ -63,7 +63,12 @@ def test_a_turn_behind_a_response_is_one_program() -> None:
 def test_a_turn_in_a_session_is_one_program() -> None:
     program = decided(begin(turn_in("s", lease_ttl_ms=50, max_depth=5, max_bytes=500)))
     assert guards_on(program, Kind.SESSION) == [(Condition.BEHIND, "lease_until", None)]
-    assert fields_of(program, Kind.SESSION) == {"fence": Add(1), "holder": "holder-a", "lease_until": Now(50)}
+    assert fields_of(program, Kind.SESSION) == {
+        "fence": Add(1),
+        "holder": "holder-a",
+        "lease_until": Now(50),
+        "stamp": Now(),
+    }
     assert program.reads == [Get(Ref(*SESSION)), Chain("s", Payload.ITEMS, 5, 500, from_head=True)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, QueueHead
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, JobOutcome, QueueHead
 from antiphon_core.ports.store import Fence
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.subject import draft
@@ -96,9 +96,9 @@ async def test_a_crash_between_ticket_and_claim_only_hides_the_ticket(
     assert (found.id, found.attempt) == (job_id, 1)
 
 
-async def test_an_empty_queue_costs_two_looks_and_no_program(engine: StoreEngine, rows: SpiedRows) -> None:
+async def test_an_empty_queue_costs_three_looks_and_no_program(engine: StoreEngine, rows: SpiedRows) -> None:
     assert await claim(engine) is None
-    assert rows.calls == ["page", "take_due"]
+    assert rows.calls == ["page", "take_due", "page"]
 
 
 async def test_a_retried_job_is_claimed_again_at_once(engine: StoreEngine) -> None:
@@ -121,13 +121,13 @@ async def test_a_log_is_read_in_the_tree_of_its_response(engine: StoreEngine) ->
     assert [batch.frames for batch in page.batches] == [b"data: 2\n\n"]
 
 
-async def test_the_head_of_a_queue_counts_what_is_due(engine: StoreEngine, clock: ManualClock) -> None:
-    assert await engine.queue_head(T, "q", limit=10) == QueueHead(0, 0)
-    await enqueue(engine, 3)
-    await enqueue(engine, 1, run_after_ms=60_000)
-    await enqueue(engine, 1, "another")
-    clock.advance(2)
-    assert await engine.queue_head(T, "q", limit=10) == QueueHead(3, 2_000)
-    assert await engine.queue_head(T, "q", limit=2) == QueueHead(2, 2_000)
-    assert await claim(engine) is not None
-    assert await engine.queue_head(T, "q", limit=10) == QueueHead(2, 2_000)
+async def test_the_head_of_the_queue_counts_what_is_due_in_all_tenants(engine: StoreEngine, clock: ManualClock) -> None:
+    assert await engine.queue_head(limit=10) == QueueHead(0, 0)
+    for tenant in ("a", "a", "b"):
+        draft_ = JobDraft(draft().id, DISPATCH_QUEUE, b"p")
+        await engine.enqueue_job(tenant, draft_, retention_ms=60_000)
+        clock.advance(1)
+    assert await engine.queue_head(limit=10) == QueueHead(3, 3_000)
+    assert (await engine.queue_head(limit=2)).due == 2
+    await engine.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="h", lease_ttl_ms=10_000)
+    assert (await engine.queue_head(limit=10)).due == 2

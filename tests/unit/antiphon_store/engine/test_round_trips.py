@@ -133,7 +133,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
         ),
         1,
     ),
-    "tell workers of a job": (nothing, lambda s: s.engine.hand_in(T, NEXT.id, retention_ms=1000), 1),
+    "tell workers of a job": (nothing, lambda s: s.engine.hand_in(T), 2),
     "put": (nothing, lambda s: s.engine.put(T, Write(draft())), 1),
     "put with a parent": (nothing, lambda s: s.engine.put(T, Write(draft(ROOT))), 1),
     "put over a status": (nothing, lambda s: s.engine.put(T, Write(completed(RUNNING), WHILE_RUNNING)), 2),

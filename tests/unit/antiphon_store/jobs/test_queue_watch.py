@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, QueueHead
+from antiphon_core.ports.jobs import QueueHead
 from antiphon_core.telemetry import metrics
 from antiphon_store.jobs.queue_watch import COUNTED_MAX, QueueWatch
 
@@ -13,11 +13,11 @@ class Engine:
 
     def __init__(self, *heads: QueueHead | Exception) -> None:
         self._heads = list(heads)
-        self.asked: list[tuple[str, str, int]] = []
+        self.asked: list[int] = []
         self.is_empty = asyncio.Event()
 
-    async def queue_head(self, tenant: str, queue: str, *, limit: int) -> QueueHead:
-        self.asked.append((tenant, queue, limit))
+    async def queue_head(self, *, limit: int) -> QueueHead:
+        self.asked.append(limit)
         if not self._heads:
             self.is_empty.set()
             await asyncio.Event().wait()
@@ -34,4 +34,4 @@ async def test_what_the_engine_tells_is_shown_also_after_it_was_away() -> None:
     await engine.is_empty.wait()
     await watch.stop()
     assert (metrics.JOB_QUEUE_DEPTH.of().value, metrics.JOB_QUEUE_AGE.of().value) == (3, 2.5)
-    assert engine.asked[0] == (DISPATCH_TENANT, DISPATCH_QUEUE, COUNTED_MAX)
+    assert engine.asked[0] == COUNTED_MAX

@@ -77,6 +77,11 @@ class JobOutcome(betterproto2.Enum):
 
     CANCELLED = 4
 
+    POSTPONED = 5
+    """
+    Claimable again, and the attempt does not count.
+    """
+
     @classmethod
     def betterproto_value_to_renamed_proto_names(cls) -> dict[int, str]:
         return {
@@ -85,6 +90,7 @@ class JobOutcome(betterproto2.Enum):
             2: "JOB_OUTCOME_RETRY",
             3: "JOB_OUTCOME_FAILED",
             4: "JOB_OUTCOME_CANCELLED",
+            5: "JOB_OUTCOME_POSTPONED",
         }
 
     @classmethod
@@ -95,6 +101,7 @@ class JobOutcome(betterproto2.Enum):
             "JOB_OUTCOME_RETRY": 2,
             "JOB_OUTCOME_FAILED": 3,
             "JOB_OUTCOME_CANCELLED": 4,
+            "JOB_OUTCOME_POSTPONED": 5,
         }
 
 
@@ -755,6 +762,11 @@ class Job(betterproto2.Message):
 
     lease_expires_at_ms: "int" = betterproto2.field(8, betterproto2.TYPE_INT64)
 
+    tenant: "str" = betterproto2.field(9, betterproto2.TYPE_STRING)
+    """
+    Whose job it is, where that was not named by the claim.
+    """
+
 
 default_message_pool.register_message("antiphon.store.internal.v1", "Job", Job)
 
@@ -867,6 +879,11 @@ class SettleJobRequest(betterproto2.Message):
 
     reason: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
 
+    after_ms: "int" = betterproto2.field(4, betterproto2.TYPE_INT64)
+    """
+    Not claimable again for so long from now; at most 7 days.
+    """
+
 
 default_message_pool.register_message("antiphon.store.internal.v1", "SettleJobRequest", SettleJobRequest)
 
@@ -971,8 +988,8 @@ default_message_pool.register_message("antiphon.store.internal.v1", "TakeQuotaRe
 @dataclass(eq=False, repr=False)
 class TurnJob(betterproto2.Message):
     """
-    The job of the record's turn, for a worker to claim in the queue "responses" of the record's tenant, and that of the
-    tenant "antiphon.dispatch", where a ticket names it: JSON with `tenant` and `response_id`. The record has not ended.
+    The job of the record's turn, for a worker to claim in the queue "responses" of the record's tenant, or of the tenant
+    "antiphon.dispatch", where it comes with the name of its tenant. The record has not ended.
     """
 
     @betterproto2.staticproperty
@@ -1002,7 +1019,7 @@ ANTIPHON_STORE_INTERNAL_V1_EVENT_LOGS_PROTO_DESCRIPTOR = default_google_proto_de
     b'\n+antiphon/store/internal/v1/event_logs.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\xa5\x02\n\x13AppendEventsRequest\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12+\n\x11expected_position\x18\x02 \x01(\x04R\x10expectedPosition\x12\x14\n\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x04 \x01(\x0cR\x06frames\x12.\n\x05fence\x18\x05 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12F\n\ncheckpoint\x18\x06 \x01(\x0b2&.antiphon.store.internal.v1.CheckpointR\ncheckpoint\x12\x1a\n\x08terminal\x18\x07 \x01(\x08R\x08terminal";\n\x14AppendEventsResponse\x12#\n\rnext_position\x18\x01 \x01(\x04R\x0cnextPosition"`\n\x13AppendToLogsRequest\x12I\n\x07appends\x18\x01 \x03(\x0b2/.antiphon.store.internal.v1.AppendEventsRequestR\x07appends"Z\n\x14AppendToLogsResponse\x12B\n\x07results\x18\x01 \x03(\x0b2(.antiphon.store.internal.v1.AppendResultR\x07results"I\n\x0cAppendResult\x12#\n\rnext_position\x18\x01 \x01(\x04R\x0cnextPosition\x12\x14\n\x05error\x18\x02 \x01(\x0cR\x05error"A\n\nCheckpoint\x12\x16\n\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x1b\n\ttoken_ids\x18\x02 \x03(\rR\x08tokenIds"q\n\x11ReadEventsRequest\x12\x1f\n\x0bresponse_id\x18\x01 \x01(\tR\nresponseId\x12\x19\n\x05after\x18\x02 \x01(\x04H\x00R\x05after\x88\x01\x01\x12\x16\n\x06follow\x18\x03 \x01(\x08R\x06followB\x08\n\x06_after"\xcf\x01\n\x12ReadEventsResponse\x12%\n\x0efirst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\x14\n\x05count\x18\x02 \x01(\rR\x05count\x12\x16\n\x06frames\x18\x03 \x01(\x0cR\x06frames\x12\x1a\n\x08terminal\x18\x04 \x01(\x08R\x08terminal\x12H\n\x0bcheckpoints\x18\x05 \x03(\x0b2&.antiphon.store.internal.v1.CheckpointR\x0bcheckpoints2\xe0\x02\n\tEventLogs\x12q\n\x0cAppendEvents\x12/.antiphon.store.internal.v1.AppendEventsRequest\x1a0.antiphon.store.internal.v1.AppendEventsResponse\x12q\n\x0cAppendToLogs\x12/.antiphon.store.internal.v1.AppendToLogsRequest\x1a0.antiphon.store.internal.v1.AppendToLogsResponse\x12m\n\nReadEvents\x12-.antiphon.store.internal.v1.ReadEventsRequest\x1a..antiphon.store.internal.v1.ReadEventsResponse0\x01b\x06proto3'
 )
 ANTIPHON_STORE_INTERNAL_V1_JOBS_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n%antiphon/store/internal/v1/jobs.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\x8c\x02\n\x03Job\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07payload\x18\x03 \x01(\x0cR\x07payload\x12\x18\n\x07attempt\x18\x04 \x01(\rR\x07attempt\x12!\n\x0cmax_attempts\x18\x05 \x01(\rR\x0bmaxAttempts\x12)\n\x10cancel_requested\x18\x06 \x01(\x08R\x0fcancelRequested\x12.\n\x05fence\x18\x07 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12-\n\x13lease_expires_at_ms\x18\x08 \x01(\x03R\x10leaseExpiresAtMs"\x98\x01\n\x11EnqueueJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07payload\x18\x03 \x01(\x0cR\x07payload\x12!\n\x0cmax_attempts\x18\x04 \x01(\rR\x0bmaxAttempts\x12 \n\x0crun_after_ms\x18\x05 \x01(\x03R\nrunAfterMs"\x14\n\x12EnqueueJobResponse"|\n\x0fClaimJobRequest\x12\x16\n\x06queues\x18\x01 \x03(\tR\x06queues\x12\x16\n\x06holder\x18\x02 \x01(\tR\x06holder\x12 \n\x0clease_ttl_ms\x18\x03 \x01(\x03R\nleaseTtlMs\x12\x17\n\x07wait_ms\x18\x04 \x01(\x03R\x06waitMs"E\n\x10ClaimJobResponse\x121\n\x03job\x18\x01 \x01(\x0b2\x1f.antiphon.store.internal.v1.JobR\x03job"g\n\x13HeartbeatJobRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12 \n\x0clease_ttl_ms\x18\x02 \x01(\x03R\nleaseTtlMs"p\n\x14HeartbeatJobResponse\x12)\n\x10cancel_requested\x18\x01 \x01(\x08R\x0fcancelRequested\x12-\n\x13lease_expires_at_ms\x18\x02 \x01(\x03R\x10leaseExpiresAtMs"\x9c\x01\n\x10SettleJobRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12@\n\x07outcome\x18\x02 \x01(\x0e2&.antiphon.store.internal.v1.JobOutcomeR\x07outcome\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason"\x13\n\x11SettleJobResponse""\n\x10CancelJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id">\n\x11CancelJobResponse\x12)\n\x10cancel_requested\x18\x01 \x01(\x08R\x0fcancelRequested"$\n\x12DescribeJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id"\xf9\x01\n\x13DescribeJobResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12:\n\x05state\x18\x03 \x01(\x0e2$.antiphon.store.internal.v1.JobStateR\x05state\x12\x1a\n\x08attempts\x18\x04 \x01(\rR\x08attempts\x12!\n\x0cmax_attempts\x18\x05 \x01(\rR\x0bmaxAttempts\x12)\n\x10cancel_requested\x18\x06 \x01(\x08R\x0fcancelRequested\x12\x16\n\x06reason\x18\x07 \x01(\tR\x06reason*\x8c\x01\n\nJobOutcome\x12\x19\n\x17JOB_OUTCOME_UNSPECIFIED\x12\x19\n\x15JOB_OUTCOME_SUCCEEDED\x10\x01\x12\x15\n\x11JOB_OUTCOME_RETRY\x10\x02\x12\x16\n\x12JOB_OUTCOME_FAILED\x10\x03\x12\x19\n\x15JOB_OUTCOME_CANCELLED\x10\x04*\x98\x01\n\x08JobState\x12\x17\n\x15JOB_STATE_UNSPECIFIED\x12\x14\n\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x17\n\x13JOB_STATE_SUCCEEDED\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x052\x91\x05\n\x04Jobs\x12k\n\nEnqueueJob\x12-.antiphon.store.internal.v1.EnqueueJobRequest\x1a..antiphon.store.internal.v1.EnqueueJobResponse\x12e\n\x08ClaimJob\x12+.antiphon.store.internal.v1.ClaimJobRequest\x1a,.antiphon.store.internal.v1.ClaimJobResponse\x12q\n\x0cHeartbeatJob\x12/.antiphon.store.internal.v1.HeartbeatJobRequest\x1a0.antiphon.store.internal.v1.HeartbeatJobResponse\x12h\n\tSettleJob\x12,.antiphon.store.internal.v1.SettleJobRequest\x1a-.antiphon.store.internal.v1.SettleJobResponse\x12h\n\tCancelJob\x12,.antiphon.store.internal.v1.CancelJobRequest\x1a-.antiphon.store.internal.v1.CancelJobResponse\x12n\n\x0bDescribeJob\x12..antiphon.store.internal.v1.DescribeJobRequest\x1a/.antiphon.store.internal.v1.DescribeJobResponseb\x06proto3'
+    b'\n%antiphon/store/internal/v1/jobs.proto\x12\x1aantiphon.store.internal.v1\x1a!antiphon/store/v1/resources.proto"\xa4\x02\n\x03Job\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07payload\x18\x03 \x01(\x0cR\x07payload\x12\x18\n\x07attempt\x18\x04 \x01(\rR\x07attempt\x12!\n\x0cmax_attempts\x18\x05 \x01(\rR\x0bmaxAttempts\x12)\n\x10cancel_requested\x18\x06 \x01(\x08R\x0fcancelRequested\x12.\n\x05fence\x18\x07 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12-\n\x13lease_expires_at_ms\x18\x08 \x01(\x03R\x10leaseExpiresAtMs\x12\x16\n\x06tenant\x18\t \x01(\tR\x06tenant"\x98\x01\n\x11EnqueueJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x18\n\x07payload\x18\x03 \x01(\x0cR\x07payload\x12!\n\x0cmax_attempts\x18\x04 \x01(\rR\x0bmaxAttempts\x12 \n\x0crun_after_ms\x18\x05 \x01(\x03R\nrunAfterMs"\x14\n\x12EnqueueJobResponse"|\n\x0fClaimJobRequest\x12\x16\n\x06queues\x18\x01 \x03(\tR\x06queues\x12\x16\n\x06holder\x18\x02 \x01(\tR\x06holder\x12 \n\x0clease_ttl_ms\x18\x03 \x01(\x03R\nleaseTtlMs\x12\x17\n\x07wait_ms\x18\x04 \x01(\x03R\x06waitMs"E\n\x10ClaimJobResponse\x121\n\x03job\x18\x01 \x01(\x0b2\x1f.antiphon.store.internal.v1.JobR\x03job"g\n\x13HeartbeatJobRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12 \n\x0clease_ttl_ms\x18\x02 \x01(\x03R\nleaseTtlMs"p\n\x14HeartbeatJobResponse\x12)\n\x10cancel_requested\x18\x01 \x01(\x08R\x0fcancelRequested\x12-\n\x13lease_expires_at_ms\x18\x02 \x01(\x03R\x10leaseExpiresAtMs"\xb7\x01\n\x10SettleJobRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12@\n\x07outcome\x18\x02 \x01(\x0e2&.antiphon.store.internal.v1.JobOutcomeR\x07outcome\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x19\n\x08after_ms\x18\x04 \x01(\x03R\x07afterMs"\x13\n\x11SettleJobResponse""\n\x10CancelJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id">\n\x11CancelJobResponse\x12)\n\x10cancel_requested\x18\x01 \x01(\x08R\x0fcancelRequested"$\n\x12DescribeJobRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id"\xf9\x01\n\x13DescribeJobResponse\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12:\n\x05state\x18\x03 \x01(\x0e2$.antiphon.store.internal.v1.JobStateR\x05state\x12\x1a\n\x08attempts\x18\x04 \x01(\rR\x08attempts\x12!\n\x0cmax_attempts\x18\x05 \x01(\rR\x0bmaxAttempts\x12)\n\x10cancel_requested\x18\x06 \x01(\x08R\x0fcancelRequested\x12\x16\n\x06reason\x18\x07 \x01(\tR\x06reason*\xa7\x01\n\nJobOutcome\x12\x19\n\x17JOB_OUTCOME_UNSPECIFIED\x12\x19\n\x15JOB_OUTCOME_SUCCEEDED\x10\x01\x12\x15\n\x11JOB_OUTCOME_RETRY\x10\x02\x12\x16\n\x12JOB_OUTCOME_FAILED\x10\x03\x12\x19\n\x15JOB_OUTCOME_CANCELLED\x10\x04\x12\x19\n\x15JOB_OUTCOME_POSTPONED\x10\x05*\x98\x01\n\x08JobState\x12\x17\n\x15JOB_STATE_UNSPECIFIED\x12\x14\n\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x17\n\x13JOB_STATE_SUCCEEDED\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x052\x91\x05\n\x04Jobs\x12k\n\nEnqueueJob\x12-.antiphon.store.internal.v1.EnqueueJobRequest\x1a..antiphon.store.internal.v1.EnqueueJobResponse\x12e\n\x08ClaimJob\x12+.antiphon.store.internal.v1.ClaimJobRequest\x1a,.antiphon.store.internal.v1.ClaimJobResponse\x12q\n\x0cHeartbeatJob\x12/.antiphon.store.internal.v1.HeartbeatJobRequest\x1a0.antiphon.store.internal.v1.HeartbeatJobResponse\x12h\n\tSettleJob\x12,.antiphon.store.internal.v1.SettleJobRequest\x1a-.antiphon.store.internal.v1.SettleJobResponse\x12h\n\tCancelJob\x12,.antiphon.store.internal.v1.CancelJobRequest\x1a-.antiphon.store.internal.v1.CancelJobResponse\x12n\n\x0bDescribeJob\x12..antiphon.store.internal.v1.DescribeJobRequest\x1a/.antiphon.store.internal.v1.DescribeJobResponseb\x06proto3'
 )
 ANTIPHON_STORE_INTERNAL_V1_QUOTAS_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
     b'\n\'antiphon/store/internal/v1/quotas.proto\x12\x1aantiphon.store.internal.v1"\x88\x01\n\x04Draw\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n\x06amount\x18\x02 \x01(\x01R\x06amount\x12\x19\n\x08at_least\x18\x03 \x01(\x01R\x07atLeast\x12\x1a\n\x08capacity\x18\x04 \x01(\x01R\x08capacity\x12\x1d\n\nper_minute\x18\x05 \x01(\x01R\tperMinute"C\n\x04Hold\x12\x10\n\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n\x04most\x18\x02 \x01(\rR\x04most\x12\x15\n\x06ttl_ms\x18\x03 \x01(\x04R\x05ttlMs"\xa1\x01\n\x10TakeQuotaRequest\x126\n\x05draws\x18\x01 \x03(\x0b2 .antiphon.store.internal.v1.DrawR\x05draws\x124\n\x04hold\x18\x02 \x01(\x0b2 .antiphon.store.internal.v1.HoldR\x04hold\x12\x1f\n\x0brelease_ids\x18\x03 \x03(\tR\nreleaseIds"\x98\x01\n\x11TakeQuotaResponse\x12?\n\x06levels\x18\x01 \x03(\x0b2\'.antiphon.store.internal.v1.BucketLevelR\x06levels\x12B\n\x07refusal\x18\x02 \x01(\x0b2(.antiphon.store.internal.v1.QuotaRefusalR\x07refusal"q\n\x0bBucketLevel\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05level\x18\x02 \x01(\x01R\x05level\x12\x1a\n\x08capacity\x18\x03 \x01(\x01R\x08capacity\x12\x1c\n\nfull_in_ms\x18\x04 \x01(\x04R\x08fullInMs"L\n\x0cQuotaRefusal\x12\x16\n\x06bucket\x18\x01 \x01(\tR\x06bucket\x12$\n\x0eretry_after_ms\x18\x02 \x01(\x04R\x0cretryAfterMs2r\n\x06Quotas\x12h\n\tTakeQuota\x12,.antiphon.store.internal.v1.TakeQuotaRequest\x1a-.antiphon.store.internal.v1.TakeQuotaResponseb\x06proto3'

@@ -1,0 +1,68 @@
+"""How much one process has to do: the memory that it uses, and the standing delay of its event loop.
+
+A loop that was blocked once has caught up at the next measurement. One that is late again and again has more to do than
+it can (CoDel's standing queue): that is what `lag_s` tells.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from antiphon_core.loop_lag import PROCESS, LoopLag
+
+MEASURED_EVERY_S = 0.5
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+class ProcessLoad:
+    """The load of this process. `memory_limit_bytes` of 0 is the limit of its container, or the machine's memory."""
+
+    def __init__(
+        self,
+        *,
+        memory_limit_bytes: int = 0,
+        lag: LoopLag = PROCESS,
+        used_bytes: Callable[[], int] | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit_bytes = memory_limit_bytes or available_bytes()
+        self._lag = lag
+        self._used_bytes = used_bytes or resident_bytes
+        self._now_s = now_s
+        self._share = 0.0
+        self._measured_s = float("-inf")
+
+    @property
+    def lag_s(self) -> float:
+        """The delay that the event loop has not got rid of."""
+        return self._lag.standing_s
+
+    @property
+    def memory_share(self) -> float:
+        """The part of the limit that is in use; measured twice a second."""
+        now_s = self._now_s()
+        if now_s - self._measured_s >= MEASURED_EVERY_S:
+            self._measured_s = now_s
+            self._share = self._used_bytes() / self._limit_bytes
+        return self._share
+
+
+def resident_bytes() -> int:
+    """The resident memory of this process."""
+    return int(Path("/proc/self/statm").read_bytes().split()[1]) * _PAGE_BYTES
+
+
+def available_bytes(limits: tuple[Path, ...] = _CGROUP_LIMITS) -> int:
+    """The memory that this process may use: its container's, or the machine's."""
+    machine = os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
+    for path in limits:
+        try:
+            text = path.read_text().strip()
+        except OSError:
+            continue
+        return min(int(text), machine) if text.isdecimal() else machine
+    return machine

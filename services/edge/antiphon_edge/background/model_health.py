@@ -1,0 +1,52 @@
+"""Which models a worker finds down (circuit breaker): their jobs hold no slot, but for one that tries again.
+
+A job of a model that is down is postponed. Without this, each of a hundred such jobs would hold a slot until its own
+attempt has timed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from antiphon_core.clock import Clock
+from antiphon_edge.turns.store_retry import RetryPolicy
+
+
+@dataclass(slots=True)
+class _Outage:
+    """One model that is down: the pauses between two tries, and when the next one is due."""
+
+    pauses_s: Iterator[float]
+    until_s: float = 0.0
+    is_tried: bool = field(default=False)
+
+
+class ModelHealth:
+    """The models that could not be reached lately. One instance serves all slots of a worker."""
+
+    def __init__(self, retry: RetryPolicy, *, clock: Clock) -> None:
+        self._retry = retry
+        self._clock = clock
+        self._outages: dict[str, _Outage] = {}
+
+    def begin(self, model: str) -> float:
+        """Seconds for which a job of the model is to be postponed; 0 when it may run."""
+        outage = self._outages.get(model)
+        if outage is None:
+            return 0.0
+        rest_s = outage.until_s - self._clock.monotonic()
+        if rest_s <= 0 and not outage.is_tried:
+            outage.is_tried = True
+            return 0.0
+        return max(rest_s, self._retry.first_s)
+
+    def failed(self, model: str) -> None:
+        """An attempt could not reach the model."""
+        outage = self._outages.setdefault(model, _Outage(self._retry.pauses_s()))
+        outage.until_s = self._clock.monotonic() + next(outage.pauses_s)
+        outage.is_tried = False
+
+    def ended(self, model: str) -> None:
+        """An attempt ended in another way: the model answers, or nothing is known against it."""
+        self._outages.pop(model, None)

@@ -1,0 +1,68 @@
+"""/console: the page and its files. They are for everybody, for they hold nothing: whatever the page shows, it asks of
+the HTTP API with the key of its user."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import hdrs, web
+
+from antiphon_edge.callers import authentication
+from antiphon_edge.console.assets import Assets, assets
+from antiphon_edge.console.page import page
+from antiphon_edge.http.http_errors import refuse
+
+PATH = "/console"
+_FILES = PATH + "/{version}/{path:.+}"
+_OPEN = (PATH, PATH + "/", PATH + "/{version}/{path}")
+"""As the router names these routes."""
+_FOREVER, _NEVER = "public, max-age=31536000, immutable", "no-store"
+
+
+class ConsoleRoutes:
+    """Handlers that read nothing but the files of the console."""
+
+    def __init__(self, *, trace_url: str = "") -> None:
+        """`trace_url` is where a trace can be looked at, with {trace_id} in it; empty for no links."""
+        self._trace_url = trace_url
+
+    def table(self) -> list[web.RouteDef]:
+        return [
+            web.get(PATH, self.document),
+            web.get(PATH + "/", self.without_slash),
+            web.get(_FILES, self.file),
+        ]
+
+    def open_to_all(self, app: web.Application) -> None:
+        """Has the application ask nobody for a key who wants these files."""
+        authentication.open_paths(app, *_OPEN)
+
+    async def document(self, _request: web.Request) -> web.Response:
+        made = page(await _files_read(), trace_url=self._trace_url)
+        return web.Response(body=made.body, content_type="text/html", charset="utf-8", headers=dict(made.headers))
+
+    async def without_slash(self, _request: web.Request) -> web.Response:
+        """The paths in the document are relative to its own, which has no slash at the end."""
+        return web.Response(status=308, headers={hdrs.LOCATION: "../console"})
+
+    async def file(self, request: web.Request) -> web.Response:
+        files = await _files_read()
+        found = files.files.get(request.match_info["path"])
+        if found is None:
+            return refuse(404, "unknown_url", "The console has no such file. Load /console again.")
+        headers = {
+            # While edges of two releases stand behind one address, the page of one may ask the other for its files.
+            hdrs.CACHE_CONTROL: _FOREVER if request.match_info["version"] == files.version else _NEVER,
+            hdrs.VARY: hdrs.ACCEPT_ENCODING,
+            "X-Content-Type-Options": "nosniff",
+        }
+        is_compressed = "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, "")
+        if is_compressed:
+            headers[hdrs.CONTENT_ENCODING] = "gzip"
+        body = found.compressed if is_compressed else found.body
+        return web.Response(body=body, content_type=found.content_type, charset="utf-8", headers=headers)
+
+
+async def _files_read() -> Assets:
+    """The files, read by a thread the first time: compressing them would stop the event loop for 40 ms."""
+    return await asyncio.to_thread(assets)

@@ -1,0 +1,38 @@
+/**
+ * A branch as a file: one response a line, or a text for people.
+ * @import { Item, Response } from "../../types"
+ */
+import { reasoningOf, textOf } from "./texts.js";
+
+/** @typedef {{ response: Response, input: readonly Item[] }} Turn */
+
+/** @param {readonly Turn[]} turns */
+export function jsonLines(turns) {
+  return turns.map(({ response, input }) => JSON.stringify({ ...response, input }) + "\n").join("");
+}
+
+/** @param {readonly Turn[]} turns */
+export function markdown(turns) {
+  return turns.map(({ response, input }) => [...input.map(section), ...response.output.map(section)].join("\n")).join("\n");
+}
+
+/** @param {Item} item */
+function section(item) {
+  if (item.type === "message" || item.type === undefined) return `## ${item.role ?? "assistant"}\n\n${textOf(item)}\n`;
+  if (item.type === "reasoning") return `## reasoning\n\n${quoted(reasoningOf(item))}\n`;
+  if ("output" in item) return `## output of ${item.call_id}\n\n${fenced(stringOf(item.output))}\n`;
+  if ("call_id" in item) return `## call of ${item.name}\n\n${fenced(item.arguments ?? item.input ?? "")}\n`;
+  return `## ${item.type}\n\n${fenced(JSON.stringify(item, null, 2))}\n`;
+}
+
+/** @param {string} text */
+const quoted = (text) => text.split("\n").map((line) => `> ${line}`).join("\n");
+/** @param {unknown} value */
+const stringOf = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+/** A fence that the text cannot close. @param {string} text */
+function fenced(text) {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
+}

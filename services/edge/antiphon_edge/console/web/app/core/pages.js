@@ -1,0 +1,49 @@
+/**
+ * Lists that come in pages, asked for one after the other by the cursor of the page before.
+ * @import { NodePage, TreeNode } from "../../types"
+ */
+
+/** A list that is loaded as far as somebody needs it. */
+export class PagedNodes {
+  /** @type {string | null} */
+  #cursor = null;
+  #isDone = false;
+  /** @type {Promise<TreeNode[]> | null} */
+  #pending = null;
+  #ask;
+
+  /** @param {(cursor: string | null) => Promise<NodePage>} ask */
+  constructor(ask) {
+    this.#ask = ask;
+  }
+
+  get isDone() {
+    return this.#isDone;
+  }
+
+  /** The nodes of the next page; none behind the last one. Calls at the same time share one page. */
+  next() {
+    if (this.#isDone) return Promise.resolve([]);
+    this.#pending ??= this.#load().finally(() => (this.#pending = null));
+    return this.#pending;
+  }
+
+  /** Loads pages until one has the node, or all are loaded.
+   * @param {string} id
+   * @param {(nodes: TreeNode[]) => void} onPage */
+  async until(id, onPage) {
+    while (!this.#isDone) {
+      const nodes = await this.next();
+      onPage(nodes);
+      if (nodes.some((node) => node.id === id)) return true;
+    }
+    return false;
+  }
+
+  async #load() {
+    const page = await this.#ask(this.#cursor);
+    this.#cursor = page.next_cursor;
+    this.#isDone = page.next_cursor === null;
+    return page.data;
+  }
+}

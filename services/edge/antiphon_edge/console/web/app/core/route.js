@@ -1,0 +1,27 @@
+/**
+ * Where the user is, as the fragment of the address: it is never sent to a server, and holds ids only.
+ *
+ * @typedef {{ view: "chat" | "tree" | "response" | "live", id: string | null } | { view: "compare", id: string, other: string }} Route
+ */
+
+const ID = /^resp_[A-Za-z0-9_-]{1,200}$/;
+const VIEWS = new Set(["chat", "tree", "response", "live"]);
+
+/** @param {string} fragment @returns {Route} */
+export function parseRoute(fragment) {
+  const [view, id, other] = fragment.replace(/^#?\/?/, "").split("/");
+  const known = ID.test(id ?? "") ? id : null;
+  if (view === "compare" && known && ID.test(other ?? "")) return { view, id: known, other };
+  if (VIEWS.has(view)) return { view: /** @type {"chat" | "tree" | "response" | "live"} */ (view), id: known };
+  return { view: "chat", id: null };
+}
+
+/** @param {Route} route */
+export function formatRoute(route) {
+  return "#/" + [route.view, route.id, "other" in route ? route.other : null].filter(Boolean).join("/");
+}
+
+/** An id out of what somebody pasted: alone, or within an address. @param {string} text */
+export function idIn(text) {
+  return /resp_[A-Za-z0-9_-]+/.exec(text)?.[0] ?? null;
+}

@@ -1,0 +1,51 @@
+/**
+ * The text of items.
+ * @import { Fields, Item, Response } from "../../types"
+ */
+
+/** The text of an item's content, whatever its parts are. @param {Item} item @returns {string} */
+export function textOf(item) {
+  if (typeof item.content === "string") return item.content;
+  return (item.content ?? []).map((/** @type {Fields} */ part) => part.text ?? part.refusal ?? "").join("");
+}
+
+/** The reasoning of an item, from its text or its summary. @param {Item} item */
+export function reasoningOf(item) {
+  return [...(item.content ?? []), ...(item.summary ?? [])].map((part) => part.text ?? "").join("\n\n");
+}
+
+/** All that the assistant said in a response. @param {Response} response */
+export function answerOf(response) {
+  return response.output.filter((item) => item.type === "message").map(textOf).join("\n\n");
+}
+
+/** One line about a response, for cards and lists. @param {Response} response */
+export function summaryOf(response) {
+  const said = answerOf(response).trim();
+  if (said) return oneLine(unmarked(said));
+  const calls = response.output.filter((item) => item.type.endsWith("_call"));
+  if (calls.length > 0) return calls.map((call) => `${call.name}(${oneLine(call.arguments ?? call.input ?? "")})`).join(" ");
+  return oneLine(response.error?.message ?? "");
+}
+
+/** Without the marks of Markdown that only stand in the way of a line. @param {string} text */
+function unmarked(text) {
+  return text.replace(/^#+ |\*\*|\*(?=\S)|(?<=\S)\*|`+|^[|\s:-]+$|\|/gm, "");
+}
+
+/** @param {string} text @param {number} [most] */
+export function oneLine(text, most = 160) {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > most ? `${line.slice(0, most - 1)}…` : line;
+}
+
+/** One line about what a user sent. @param {readonly Item[]} items */
+export function askedOf(items) {
+  const last = items.findLast((item) => item.type === "message" || item.type === undefined);
+  if (last) return oneLine(textOf(last)) || "(image or file)";
+  const output = items.findLast((item) => typeof item.output === "string");
+  return output ? oneLine(output.output) : "";
+}
+
+/** The last characters of an id: enough to tell it from its neighbours. @param {string} id */
+export const shortId = (id) => `…${id.slice(-6)}`;

@@ -1,0 +1,85 @@
+/**
+ * One tree of responses, as far as it is loaded. Pages may come in any order, and may repeat a node.
+ * @import { TreeNode } from "../../types"
+ */
+
+/** Nodes by their ids, and each node's children in the order of their birth. */
+export class Tree {
+  /** @type {Map<string, TreeNode>} */
+  nodes = new Map();
+  /** @type {Map<string, string[]>} */
+  #children = new Map();
+
+  /** @returns {TreeNode | undefined} the node whose parent is not known */
+  get root() {
+    for (const node of this.nodes.values()) {
+      if (node.parent_id === null || !this.nodes.has(node.parent_id)) return node;
+    }
+    return undefined;
+  }
+
+  /** @param {Iterable<TreeNode>} nodes */
+  add(nodes) {
+    for (const node of nodes) {
+      if (!this.nodes.has(node.id) && node.parent_id !== null) this.#childrenOf(node.parent_id).push(node.id);
+      this.nodes.set(node.id, node);
+    }
+  }
+
+  /**
+   * Adds a response that was just made, which no page has told of yet.
+   * @param {string} id
+   * @param {string | null} parentId
+   * @param {string} status
+   * @param {number} createdAt
+   */
+  grow(id, parentId, status, createdAt) {
+    const parent = parentId === null ? undefined : this.nodes.get(parentId);
+    const known = this.nodes.get(id);
+    if (!known && parent) this.nodes.set(parent.id, { ...parent, child_count: parent.child_count + 1 });
+    const depth = parent ? parent.depth + 1 : 0;
+    const node = { id, parent_id: parentId, status, depth, child_count: known?.child_count ?? 0, created_at: createdAt };
+    this.add([node]);
+  }
+
+  /** @param {string} id */
+  childrenOf(id) {
+    return this.#children.get(id) ?? [];
+  }
+
+  /** How many children of a node no page has told of yet.
+   * @param {string} id */
+  missingBelow(id) {
+    const node = this.nodes.get(id);
+    return node ? Math.max(0, node.child_count - this.childrenOf(id).length) : 0;
+  }
+
+  /** The ids from the root to a node.
+   * @param {string | null} id */
+  pathTo(id) {
+    const path = [];
+    for (let node = this.nodes.get(id ?? ""); node; node = this.nodes.get(node.parent_id ?? "")) path.push(node.id);
+    return path.reverse();
+  }
+
+  /** A node with its siblings, oldest first.
+   * @param {string} id */
+  siblingsOf(id) {
+    const parent = this.nodes.get(id)?.parent_id;
+    return parent && this.nodes.has(parent) ? this.childrenOf(parent) : [id];
+  }
+
+  /** The leaf below a node that its newest children lead to.
+   * @param {string} id */
+  newestLeaf(id) {
+    for (let next = this.childrenOf(id).at(-1); next !== undefined; next = this.childrenOf(id).at(-1)) id = next;
+    return id;
+  }
+
+  /** @param {string} parentId */
+  #childrenOf(parentId) {
+    let list = this.#children.get(parentId);
+    if (!list) this.#children.set(parentId, (list = []));
+    return list;
+  }
+}

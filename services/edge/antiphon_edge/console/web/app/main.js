@@ -1,0 +1,10 @@
+/** The console's beginning: asks who the user is, and draws. */
+import { render } from "preact";
+import { html } from "./parts/html.js";
+import { applyTheme } from "./state/theme.js";
+import { signIn } from "./state/session.js";
+import { Shell } from "./views/shell.js";
+
+applyTheme();
+render(html`<${Shell} />`, /** @type {HTMLElement} */ (document.getElementById("console")));
+void signIn();

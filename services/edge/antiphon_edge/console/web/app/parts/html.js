@@ -1,0 +1,5 @@
+/** Templates as elements. A value in a template is text, never HTML. */
+import htm from "htm";
+import { h } from "preact";
+
+export const html = htm.bind(h);

@@ -1,0 +1,262 @@
+/**
+ * The conversation of the playground: which response the next message continues, what is being written, and the turn that
+ * runs.
+ * @import { Attachment, Fields, Item, Mistake, Settings } from "../../types"
+ */
+import { batch, computed, signal } from "@preact/signals";
+import { UNFINISHED } from "../core/fold.js";
+import { eventsOf } from "../core/sse.js";
+import { bodyOf, DEFAULTS, inputOf, settingsOf } from "../core/request.js";
+import { newTrace } from "../core/trace.js";
+import * as forest from "./forest.js";
+import * as library from "./library.js";
+import { remember } from "./recent.js";
+import { route, settle } from "./router.js";
+import { followRun } from "./runs.js";
+import { api, models } from "./session.js";
+
+/** The response at the end of the branch that is shown. */
+export const head = signal(/** @type {string | null} */ (null));
+/** The response that the next message continues, where that is not the head; "" for none. */
+export const forkPoint = signal(/** @type {string | null} */ (null));
+/** The response that is run again with other parameters. */
+export const rerunOf = signal(/** @type {string | null} */ (null));
+export const settings = signal(/** @type {Settings} */ ({ ...DEFAULTS }));
+export const draft = signal("");
+export const attachments = signal(/** @type {Attachment[]} */ ([]));
+/** A turn before it has an id, and what became of it if it never got one. */
+export const pending = signal(/** @type {{ body: Fields, input: Item[], error: unknown } | null} */ (null));
+/** How to stop the turn that runs here. */
+export const stopper = signal(/** @type {AbortController | null} */ (null));
+
+export const continued = computed(() => (forkPoint.value === null ? storedHead() : forkPoint.value || null));
+export const path = computed(() => (void forest.changes.value, forest.tree.value.pathTo(head.value)));
+/** The body that the fields make now, and their mistakes. */
+export const request = computed(() => bodyOf(effectiveSettings(), inputOf(draft.value, attachments.value), continued.value));
+/** Mistakes of the API's own, shown where its `param` points. */
+export const refused = signal(/** @type {Mistake | null} */ (null));
+
+/** @returns {Settings} */
+export function effectiveSettings() {
+  const model = settings.value.model || models.value?.[0]?.id || "";
+  return { ...settings.value, model };
+}
+
+/** The head, or the nearest response above it that the store has. */
+function storedHead() {
+  const id = head.value;
+  return id !== null && library.read(id).response?.store === false ? (library.read(id).response?.previous_response_id ?? null) : id;
+}
+
+/** Shows a branch up to a response. @param {string} id */
+export async function show(id) {
+  await forest.openTreeOf(id);
+  if (!forest.tree.peek().nodes.has(id)) return;
+  batch(() => {
+    head.value = id;
+    forkPoint.value = null;
+    rerunOf.value = null;
+    pending.value = null;
+  });
+  remember(forest.tree.peek().root?.id ?? id, id);
+}
+
+/** Begins another conversation. */
+export function begin() {
+  batch(() => {
+    forest.close();
+    head.value = null;
+    forkPoint.value = null;
+    rerunOf.value = null;
+    pending.value = null;
+  });
+}
+
+/** Has the next message continue this response, whatever continues it already. @param {string} id */
+export async function fork(id) {
+  await show(id);
+}
+
+/** Fills the fields with what a response was made of, to run it again as its sibling. @param {string} id */
+export async function runAgain(id) {
+  await library.load(id);
+  const { response, input } = library.peek(id);
+  if (!response) return;
+  await show(id);
+  const message = (input ?? []).findLast((item) => item.type === "message");
+  batch(() => {
+    settings.value = settingsOf(response);
+    forkPoint.value = response.previous_response_id ?? "";
+    rerunOf.value = id;
+    draft.value = typeof message?.content === "string" ? message.content : textOfParts(message);
+    attachments.value = filesOf(message);
+  });
+}
+
+/** @param {Item | undefined} message */
+const textOfParts = (message) => (message?.content ?? []).map((/** @type {Fields} */ part) => part.text ?? "").join("");
+/** @param {Item | undefined} message @returns {Attachment[]} */
+const filesOf = (message) =>
+  (Array.isArray(message?.content) ? message.content : [])
+    .filter((/** @type {Fields} */ part) => part.image_url || part.file_data)
+    .map((/** @type {Fields} */ part) => ({
+      name: part.filename ?? "image",
+      kind: part.image_url ? "image" : "file",
+      url: part.image_url ?? part.file_data,
+    }));
+
+/** Sends what is written. Returns false where the fields have mistakes. */
+export function send() {
+  const { body, mistakes } = request.peek();
+  if (mistakes.length > 0 || stopper.peek()) return false;
+  batch(() => {
+    draft.value = "";
+    attachments.value = [];
+  });
+  void run(body);
+  return true;
+}
+
+/** Sends the outputs of tools. @param {Item[]} outputs */
+export function sendOutputs(outputs) {
+  void run({ ...bodyOf(effectiveSettings(), outputs, continued.peek()).body });
+}
+
+/** Sends the request of a response once more: the answer becomes its sibling. @param {string} id */
+export async function retry(id) {
+  const { sent, input, response } = library.peek(id);
+  if (sent) return run(sent);
+  if (response && input) return run(bodyOf(settingsOf(response), input, response.previous_response_id ?? null).body);
+}
+
+/** Sends the pending request again. */
+export function retryPending() {
+  const body = pending.peek()?.body;
+  if (body) void run(body);
+}
+
+/** @param {Fields} body */
+async function run(body) {
+  const controller = new AbortController();
+  const input = asItems(body.input);
+  const parent = body.previous_response_id ?? null;
+  batch(() => {
+    stopper.value = controller;
+    pending.value = { body, input, error: null };
+    refused.value = null;
+    rerunOf.value = null;
+    forkPoint.value = null;
+    if (parent !== null && forest.tree.peek().nodes.has(parent)) head.value = parent;
+    else if (parent === null) begin();
+    pending.value = { body, input, error: null };
+  });
+  if (parent === null && route.peek().view === "chat") settle({ view: "chat", id: null });
+  try {
+    await (body.background ? runInBackground(body, input, controller) : runHere(body, input, controller));
+  } catch (error) {
+    giveUp(body, input, error, controller);
+  } finally {
+    if (stopper.peek() === controller) stopper.value = null;
+  }
+}
+
+/** @param {Fields} body @param {Item[]} input @param {AbortController} controller */
+async function runHere(body, input, controller) {
+  const trace = newTrace();
+  const startedAt = performance.now();
+  let id = "";
+  try {
+    const answer = await api.ask("responses", {
+      method: "POST",
+      body: { ...body, stream: true },
+      signal: controller.signal,
+      headers: { traceparent: trace.header },
+    });
+    const facts = { sent: body, input, startedAt, traceId: trace.id, requestId: answer.headers.get("x-request-id") };
+    if (!answer.body) return;
+    for await (const event of eventsOf(answer.body)) {
+      if (event.type === "response.created") {
+        id = event.response.id;
+        library.note(id, facts);
+        library.take(id, event);
+        accept(id, body);
+      } else if (id) library.take(id, event);
+    }
+  } catch (error) {
+    if (!id) throw error;
+    if (!controller.signal.aborted) library.note(id, { error });
+  }
+  if (id) await finish(id, controller.signal.aborted);
+}
+
+/** @param {Fields} body @param {Item[]} input @param {AbortController} controller */
+async function runInBackground(body, input, controller) {
+  const trace = newTrace();
+  const startedAt = performance.now();
+  const headers = { traceparent: trace.header };
+  const answer = await api.ask("responses", { method: "POST", body, signal: controller.signal, headers });
+  const response = await answer.json();
+  const requestId = answer.headers.get("x-request-id");
+  library.note(response.id, { response, sent: body, input, startedAt, traceId: trace.id, requestId });
+  accept(response.id, body);
+  stopper.value = null;
+  void followRun(response.id);
+}
+
+/** Takes a response that has an id into the tree, and shows it. @param {string} id @param {Fields} body */
+function accept(id, body) {
+  const response = library.peek(id).response;
+  batch(() => {
+    forest.grow(id, body.previous_response_id ?? null, response?.status ?? "in_progress", response?.created_at ?? 0);
+    head.value = id;
+    pending.value = null;
+  });
+  remember(forest.tree.peek().root?.id ?? id, id);
+  if (route.peek().view === "chat") settle({ view: "chat", id: response?.store === false ? null : id });
+}
+
+/** Updates the tree with the status of a response that has ended. One that was stopped is read from the store. @param {string} id @param {boolean} stopped */
+async function finish(id, stopped) {
+  const { response } = library.peek(id);
+  if (response && stopped && UNFINISHED.has(response.status)) await stoppedResponse(id);
+  const status = library.peek(id).response?.status ?? "failed";
+  const node = forest.tree.peek().nodes.get(id);
+  if (node) forest.grow(id, node.parent_id, status, node.created_at);
+}
+
+/** A stopped response is stored as cancelled, a moment after its caller hung up. @param {string} id */
+async function stoppedResponse(id) {
+  for (const pause of [100, 200, 400, 800, 1600]) {
+    await new Promise((resolve) => setTimeout(resolve, pause));
+    try {
+      library.note(id, { response: await api.response(id) });
+      return;
+    } catch {
+      // not stored yet, or never: then what came stays as it is shown
+    }
+  }
+  const { response } = library.peek(id);
+  if (response) library.note(id, { response: { ...response, status: "cancelled" } });
+}
+
+/** @param {Fields} body @param {Item[]} input @param {unknown} error @param {AbortController} controller */
+function giveUp(body, input, error, controller) {
+  if (draft.peek() === "" && typeof body.input === "string") draft.value = body.input; // to be sent again with a change
+  pending.value = controller.signal.aborted ? null : { body, input, error };
+  if (controller.signal.aborted) return;
+  refused.value = mistakeOf(error);
+}
+
+/** The field that an error of the API is about. @param {unknown} error @returns {Mistake | null} */
+function mistakeOf(error) {
+  const { param, message } = /** @type {{ param?: string | null, message: string }} */ (error);
+  if (param?.startsWith("tools")) return { field: "tools", message };
+  if (param?.startsWith("text")) return { field: "schema", message };
+  return null;
+}
+
+/** @param {string | Item[]} input @returns {Item[]} */
+function asItems(input) {
+  if (typeof input !== "string") return input;
+  return [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }];
+}

@@ -1,0 +1,100 @@
+/**
+ * The responses that this tab knows: what they are, what was sent for them, and how their events came.
+ * @import { Arrival, ApiEvent, Fields, Item, Response } from "../../types"
+ */
+import { signal } from "@preact/signals";
+import { ApiError } from "../core/errors.js";
+import { apply } from "../core/fold.js";
+import { api } from "./session.js";
+
+/**
+ * @typedef {object} Entry
+ * @property {string} id
+ * @property {Response | null} response
+ * @property {Item[] | null} input
+ * @property {Arrival[]} arrivals
+ * @property {number | null} startedAt When the request was sent that the arrivals are counted from.
+ * @property {Fields | null} sent
+ * @property {string | null} requestId
+ * @property {string | null} traceId
+ * @property {unknown} error
+ */
+
+const REQUESTS_MAX = 6;
+/** @type {Map<string, { entry: Entry, changes: import("@preact/signals").Signal<number> }>} */
+const known = new Map();
+/** @type {(() => void)[]} */
+const waiting = [];
+/** @type {Set<string>} */
+const changed = new Set();
+let running = 0;
+let pausedUntil = 0;
+
+/** @param {string} id */
+function cell(id) {
+  let found = known.get(id);
+  if (!found) {
+    const entry = { id, response: null, input: null, arrivals: [], startedAt: null, sent: null, requestId: null, traceId: null, error: null };
+    known.set(id, (found = { entry, changes: signal(0) }));
+  }
+  return found;
+}
+
+/** The entry of a response. A view that reads it is drawn again when the entry changes. @param {string} id @returns {Entry} */
+export function read(id) {
+  const found = cell(id);
+  void found.changes.value;
+  return found.entry;
+}
+
+/** Without drawing anything again. @param {string} id @returns {Entry} */
+export const peek = (id) => cell(id).entry;
+
+/** @param {string} id @param {Partial<Entry>} changes */
+export function note(id, changes) {
+  Object.assign(cell(id).entry, changes);
+  cell(id).changes.value += 1;
+}
+
+/** Takes an event in. Views are drawn again with the next frame: tokens come faster than that.
+ * @param {string} id @param {ApiEvent} event */
+export function take(id, event) {
+  const { entry } = cell(id);
+  entry.startedAt ??= performance.now();
+  entry.arrivals.push({ event, at: performance.now() - entry.startedAt });
+  entry.response = apply(entry.response, event);
+  if (changed.size === 0) requestAnimationFrame(flush);
+  changed.add(id);
+}
+
+function flush() {
+  for (const id of changed) cell(id).changes.value += 1;
+  changed.clear();
+}
+
+/** Loads what is not known yet. Many may be asked for at once: few are asked for at a time.
+ * @param {string} id @param {{ fresh?: boolean }} [options] */
+export async function load(id, { fresh = false } = {}) {
+  const { entry } = cell(id);
+  if (!fresh && ((entry.response && entry.input) || entry.error)) return;
+  await turn();
+  try {
+    const known = !fresh && entry.response ? entry.response : api.response(id);
+    const [response, input] = await Promise.all([known, entry.input ?? api.inputItems(id)]);
+    note(id, { response, input, error: null });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 429) pausedUntil = Date.now() + 1000 * (error.retryAfterSeconds ?? 5);
+    else note(id, { error });
+  } finally {
+    running -= 1;
+    waiting.shift()?.();
+  }
+}
+
+/** Waits until fewer requests are under way, and no limit was met. */
+async function turn() {
+  if (running >= REQUESTS_MAX) await new Promise((resolve) => waiting.push(() => resolve(undefined)));
+  running += 1;
+  const pause = pausedUntil - Date.now();
+  if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
+}

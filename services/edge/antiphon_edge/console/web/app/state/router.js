@@ -1,0 +1,18 @@
+/** The address of the page as a signal. @import { Route } from "../core/route.js" */
+import { signal } from "@preact/signals";
+import { formatRoute, parseRoute } from "../core/route.js";
+
+export const route = signal(parseRoute(location.hash));
+
+addEventListener("hashchange", () => (route.value = parseRoute(location.hash)));
+
+/** @param {Route} to */
+export function go(to) {
+  location.hash = formatRoute(to);
+}
+
+/** Changes the address without a step in the history. @param {Route} to */
+export function settle(to) {
+  history.replaceState(null, "", formatRoute(to));
+  route.value = to;
+}

@@ -1,0 +1,82 @@
+/**
+ * Background responses that this tab watches: queued, running, and how they ended.
+ */
+import { signal } from "@preact/signals";
+import { mayPass } from "../core/errors.js";
+import { UNFINISHED } from "../core/fold.js";
+import { follow } from "../core/follow.js";
+import * as forest from "./forest.js";
+import * as library from "./library.js";
+import { api } from "./session.js";
+
+const KEY = "antiphon.runs";
+const MOST = 50;
+
+/** Their ids, the newest first. */
+export const runs = signal(/** @type {string[]} */ (JSON.parse(sessionStorage.getItem(KEY) ?? "[]")));
+/** Those that are followed now, and whether their connection is lost. */
+export const followed = signal(/** @type {ReadonlyMap<string, boolean>} */ (new Map()));
+
+/** @param {string} id */
+export function watch(id) {
+  if (runs.peek().includes(id)) return;
+  runs.value = [id, ...runs.peek()].slice(0, MOST);
+  sessionStorage.setItem(KEY, JSON.stringify(runs.peek()));
+}
+
+/** Follows a response to its end, over lost connections. @param {string} id */
+export async function followRun(id) {
+  watch(id);
+  if (followed.peek().has(id)) return;
+  mark(id, false);
+  const last = library.peek(id).arrivals.at(-1)?.event.sequence_number ?? -1;
+  const ways = {
+    open: (/** @type {number} */ after) => api.events(id, after),
+    hasEnded: async () => !UNFINISHED.has((await api.response(id)).status),
+    wait: (/** @type {number} */ milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)).then(() => undefined),
+    mayPass,
+    onConnection: (/** @type {boolean} */ lost) => mark(id, lost),
+  };
+  try {
+    for await (const event of follow(ways, last)) {
+      library.take(id, event);
+      if (event.response) noteStatus(id);
+    }
+    await settleRun(id);
+  } catch (error) {
+    library.note(id, { error });
+  } finally {
+    mark(id, null);
+  }
+}
+
+/** Has a response stopped. @param {string} id */
+export async function cancelRun(id) {
+  try {
+    library.note(id, { response: await api.cancel(id), error: null });
+  } catch (error) {
+    library.note(id, { error });
+  }
+  noteStatus(id);
+}
+
+/** How it ended, in the words of the store: a stream of one that was cancelled has no event for that. @param {string} id */
+async function settleRun(id) {
+  if (UNFINISHED.has(library.peek(id).response?.status ?? "queued")) await library.load(id, { fresh: true });
+  noteStatus(id);
+}
+
+/** @param {string} id */
+function noteStatus(id) {
+  const node = forest.tree.peek().nodes.get(id);
+  const status = library.peek(id).response?.status;
+  if (node && status) forest.grow(id, node.parent_id, status, node.created_at);
+}
+
+/** @param {string} id @param {boolean | null} lost */
+function mark(id, lost) {
+  const next = new Map(followed.peek());
+  if (lost === null) next.delete(id);
+  else next.set(id, lost);
+  followed.value = next;
+}

@@ -1,0 +1,43 @@
+/** Authentication and the list of models. The key lives in this tab only.
+ * @import { Fields } from "../../types" */
+import { computed, signal } from "@preact/signals";
+import { ApiError } from "../core/errors.js";
+import { Api } from "./api.js";
+
+const KEY = "antiphon.key";
+
+const key = signal(sessionStorage.getItem(KEY) ?? "");
+/** State of signing in: a question under way, its error, or the models. */
+export const isAsking = signal(true);
+export const problem = signal(/** @type {unknown} */ (null));
+export const models = signal(/** @type {Fields[] | null} */ (null));
+export const needsKey = signal(false);
+export const hasKey = computed(() => key.value !== "");
+
+export const api = new Api(new URL("v1/", document.baseURI).href, () => key.peek());
+
+/** Asks the server for its models with this key, and keeps the key if it is good. @param {string} [typed] */
+export async function signIn(typed = key.peek()) {
+  isAsking.value = true;
+  key.value = typed;
+  try {
+    models.value = await api.models();
+    problem.value = null;
+    needsKey.value = false;
+    if (typed) sessionStorage.setItem(KEY, typed);
+  } catch (error) {
+    problem.value = error instanceof ApiError && error.status === 401 && !typed ? null : error;
+    needsKey.value = error instanceof ApiError && error.status === 401;
+    key.value = "";
+    sessionStorage.removeItem(KEY);
+  } finally {
+    isAsking.value = false;
+  }
+}
+
+/** Forgets everything that this tab holds. */
+export function signOut() {
+  sessionStorage.clear();
+  location.hash = "";
+  location.reload();
+}

@@ -1,0 +1,51 @@
+/** The tree: where the responses of a conversation stand, and one of them in full. */
+import { useEffect, useRef } from "preact/hooks";
+import { idIn } from "../core/route.js";
+import { ErrorNote } from "../parts/error-note.js";
+import { html } from "../parts/html.js";
+import * as conversation from "../state/conversation.js";
+import * as forest from "../state/forest.js";
+import { go } from "../state/router.js";
+import { kept, layout, selected } from "../state/tree-view.js";
+import { STRINGS } from "../strings.js";
+import { TreeCanvas } from "./tree-canvas.js";
+import { TreeDetails } from "./tree-details.js";
+
+/** @param {{ id: string | null }} props */
+export function TreeView({ id }) {
+  const jump = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => {
+    if (id && id !== selected.peek()) void open(id);
+  }, [id]);
+  const submit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const wanted = idIn(jump.current?.value ?? "");
+    if (wanted) go({ view: "tree", id: wanted });
+  };
+  return html`<div class="tree-view">
+    <section class="canvas-side" aria-label=${STRINGS.tree.title}>
+      <header class="bar">
+        <h1>${STRINGS.tree.title}</h1>
+        <form class="jump" onSubmit=${submit}>
+          <input ref=${jump} id="jump" aria-label=${STRINGS.tree.jump} placeholder=${STRINGS.tree.jump} spellcheck=${false} autocomplete="off" />
+          <button type="submit" class="quiet">${STRINGS.tree.go}</button>
+        </form>
+      </header>
+      ${forest.problem.value !== null && html`<${ErrorNote} error=${forest.problem.value} />`}
+      ${layout.value.levels.length === 0
+        ? html`<div class="empty"><h2>${STRINGS.tree.empty}</h2><p>${STRINGS.tree.lead}</p></div>`
+        : html`<${TreeCanvas} onJump=${() => jump.current?.focus()} />`}
+    </section>
+    ${selected.value !== null && layout.value.byId.has(selected.value) && html`<${TreeDetails} id=${selected.value} />`}
+  </div>`;
+}
+
+/** @param {string} id */
+async function open(id) {
+  await forest.openTreeOf(id);
+  if (!forest.tree.peek().nodes.has(id)) return;
+  const folded = /** @type {string[]} */ (layout.peek().byId.get(id)?.spot.ids ?? []).length > 1;
+  if (folded) kept.value = new Set([...kept.peek(), id]);
+  selected.value = id;
+  if (!conversation.path.peek().includes(id)) void conversation.show(id);
+}

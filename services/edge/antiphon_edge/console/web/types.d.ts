@@ -1,0 +1,115 @@
+/** The API's objects, as far as the console reads them. */
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+export type Fields = Record<string, any>;
+
+export interface Item extends Fields {
+  id?: string;
+  type: string;
+  status?: string;
+}
+
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  total_tokens: number;
+  input_tokens_details?: { cached_tokens?: number };
+  output_tokens_details?: { reasoning_tokens?: number };
+}
+
+export interface ApiProblem {
+  message: string;
+  type?: string;
+  param?: string | null;
+  code?: string | null;
+}
+
+export interface Response extends Fields {
+  id: string;
+  status: string;
+  model: string;
+  output: Item[];
+  created_at: number;
+  completed_at?: number | null;
+  previous_response_id?: string | null;
+  usage?: Usage | null;
+  error?: ApiProblem | null;
+  deleted?: boolean;
+}
+
+export interface ApiEvent extends Fields {
+  type: string;
+  sequence_number?: number;
+}
+
+/** An event, and the milliseconds after the request at which it came. */
+export interface Arrival {
+  event: ApiEvent;
+  at: number;
+}
+
+export interface TreeNode {
+  id: string;
+  parent_id: string | null;
+  status: string | null;
+  depth: number;
+  child_count: number;
+  created_at: number;
+}
+
+export interface NodePage {
+  data: TreeNode[];
+  next_cursor: string | null;
+  has_more: boolean;
+}
+
+/** One place of the drawn tree: a node, or several in a row that are drawn as one. */
+export interface Spot {
+  id: string;
+  ids: string[];
+  parent: Spot | null;
+  children: Spot[];
+  level: number;
+  missing: number;
+}
+
+export interface Placed {
+  spot: Spot;
+  x: number;
+  y: number;
+}
+
+export interface Rectangle {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+export interface Attachment {
+  name: string;
+  kind: "image" | "file";
+  url: string;
+}
+
+export interface Settings {
+  model: string;
+  instructions: string;
+  temperature: string;
+  topP: string;
+  maxOutputTokens: string;
+  effort: string;
+  tools: string;
+  format: "text" | "json_object" | "json_schema";
+  schema: string;
+  background: boolean;
+  store: boolean;
+}
+
+/** A mistake in one field of the settings, at a place of its text. */
+export interface Mistake {
+  field: keyof Settings | "input";
+  message: string;
+  line?: number;
+  column?: number;
+}

@@ -1,0 +1,69 @@
+"""One tenant tries to keep the workers from the jobs of others: with many jobs, with delayed ones, with jobs of a model
+that is down. Work is counted, not timed: how many jobs of the attacker run before the victim's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ports.jobs import JobDraft, JobState
+from antiphon_core.ports.store import Status
+from antiphon_edge.background import queueing
+from antiphon_edge.turns.store_retry import RetryPolicy
+from tests.support.background import TIMING, Bench, bench, hasten
+from tests.support.storytelling import StoryEngine
+
+ATTACKER, VICTIM = "attacker", "victim"
+FLOOD = 200
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    hasten(monkeypatch)
+    async with bench() as made:
+        yield made
+
+
+async def test_a_flood_of_jobs_delays_another_tenants_first_by_one_job_at_most(shop: Bench) -> None:
+    flood = [(await shop.create(tenant=ATTACKER)).id for _ in range(FLOOD)]
+    wanted = await shop.create(tenant=VICTIM)
+    async with shop.worker(slots=1):
+        assert (await shop.ended(wanted.id, tenant=VICTIM)).status is Status.COMPLETED
+    states = [(await shop.store.describe_job(ATTACKER, job_id)).state for job_id in flood]
+    ran_before = len(flood) - states.count(JobState.QUEUED)
+    print(f"{ran_before} of the attacker's {FLOOD} jobs were begun before the victim's ended")
+    assert ran_before <= 2  # one before it, and one that the slot may have begun since
+
+
+async def test_delayed_jobs_hold_no_slot(shop: Bench) -> None:
+    for _ in range(64):
+        job_id = new_response_id(RandomIds())
+        draft = JobDraft(job_id, queueing.QUEUE, b"{}", run_after_ms=DAY_MS)
+        await shop.store.enqueue_job(ATTACKER, draft)
+    wanted = await shop.create(tenant=VICTIM)
+    async with shop.worker(slots=2):
+        assert (await shop.ended(wanted.id, tenant=VICTIM)).status is Status.COMPLETED
+
+
+async def test_jobs_of_a_model_that_is_down_hold_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasten(monkeypatch)
+    for_ever = replace(TIMING, engine_retry=RetryPolicy(for_s=3_600, first_s=60, most_s=60))
+    async with bench(timing=for_ever) as shop:
+        await have_dead_jobs_and_a_living_one(shop)
+
+
+async def have_dead_jobs_and_a_living_one(shop: Bench) -> None:
+    dead = StoryEngine()
+    shop.serve("dead", dead)
+    await dead.close()
+    flood = [(await shop.create(tenant=ATTACKER, model="dead")).id for _ in range(16)]
+    async with shop.worker(slots=2) as working:
+        await shop.until(lambda: any(name == "claim_job" for name, _ in working.store.calls))
+        wanted = await shop.create(tenant=VICTIM)
+        assert (await shop.ended(wanted.id, tenant=VICTIM)).status is Status.COMPLETED
+    states = {(await shop.store.describe_job(ATTACKER, job_id)).state for job_id in flood}
+    assert states <= {JobState.QUEUED, JobState.RUNNING}

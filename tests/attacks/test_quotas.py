@@ -1,0 +1,71 @@
+"""A tenant asks for more than its share is: it is refused with a name, before anybody works for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import LimitExceeded, RequestRateExceeded
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
+from antiphon_core.ports.spending import Spending
+from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.roles import Role
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from tests.support.stores import MemoryStore
+
+MOST = 5
+
+
+async def opened(settings: StoreSettings) -> StoreService:
+    backend = MemoryStore()
+    await backend.open()
+    return StoreService(backend, settings)
+
+
+def new_job() -> JobDraft:
+    return JobDraft(new_response_id(RandomIds()), DISPATCH_QUEUE, b"p")
+
+
+async def test_a_tenant_with_too_many_open_jobs_is_refused_and_others_are_not() -> None:
+    store = await opened(StoreSettings(jobs_per_tenant=MOST))
+    jobs = [new_job() for _ in range(MOST)]
+    for job in jobs:
+        await store.enqueue_job("attacker", job)
+    with pytest.raises(RequestRateExceeded) as refused:
+        await store.enqueue_job("attacker", new_job())
+    assert int(refused.value.facts["retry_after_ms"]) > 0
+    await store.enqueue_job("attacker", jobs[0])  # asked again: it is one of them
+    await store.enqueue_job("victim", new_job())
+    claimed = await store.claim_job("attacker", [DISPATCH_QUEUE], holder="h")
+    assert claimed is not None
+    await store.settle_job("attacker", claimed.fence, JobOutcome.SUCCEEDED)
+    await store.enqueue_job("attacker", new_job())
+
+
+def test_the_defaults_are_limits() -> None:
+    assert StoreSettings().jobs_per_tenant > 0
+
+
+async def test_a_full_session_is_refused_before_a_model_runs() -> None:
+    store = await opened(StoreSettings(max_session_responses=2))
+    session = new_conversation_id(RandomIds())
+    parent: str | None = None
+    for _ in range(2):
+        turn_id = new_response_id(RandomIds(), relative=session)
+        start = await store.begin_turn("t", TurnRequest(session_id=session, holder=turn_id))
+        assert start.lease is not None
+        record = Record(turn_id, Status.COMPLETED, b"{}", parent_id=parent, session_id=session)
+        await store.commit_turn("t", TurnCommit(record, start.lease.fence))
+        parent = turn_id
+    with pytest.raises(LimitExceeded, match="as many as it may"):
+        await store.begin_turn("t", TurnRequest(session_id=session, holder="another"))
+    assert (await store.describe_session("t", session)).lease is None
+    assert parent is not None
+    await store.begin_turn("t", TurnRequest(session_id=session, holder=parent))  # a queued turn has made its own
+
+
+def test_only_a_gateway_says_how_large_a_bucket_is() -> None:
+    (method,) = [each for each in STORE.methods.values() if each.row.port is Spending.spend]
+    assert method.row.roles == {Role.GATEWAY}

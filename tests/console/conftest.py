@@ -1,0 +1,51 @@
+"""Fixtures for the console: `antiphon up` with a model that answers by rules, and one browser."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.support.console.chat_model import ChatModel, chat_model, write_profile
+from tests.support.console.chromium import running_browser
+from tests.support.console.visitor import Visitor, visitor
+from tests.support.http import Http
+from tests.support.system import System, up
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ChatModel]:
+    with chat_model() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def console_system(model: ChatModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    folder = tmp_path_factory.mktemp("console")
+    profiles = write_profile(folder / "profiles", model)
+    with up(folder / "data", "--profiles", str(profiles)) as system:
+        yield system
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with running_browser() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def api(console_system: System) -> AsyncIterator[Http]:
+    """The API as any other client has it."""
+    async with aiohttp.ClientSession() as session:
+        yield Http(session, console_system.url)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def somebody(browser: Browser, console_system: System) -> AsyncIterator[Visitor]:
+    """Somebody at the console, where nothing goes wrong unseen."""
+    async with visitor(browser, console_system.url) as here:
+        yield here
+        assert here.faults == []

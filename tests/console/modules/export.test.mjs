@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { jsonLines, markdown } from "../../../services/edge/antiphon_edge/console/web/app/core/export.js";
+
+const TURN = {
+  input: [{ type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] }],
+  response: { id: "resp_1", output: [{ type: "reasoning", content: [{ text: "Hm.\nWell." }] }, { type: "function_call", name: "f", call_id: "c", arguments: '"```"' }, { type: "message", role: "assistant", content: [{ text: "Hello" }] }] },
+};
+
+test("each turn is a line with its input", () => {
+  const lines = jsonLines([TURN, TURN]).trimEnd().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines[1].input, TURN.input);
+  assert.equal(lines.length, 2);
+});
+
+test("Markdown has everything in its order, in fences that hold", () => {
+  const text = markdown([TURN]);
+  assert.deepEqual(text.match(/^## .*$/gm), ["## user", "## reasoning", "## call of f", "## assistant"]);
+  assert.ok(text.includes("> Hm.\n> Well.") && text.includes('````\n"```"\n````'));
+});

@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatRoute, idIn, parseRoute } from "../../../services/edge/antiphon_edge/console/web/app/core/route.js";
+
+test("addresses lead where they came from", () => {
+  for (const route of [{ view: "chat", id: null }, { view: "tree", id: "resp_1" }, { view: "compare", id: "resp_1", other: "resp_2" }, { view: "live", id: null }]) {
+    assert.deepEqual(parseRoute(formatRoute(route)), route);
+  }
+});
+
+test("what is no address leads to the playground, and what is no id nowhere", () => {
+  for (const fragment of ["", "#", "#/", "#/nowhere/resp_1", "#/compare/resp_1", "#/compare/resp_1/<b>"]) assert.deepEqual(parseRoute(fragment), { view: "chat", id: null });
+  assert.deepEqual(parseRoute("#/tree/javascript:alert(1)"), { view: "tree", id: null });
+});
+
+test("an id is found in what was pasted", () => {
+  assert.equal(idIn(" http://host/console#/tree/resp_aB1?x "), "resp_aB1");
+  assert.equal(idIn("msg_1"), null);
+});

@@ -1,0 +1,95 @@
+"""axe-core finds nothing serious in any view of the console, light and dark, and the keyboard suffices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.console.chat_model import ChatModel
+from tests.support.console.visitor import Visitor, visitor
+from tests.support.system import System
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
+
+
+async def serious(page: Page) -> list[str]:
+    """Serious and critical violations that axe-core finds, by rule and element."""
+    await page.evaluate(AXE.read_text("utf-8"))
+    found: list[dict[str, Any]] = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })"))[
+        "violations"
+    ]
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_no_view_has_a_serious_fault(
+    browser: Browser, console_system: System, model: ChatModel, scheme: Literal["light", "dark"]
+) -> None:
+    model.answers = {"A text": ["# A heading\n\n- a list\n\n`code` and [a link](https://a.example)\n\n```\ncode\n```"]}
+    async with visitor(browser, console_system.url, color_scheme=scheme, reduced_motion="reduce") as here:
+        found: dict[str, list[str]] = {}
+        await here.open()
+        found["empty"] = await serious(here.page)
+        first = await here.ask("A text")
+        await here.ask("Another")
+        await here.page.get_by_label("Tools").fill("[{")
+        found["playground"] = await serious(here.page)
+        await here.page.get_by_label("Tools").fill("")
+        await here.button("Copy as code").click()
+        found["code"] = await serious(here.page)
+        await here.page.get_by_role("dialog").get_by_label("Close").click()
+        await here.page.get_by_label("In the background").check()
+        other = await here.ask("In the background")
+        for name, route in {
+            "tree": f"#/tree/{other}",
+            "live": "#/live",
+            "compare": f"#/compare/{first}/{other}",
+        }.items():
+            await here.go(route)
+            await here.page.locator("h1").wait_for()
+            await expect(here.page.get_by_text("Loading…")).to_have_count(0)
+            found[name] = await serious(here.page)
+        await here.go(f"#/response/{first}")
+        for tab in ("Items", "Request", "Usage and timing", "Events"):
+            await here.page.get_by_role("tab", name=tab).click()
+            found[tab] = await serious(here.page)
+        assert {view: faults for view, faults in found.items() if faults} == {}
+
+
+async def test_a_conversation_by_keyboard_alone(somebody: Visitor) -> None:
+    page, press = somebody.page, somebody.page.keyboard.press
+    await somebody.open()
+    for text in ("First", "Second"):
+        await page.keyboard.type(text)
+        await press("Enter")
+        await somebody.ended_turn(["First", "Second"].index(text))
+    second = somebody.shown_id
+    await somebody.go(f"#/tree/{second}")
+    tree = page.get_by_role("tree", name="Conversation tree")
+    await tree.focus()
+    await press("ArrowUp")
+    await expect(page.get_by_role("treeitem", selected=True)).to_have_accessible_name("Completed First You said: First")
+    await press("f")
+    await expect(somebody.turns).to_have_count(1)
+    await expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    await page.keyboard.type("Third")
+    await press("Enter")
+    await expect(somebody.turns.nth(1).locator(".branches")).to_contain_text("2 / 2")
+    await somebody.go(f"#/tree/{second}")
+    await tree.focus()
+    await press("/")
+    await page.keyboard.type(second)
+    await press("Enter")
+    await expect(page.get_by_role("treeitem", selected=True)).to_have_accessible_name(
+        "Completed Second You said: Second"
+    )

@@ -1,0 +1,330 @@
+"""Ten things that people do at the console. Each ends in what the page shows and in what the API says."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from playwright.async_api import Browser, Dialog, expect
+
+from antiphon_core.jsons import dumps, loads
+from tests.support.api_keys import KeyFiles
+from tests.support.console.chat_model import MODEL, PLACE, ChatModel
+from tests.support.console.prefix_proxy import below_prefix
+from tests.support.console.visitor import Visitor, visitor
+from tests.support.http import Answer, Http
+from tests.support.images import png
+from tests.support.patience import PAUSE_S, until
+from tests.support.ports import free_ports
+from tests.support.system import Command, System
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+
+
+def text_of(response: dict[str, Any]) -> str:
+    return "".join(part["text"] for item in response["output"] for part in item.get("content") or [])
+
+
+async def once_stored(api: Http, response_id: str) -> Answer:
+    """A response as soon as it is stored. One that was stopped is stored a moment after its client hung up."""
+    while (answer := await api.get(f"/v1/responses/{response_id}")).status == 404:
+        await asyncio.sleep(PAUSE_S)
+    return answer
+
+
+async def test_ask(somebody: Visitor, api: Http) -> None:
+    await somebody.open()
+    response_id = await somebody.ask("What is a **tree**?")
+    await expect(somebody.turns.first.locator(".answered strong")).to_have_text("tree")
+    stored = (await api.get(f"/v1/responses/{response_id}")).json
+    assert text_of(stored) == "You said: What is a **tree**?"
+    assert somebody.shown_id == response_id
+    await somebody.page.reload()
+    await expect(somebody.turns.first.locator(".answered strong")).to_have_text("tree")
+
+
+async def test_stream(somebody: Visitor, api: Http, model: ChatModel) -> None:
+    model.close_gate()
+    await somebody.open()
+    await somebody.write("Wait, and count.")
+    turn = somebody.turns.first
+    await expect(turn.locator(".answered")).to_contain_text("word-3")
+    await expect(turn.locator("footer .status")).to_have_text("In progress")
+    await expect(turn.locator(".figures")).to_contain_text("first token")
+    await expect(turn.locator(".figures")).to_contain_text("tokens/s")
+    model.open_gate()
+    response_id = await somebody.ended_turn(0)
+    stored = (await api.get(f"/v1/responses/{response_id}")).json
+    await expect(turn.locator(".figures")).to_contain_text(
+        f"{stored['usage']['input_tokens']} → {stored['usage']['output_tokens']}"
+    )
+    assert text_of(stored).startswith("word-1 word-2 ")
+
+
+async def test_stop(somebody: Visitor, api: Http, model: ChatModel) -> None:
+    model.close_gate()
+    stopped = model.stopped
+    await somebody.open()
+    await somebody.write("Wait until I stop you.")
+    await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-2")
+    await somebody.button("Stop").click()
+    response_id = await somebody.ended_turn(0, "Cancelled")
+    stored = (await once_stored(api, response_id)).json
+    assert stored["status"] == "cancelled"
+    assert text_of(stored).startswith("word-1 ")
+    await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-2")
+    await until(lambda: model.stopped == stopped + 1, "the model stopped")
+
+
+async def test_fork_from_the_third_answer(somebody: Visitor, api: Http) -> None:
+    await somebody.open()
+    ids = [await somebody.ask(f"Question {number}") for number in range(1, 6)]
+    await somebody.turns.nth(2).get_by_role("button", name="Fork from here").click()
+    await expect(somebody.turns).to_have_count(3)
+    forked = await somebody.ask("Another question 4")
+    await expect(somebody.turns.nth(3).locator(".branches")).to_contain_text("2 / 2")
+    children = (await api.get(f"/v1/responses/{ids[2]}/children")).json["data"]
+    assert [node["id"] for node in children] == [ids[3], forked]
+    await somebody.turns.nth(3).get_by_role("button", name="Previous branch").click()
+    await expect(somebody.turns).to_have_count(5)
+    await somebody.page.get_by_role("link", name="Tree").click()
+    await expect(somebody.page.get_by_role("treeitem")).to_have_count(6)
+
+
+async def test_compare_siblings(somebody: Visitor, api: Http, model: ChatModel) -> None:
+    model.answers = {"Which colour?": ["The house is red.", "The house is blue."]}
+    await somebody.open()
+    first = await somebody.ask("Which colour?")
+    root = await somebody.ask("Which colour?")
+    await somebody.page.get_by_label("Temperature").fill("0.5")
+    await somebody.go(f"#/tree/{root}")
+    tree = somebody.page.get_by_role("tree")
+    await tree.press("r")
+    await expect(somebody.page.get_by_text("as its sibling")).to_be_visible()
+    await somebody.page.get_by_label("Temperature").fill("0.5")
+    await somebody.button("Send").click()
+    await expect(somebody.turns.nth(1).locator(".branches")).to_contain_text("2 / 2")
+    other = await somebody.ended_turn(1)
+    await somebody.go(f"#/tree/{root}")
+    await tree.press("c")
+    await expect(somebody.page.locator("mark.removed")).to_have_text("blue")
+    await expect(somebody.page.locator("mark.added")).to_have_text("red")
+    await expect(somebody.page.get_by_role("row", name="temperature")).to_contain_text("0.5")
+    siblings = (await api.get(f"/v1/responses/{root}/siblings")).json["data"]
+    assert [node["id"] for node in siblings] == [other]
+    assert (await api.get(f"/v1/responses/{other}")).json["previous_response_id"] == first
+
+
+@asynccontextmanager
+async def another_edge(system: System, port: int, *options: str) -> AsyncIterator[Command]:
+    """An edge of its own beside `antiphon up`, over its store and its translator."""
+    lines = system.commands["up"]
+    store, translator = (lines.wait_for(rf"^{name} +(\S+:\d+)")[1] for name in ("store", "translator"))
+    edge = Command(
+        "serve",
+        "--target=edge",
+        f"--edge-port={port}",
+        f"--edge-store={store}",
+        f"--edge-translator={translator}",
+        *options,
+    )
+    try:
+        edge.wait_for(r"^edge +http")
+        yield edge
+    finally:
+        edge.kill()
+
+
+async def test_follow_a_background_run_across_an_edge_restart(
+    browser: Browser, console_system: System, api: Http, model: ChatModel
+) -> None:
+    model.close_gate()
+    (port,) = free_ports(1)
+    async with visitor(browser, f"http://127.0.0.1:{port}") as here:
+        async with another_edge(console_system, port):
+            await here.open()
+            await here.page.get_by_label("In the background").check()
+            await here.write("Wait in the background.")
+            await expect(here.turns.first.locator(".answered")).to_contain_text("word-3")
+            response_id = here.shown_id
+            await here.go("#/live")
+        await expect(here.page.get_by_text("Connection lost.")).to_be_visible()
+        async with another_edge(console_system, port):
+            await expect(here.page.get_by_text("Connection lost.")).to_be_hidden()
+            assert re.search(r"stream=true&starting_after=\d+$", here.addresses[-1])
+            model.open_gate()
+            row = here.page.locator(f"[data-id={response_id}]")
+            await expect(row.locator(".status")).to_have_text("Completed")
+            stored = (await api.get(f"/v1/responses/{response_id}")).json
+            await here.go(f"#/response/{response_id}")
+            await here.page.get_by_role("tab", name="Events").click()
+            events = (await api.get(f"/v1/responses/{response_id}?stream=true")).events
+            await expect(here.page.locator(".player")).to_contain_text(f"{len(events):,} events")
+            await here.go(f"#/chat/{response_id}")
+            assert (await here.turns.first.locator(".answered .prose").inner_text()).strip() == text_of(stored).strip()
+        assert here.faults == []
+
+
+async def test_cancel(somebody: Visitor, api: Http, model: ChatModel) -> None:
+    model.close_gate()
+    await somebody.open()
+    await somebody.page.get_by_label("In the background").check()
+    await somebody.write("Wait to be cancelled.")
+    await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-1")
+    response_id = somebody.shown_id
+    await somebody.page.get_by_role("link", name="Live").click()
+    row = somebody.page.locator(f"[data-id={response_id}]")
+    await row.get_by_role("button", name="Cancel").click()
+    await expect(row.locator(".status")).to_have_text("Cancelled")
+    assert (await api.get(f"/v1/responses/{response_id}")).json["status"] == "cancelled"
+    model.open_gate()
+
+
+async def test_a_tool_call_with_a_typed_output(somebody: Visitor, api: Http) -> None:
+    await somebody.open()
+    tools = somebody.page.get_by_label("Tools")
+    await tools.fill('[{"type": "function", "name": "get weather"}]')
+    await expect(somebody.page.get_by_role("alert")).to_contain_text("tools[0].name")
+    await tools.fill('[\n  {"type" "function"}]')
+    await expect(somebody.page.get_by_role("alert")).to_contain_text("Line 2, column 11")
+    await tools.fill(dumps([WEATHER]).decode())
+    called = await somebody.ask("How is the weather?")
+    await expect(somebody.turns.first.locator(".tool")).to_contain_text("get_weather")
+    await somebody.page.get_by_label("Output of get_weather").fill("sunny")
+    await somebody.button("Send outputs").click()
+    told = await somebody.ended_turn(1)
+    await expect(somebody.turns.nth(1).locator(".answered")).to_contain_text("The tool says: sunny")
+    (item,) = (await api.get(f"/v1/responses/{told}/input_items")).json["data"]
+    (call,) = (await api.get(f"/v1/responses/{called}")).json["output"]
+    assert (item["type"], item["output"], item["call_id"]) == ("function_call_output", "sunny", call["call_id"])
+    assert loads(call["arguments"]) == loads(PLACE)
+
+
+async def test_an_image_that_is_dropped(somebody: Visitor, api: Http) -> None:
+    picture = png(8, 8)
+    await somebody.open()
+    dropped = await somebody.page.evaluate_handle(
+        """(bytes) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([new Uint8Array(bytes)], "dot.png", { type: "image/png" }));
+          return transfer;
+        }""",
+        list(picture),
+    )
+    await somebody.page.dispatch_event(".composer", "drop", {"dataTransfer": dropped})
+    await expect(somebody.page.locator(".attachments")).to_contain_text("dot.png")
+    response_id = await somebody.ask("What is this?")
+    await expect(somebody.turns.first.locator(".answered")).to_contain_text("I see an image.")
+    await expect(somebody.turns.first.get_by_role("img", name="Image")).to_be_visible()
+    (item,) = (await api.get(f"/v1/responses/{response_id}/input_items")).json["data"]
+    urls = [part["image_url"] for part in item["content"] if part["type"] == "input_image"]
+    assert urls == [f"data:image/png;base64,{b64encode(picture).decode()}"]
+
+
+async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: Path) -> None:
+    keys = KeyFiles(tmp_path)
+    good, wrong = keys.make("default"), keys.make("default")[:-1] + "x"
+    (port,) = free_ports(1)
+    traces = "https://traces.example/{trace_id}"
+    options = (
+        f"--edge-keys-file={keys.keys}",
+        f"--edge-keys-pepper-file={keys.pepper}",
+        f"--edge-console-trace-url={traces}",
+    )
+    url = f"http://127.0.0.1:{port}"
+    async with another_edge(console_system, port, *options), visitor(browser, url) as here:
+        await here.open()
+        await here.page.get_by_label("API key").fill(wrong)
+        await here.button("Continue").click()
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {wrong}"}) as session:
+            refused = await Http(session, url).get("/v1/models")
+        assert (refused.status, refused.error["code"]) == (401, "invalid_api_key")
+        alert = here.page.get_by_role("alert")
+        for told in (refused.error["message"], refused.error["code"], "req_"):
+            await expect(alert).to_contain_text(told)
+        await here.page.get_by_label("API key").fill(good)
+        await here.button("Continue").click()
+        response_id = await here.ask("Am I in?")
+        kept = await here.page.evaluate("[{...sessionStorage}, {...localStorage}, document.cookie]")
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {good}"}) as session:
+            assert (await Http(session, url).get(f"/v1/responses/{response_id}")).json["model"] == MODEL
+        assert kept[0]["antiphon.key"] == good
+        assert good not in str(kept[1:])
+        assert not [address for address in here.addresses if good in address or wrong in address]
+        await here.go(f"#/response/{response_id}")
+        link = await here.page.get_by_role("link", name="Trace").get_attribute("href")
+        assert re.fullmatch(traces.replace("{trace_id}", "[0-9a-f]{32}"), link or "")
+        await here.button("Sign out").click()
+        await expect(here.page.get_by_label("API key")).to_be_visible()
+        assert await here.page.evaluate("sessionStorage.length") == 0
+        assert here.faults == []
+
+
+async def test_delete_leaves_what_continues_it(somebody: Visitor, api: Http) -> None:
+    async def accept(dialog: Dialog) -> None:
+        await dialog.accept()
+
+    somebody.page.on("dialog", accept)
+    await somebody.open()
+    first = await somebody.ask("One")
+    second = await somebody.ask("Two")
+    await somebody.go(f"#/response/{first}")
+    await somebody.button("Delete").click()
+    await expect(somebody.page).to_have_url(f"{somebody.url}/console#/chat")
+    await somebody.go(f"#/tree/{second}")
+    await somebody.page.reload()
+    items = somebody.page.get_by_role("treeitem")
+    await expect(items).to_have_count(2)
+    await expect(items.first).to_have_accessible_name("Deleted …" + first[-6:])
+    assert (await api.get(f"/v1/responses/{first}")).status == 404
+
+
+async def test_a_rejected_request_can_be_corrected(somebody: Visitor, api: Http) -> None:
+    await somebody.open()
+    await somebody.page.get_by_label("Tools").fill('[{"type": "functionz", "name": "x"}]')
+    await somebody.write("Hello")
+    refused = await api.create(model=MODEL, input="Hello", tools=[{"type": "functionz", "name": "x"}])
+    for alert in await somebody.page.get_by_role("alert").all():
+        await expect(alert).to_contain_text(refused.error["message"])
+    await expect(somebody.page.get_by_role("alert")).to_have_count(2)
+    await somebody.page.get_by_label("Tools").fill("")
+    await somebody.button("Send").click()
+    response_id = await somebody.ended_turn(0)
+    assert text_of((await api.get(f"/v1/responses/{response_id}")).json) == "You said: Hello"
+
+
+async def test_export_a_branch(somebody: Visitor, api: Http) -> None:
+    await somebody.open()
+    ids = [await somebody.ask(text) for text in ("One", "Two")]
+    saved = []
+    for form in ("Branch as JSON lines", "Branch as Markdown"):
+        await somebody.page.get_by_text("Export").click()
+        async with somebody.page.expect_download() as download:
+            await somebody.button(form).click()
+        saved.append(await asyncio.to_thread((await (await download.value).path()).read_text, "utf-8"))
+    lines = [loads(line) for line in saved[0].splitlines()]
+    assert [line["id"] for line in lines] == ids
+    assert lines[1]["output"] == (await api.get(f"/v1/responses/{ids[1]}")).json["output"]
+    assert re.findall(r"^## (\w+)$", saved[1], re.MULTILINE) == ["user", "assistant"] * 2
+
+
+async def test_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:
+    async with below_prefix(console_system.url, "/tools/antiphon") as url, visitor(browser, url) as here:
+        await here.page.goto(f"{url}/console/")
+        await expect(here.page).to_have_url(f"{url}/console")
+        response_id = await here.ask("Where am I?")
+        assert text_of((await api.get(f"/v1/responses/{response_id}")).json) == "You said: Where am I?"
+        assert here.faults == []

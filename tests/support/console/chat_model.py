@@ -1,0 +1,178 @@
+"""A server of chat completions whose model answers by simple rules, at a pace that a test decides.
+
+The last message decides: a text that `answers` has gets these, one after the other; offered a tool the model calls it,
+told its output it repeats it; shown an image it says so; asked for JSON it names a place. "Wait" is answered with words
+until the gate is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from antiphon_core.jsons import Object, dumps
+from tests.support.fake_chat import delta, event
+from tests.support.in_a_thread import in_a_thread
+from tests.support.served_models import write_directory
+
+MODEL = "antiphon-demo"
+PLACE = '{"city": "Rome"}'
+_WORDS = re.compile(r"\s*\S+")
+
+
+@dataclass
+class ChatModel:
+    """The model's behaviour; change its members at any time."""
+
+    answers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pause_s: float = 0.0
+    """Between two words."""
+    first_pause_s: float = 0.0
+    waiting_words: Sequence[str] = ()
+    """Words that are repeated while the gate is closed. Empty: numbered words."""
+    requests: list[Object] = field(default_factory=list)
+    stopped: int = 0
+    """How many answers were broken off by those who had asked."""
+    endpoint: str = ""
+    _asked: Counter[str] = field(default_factory=Counter)
+    _gate: asyncio.Event = field(default_factory=asyncio.Event)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def open_gate(self) -> None:
+        """Lets the answers that wait end. From any thread."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._gate.set)
+
+    def close_gate(self) -> None:
+        """Has answers to "Wait" go on until the gate is opened. From any thread."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._gate.clear)
+
+    async def completions(self, request: web.Request) -> web.StreamResponse:
+        self._loop = asyncio.get_running_loop()
+        asked = await request.json()
+        self.requests.append(asked)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            await self._stream(asked, response)
+        except (asyncio.CancelledError, ConnectionError):
+            self.stopped += 1
+            raise
+        return response
+
+    async def _stream(self, asked: Object, response: web.StreamResponse) -> None:
+        count, reason = 0, "stop"
+        await asyncio.sleep(self.first_pause_s)
+        async for chunk in self._chunks(asked):
+            count += 1
+            reason = "tool_calls" if b"tool_calls" in chunk else reason
+            await response.write(chunk)
+            if count >= asked.get("max_tokens", count + 1):
+                reason = "length"
+                break
+        prompt = len(_WORDS.findall(dumps(asked["messages"]).decode()))
+        usage = {
+            "prompt_tokens": prompt,
+            "completion_tokens": count,
+            "total_tokens": prompt + count,
+            "prompt_tokens_details": {"cached_tokens": prompt // 2},
+        }
+        await response.write(event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
+        await response.write(event({"choices": [], "usage": usage}))
+        await response.write(b"data: [DONE]\n\n")
+
+    async def _chunks(self, asked: Object) -> AsyncIterator[bytes]:
+        last = asked["messages"][-1]
+        text = _text_of(last)
+        if last["role"] == "user" and asked.get("tools"):
+            yield _call(asked["tools"][0]["function"]["name"])
+            return
+        if text.startswith("Wait"):
+            async for word in self._until_the_gate_opens():
+                yield delta(content=word)
+        for word in _WORDS.findall(self._answer(asked, last, text)):
+            await asyncio.sleep(self.pause_s)
+            yield delta(content=word)
+
+    async def _until_the_gate_opens(self) -> AsyncIterator[str]:
+        number = 0
+        while not self._gate.is_set():
+            words = self.waiting_words
+            yield (words[number % len(words)] if words else f"word-{number + 1}") + " "
+            number += 1
+            await asyncio.sleep(0.05)
+
+    def _answer(self, asked: Object, last: Object, text: str) -> str:
+        if asked.get("response_format", {}).get("type") in ("json_schema", "json_object"):
+            return PLACE
+        if last["role"] == "tool":
+            return f"The tool says: {text}"
+        if isinstance(last["content"], list) and any(part["type"] == "image_url" for part in last["content"]):
+            return "I see an image."
+        found = self.answers.get(text)
+        if not found:
+            return f"You said: {text}"
+        self._asked[text] += 1
+        return found[(self._asked[text] - 1) % len(found)]
+
+
+def _text_of(message: Object) -> str:
+    content: Any = message["content"]
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content or [])
+
+
+def _call(name: str) -> bytes:
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": PLACE}}
+    return delta(tool_calls=[call])
+
+
+@asynccontextmanager
+async def _chat_model() -> AsyncIterator[ChatModel]:
+    model = ChatModel()
+    model._loop = asyncio.get_running_loop()
+
+    async def models(_request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "vllm"}]})
+
+    application = web.Application(client_max_size=2**24)
+    application.router.add_get("/v1/models", models)
+    application.router.add_post("/v1/chat/completions", model.completions)
+    runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    model.endpoint = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    try:
+        yield model
+    finally:
+        model._gate.set()
+        await runner.cleanup()
+
+
+@contextmanager
+def chat_model() -> Iterator[ChatModel]:
+    """A running one, in a thread of its own."""
+    with in_a_thread(_chat_model()) as model:
+        yield model
+
+
+def write_profile(folder: Path, model: ChatModel) -> Path:
+    """The profile that `antiphon up --profiles` reads for it: it sees images, and has a tokenizer, which background
+    responses need."""
+    write_directory(folder / "demo")
+    (folder / "demo.toml").write_text(
+        f'name = "{MODEL}"\nengine = "openai_chat"\nendpoint = "{model.endpoint}"\nimages = "native"\n'
+        'directory = "demo"\n',
+        "utf-8",
+    )
+    return folder

@@ -1,0 +1,30 @@
+"""Debian's Chromium, driven by Playwright. One browser serves all tests of a process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser, async_playwright
+
+from tests.support.debian import found_or_installed
+
+FONTS = ("fonts-inter", "fonts-jetbrains-mono")
+"""The fonts that the console prefers; pictures for the documents are taken with them."""
+
+
+def chromium() -> str:
+    """The program, installed if need be. RuntimeError: it is not there, and cannot be installed."""
+    return found_or_installed(lambda: shutil.which("chromium"), "chromium", *FONTS)
+
+
+@asynccontextmanager
+async def running_browser() -> AsyncIterator[Browser]:
+    # Tests run as root in containers, where Chromium has no sandbox; what they load is the console alone.
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            await browser.close()

@@ -1,0 +1,88 @@
+"""Somebody in front of the console: a page of the browser, and what one does there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.async_api import Browser, Locator, Page, expect
+
+from tests.support.patience import PATIENCE_S
+
+TIMEOUT_MS = PATIENCE_S * 1000
+_RESPONSE = re.compile(r"resp_\w+")
+
+
+@dataclass
+class Visitor:
+    """One tab of its own, with nothing kept from others."""
+
+    page: Page
+    url: str
+    faults: list[str] = field(default_factory=list)
+    """Errors that the page had, what its policy refused, and requests to other servers."""
+    addresses: list[str] = field(default_factory=list)
+    """Every address that was asked for."""
+
+    async def open(self, route: str = "#/chat") -> None:
+        await self.page.goto(f"{self.url}/console{route}")
+        await self.page.locator("main").wait_for()
+
+    async def go(self, route: str) -> None:
+        await self.page.evaluate("route => { location.hash = route }", route)
+
+    async def write(self, text: str) -> None:
+        await self.page.get_by_label("Message", exact=True).fill(text)
+        await self.page.get_by_role("button", name="Send", exact=True).click()
+
+    async def ask(self, text: str) -> str:
+        """Asks, waits for the whole answer, and says the id of the response."""
+        count = await self.turns.count()
+        await self.write(text)
+        await expect(self.turns).to_have_count(count + 1)
+        return await self.ended_turn(count)
+
+    async def ended_turn(self, index: int, status: str = "Completed") -> str:
+        """The id of a turn, once it has this status."""
+        turn = self.turns.nth(index)
+        await expect(turn.locator("footer .status")).to_have_text(status)
+        return await turn.get_attribute("data-id") or ""
+
+    @property
+    def turns(self) -> Locator:
+        return self.page.locator("article.turn[data-id]")
+
+    @property
+    def shown_id(self) -> str:
+        """The response that the address names."""
+        found = _RESPONSE.search(self.page.url)
+        return found[0] if found else ""
+
+    def button(self, name: str) -> Locator:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+
+@asynccontextmanager
+async def visitor(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visitor]:
+    """Somebody at the console of an edge. `options` are those of a browser context."""
+    context = await browser.new_context(viewport={"width": 1360, "height": 860}, **options)
+    context.set_default_timeout(TIMEOUT_MS)
+    expect.set_options(timeout=TIMEOUT_MS)
+    page = await context.new_page()
+    here = Visitor(page, url)
+    page.on("pageerror", lambda error: here.faults.append(str(error)))
+    page.on("console", lambda said: here.faults.append(said.text) if "Content Security Policy" in said.text else None)
+    page.on("request", lambda request: _note(here, request.url))
+    try:
+        yield here
+    finally:
+        await context.close()
+
+
+def _note(here: Visitor, address: str) -> None:
+    here.addresses.append(address)
+    if not address.startswith((here.url, "data:", "blob:")):
+        here.faults.append(f"asked {address}")

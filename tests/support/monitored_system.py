@@ -1,0 +1,117 @@
+"""Four processes of Antiphon's and a real Prometheus that reads them, under a load of turns of every kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from tests.support.engine_plays import Ending, Play
+from tests.support.fake_triton import FakeTriton, fake_triton
+from tests.support.http import Http
+from tests.support.manifests import K8S
+from tests.support.ports import HOST, free_ports
+from tests.support.prometheus_server import Prometheus, prometheus
+from tests.support.served_models import END_ID, tokenizer, write_directory
+from tests.support.system import Command
+
+RULES = K8S / "components" / "prometheus" / "rules.yaml"
+
+
+@dataclass
+class MonitoredSystem:
+    http: Http
+    triton: FakeTriton
+    prometheus: Prometheus
+
+
+def rules() -> dict[str, Any]:
+    """The rules of the cluster, evaluated as often as Prometheus reads."""
+    spec: dict[str, Any] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["spec"]
+    for group in spec["groups"]:
+        group.pop("interval", None)
+    return spec
+
+
+@asynccontextmanager
+async def monitored_system(folder: Path, *, requests_per_minute: int) -> AsyncIterator[MonitoredSystem]:
+    """Ready to answer. A tenant that sends more than `requests_per_minute` is refused."""
+    async with fake_triton() as triton, aiohttp.ClientSession() as session:
+        running = ExitStack()
+        try:
+            url, ports = await asyncio.to_thread(_start, running, folder, triton.endpoint, requests_per_minute)
+            server = running.enter_context(prometheus(folder, ports, rules()))
+            yield MonitoredSystem(Http(session, url), triton, server)
+        finally:
+            await asyncio.to_thread(running.close)
+
+
+async def load(system: MonitoredSystem, name: str = "") -> None:
+    """Turns of every kind and fate, again and again."""
+    number = 0
+    while True:
+        number += 1
+        _plays(system.triton, Ending.BY_ITSELF)
+        answer = await system.http.create(model="m", input="Hello.")
+        await system.http.create(model="m", input="Hello.", background=True)
+        for _ in range(2):  # the second is a replay
+            await _keyed(system.http, f"key-{name}-{number}")
+        if answer.status == 200:
+            await _at_once(system.http, answer.json["id"])
+        await _hang_up(system.http)
+        _plays(system.triton, Ending.ERROR)
+        await system.http.create(model="m", input="Hello.")
+
+
+def _plays(triton: FakeTriton, ending: Ending) -> None:
+    last = [[END_ID]] if ending is Ending.BY_ITSELF else []
+    triton.play(Play([*([one] for one in tokenizer().encode("a few words")), *last], ending, pause_s=0.01))
+
+
+async def _keyed(http: Http, key: str) -> None:
+    body = {"model": "m", "input": "Hello.", "stream": True}
+    await http.ask("POST", "/v1/responses", body, headers={"idempotency-key": key})
+
+
+async def _at_once(http: Http, response_id: str) -> None:
+    """Two turns in one conversation, of which one is refused."""
+    conversation = (await http.post("/v1/conversations", {})).json.get("id")
+    if conversation:
+        turn = {"model": "m", "input": "Hello.", "conversation": conversation}
+        await asyncio.gather(http.create(**turn), http.create(**turn))
+
+
+async def _hang_up(http: Http) -> None:
+    body = {"model": "m", "input": "Hello.", "stream": True}
+    async with http.session.post(f"{http.url}/v1/responses", json=body) as answer:
+        await answer.content.readany()
+
+
+def _start(running: ExitStack, folder: Path, endpoint: str, requests_per_minute: int) -> tuple[str, dict[str, int]]:
+    profiles = folder / "profiles"
+    profiles.mkdir()
+    directory = write_directory(folder / "model")
+    profile = f'name = "m"\ndirectory = "{directory}"\nendpoint = "{endpoint}"\nengine = "triton_tokens"\n'
+    (profiles / "m.toml").write_text(profile)
+    store, translator, *ports = free_ports(6)
+    where = [f"--edge-store={HOST}:{store}", f"--edge-translator={HOST}:{translator}"]
+    options = {
+        "store": [f"--store-port={store}", "--store-url=memory://", "--store-sweep-s=1", "--store-default-ttl-s=1"],
+        "translator": [f"--translator-port={translator}", f"--translator-profiles={profiles}"],
+        "worker": ["--worker-slots=2", "--worker-drain-s=1", *where],
+        "edge": ["--edge-port=0", "--edge-drain-s=1", f"--edge-requests-per-minute={requests_per_minute}", *where],
+    }
+    metrics = dict(zip(options, ports, strict=True))
+    commands = {}
+    for target, more in options.items():
+        commands[target] = Command("serve", f"--target={target}", f"--metrics-port={metrics[target]}", *more)
+        running.callback(commands[target].stop)
+    for target, command in commands.items():
+        command.wait_for(rf"^{target}\b")
+    return commands["edge"].wait_for(r"^edge +(http://\S+)/v1")[1], metrics

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.loop_lag import LoopLag
+from antiphon_core.process_load import ProcessLoad, available_bytes, resident_bytes
+
+
+def test_memory_is_measured_twice_a_second() -> None:
+    clock, used = ManualClock(), [50]
+    load = ProcessLoad(memory_limit_bytes=100, used_bytes=lambda: used[0], now_s=clock.monotonic)
+    assert load.memory_share == 0.5
+    used[0] = 90
+    assert load.memory_share == 0.5
+    clock.advance(0.5)
+    assert load.memory_share == 0.9
+
+
+def test_the_lag_is_the_standing_one() -> None:
+    lag = LoopLag()
+    load = ProcessLoad(lag=lag)
+    for number, lag_s in enumerate([0.7, 0.6, 0.8]):
+        lag.note(lag_s, now_s=number)
+    assert load.lag_s == 0.6
+
+
+@pytest.mark.parametrize(("text", "expected"), [("1048576\n", 1_048_576), ("max\n", None), (None, None)])
+def test_the_limit_of_a_container_counts_where_there_is_one(
+    tmp_path: Path, text: str | None, expected: int | None
+) -> None:
+    path = tmp_path / "memory.max"
+    if text is not None:
+        path.write_text(text)
+    machine = available_bytes(())
+    assert available_bytes((path,)) == (expected or machine)
+
+
+def test_a_process_knows_its_memory() -> None:
+    assert 2**20 < resident_bytes() < available_bytes()

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from antiphon_core.clock import ManualClock
+from antiphon_edge.background.model_health import ModelHealth
+from antiphon_edge.turns.store_retry import RetryPolicy
+
+RETRY = RetryPolicy(for_s=60, first_s=1, most_s=8)
+
+
+def test_a_model_that_is_down_is_tried_by_one_job_at_a_time() -> None:
+    clock = ManualClock()
+    models = ModelHealth(RETRY, clock=clock)
+    assert models.begin("m") == 0
+    models.failed("m")
+    assert 0 < models.begin("m") <= 1
+    assert models.begin("other") == 0
+    clock.advance(1)
+    assert models.begin("m") == 0
+    assert models.begin("m") > 0
+    models.failed("m")
+    clock.advance(1)
+    assert models.begin("m") > 0  # the pause grows
+
+
+def test_a_model_that_answers_again_has_no_past() -> None:
+    models = ModelHealth(RETRY, clock=ManualClock())
+    models.failed("m")
+    models.ended("m")
+    assert models.begin("m") == 0

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_edge.console.scripts import linked
+
+MAIN = """/**
+ * What it is.
+ * @import { A } from "./types"
+ */
+import lib from "lib";
+import { one as two, three } from "./a.js";
+import * as b from "./folder/b.js";
+import "./effect.js";
+
+// a line
+export const sum = two + /** @type {number} */ (three) + b.four;
+if (sum) {
+  lib(sum);
+}
+"""
+MODULES = {
+    "main.js": MAIN,
+    "a.js": 'export const one = 1;\nexport function three() {\n  return "/* kept */ // kept";\n}\n',
+    "folder/b.js": 'import { one } from "../a.js";\nexport async function* four() {}\nexport class Five {}\n',
+    "effect.js": "globalThis.done = true;\n",
+}
+
+
+def test_each_module_is_a_function_in_the_order_of_the_imports() -> None:
+    assert linked("main.js", MODULES.__getitem__) == (
+        'import * as $library0 from "lib";\n'
+        "const $ = {};\n"
+        '$["a.js"] = (() => {\n'
+        'const one = 1;\nfunction three() {\nreturn "/* kept */ // kept";\n}\nreturn { one, three };\n})();\n'
+        '$["folder/b.js"] = (() => {\n'
+        'const { one } = $["a.js"];\nasync function* four() {}\nclass Five {}\nreturn { four, Five };\n})();\n'
+        '$["effect.js"] = (() => {\nglobalThis.done = true;\nreturn {  };\n})();\n'
+        '$["main.js"] = (() => {\n'
+        "const lib = $library0.default;\n"
+        'const { one: two, three } = $["a.js"];\n'
+        'const b = $["folder/b.js"];\n\n'
+        "const sum = two + (three) + b.four;\nif (sum) {\nlib(sum);\n}\n"
+        "return { sum };\n})();\n"
+    )
+
+
+def test_modules_that_import_each_other_are_refused() -> None:
+    circle = {"a.js": 'import { b } from "./b.js";\n', "b.js": 'import { a } from "./a.js";\n'}
+    with pytest.raises(ValueError, match=r"modules import each other: a\.js -> b\.js -> a\.js"):
+        linked("a.js", circle.__getitem__)
+
+
+@pytest.mark.parametrize("line", ["export default 1;", 'export * from "./b.js";', "export { a };", "import('x');"])
+def test_other_forms_are_refused_and_not_guessed_at(line: str) -> None:
+    with pytest.raises(ValueError, match=r"a\.js has an import or export of a form"):
+        linked("a.js", {"a.js": line + "\n"}.__getitem__)

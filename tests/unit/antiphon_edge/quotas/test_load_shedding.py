@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import RequestRateExceeded, Unavailable
+from antiphon_core.process_load import ProcessLoad
+from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
+
+
+def shedder(turns: int, *, lag_s: float = 0.0) -> LoadShedder:
+    return LoadShedder(LoadLimits(turns, lag_s), ProcessLoad(memory_limit_bytes=2**50))
+
+
+def admitted(shedding: LoadShedder, tenant: str, tries: int) -> int:
+    """How many of so many turns are begun."""
+    count = 0
+    for _ in range(tries):
+        try:
+            shedding.begin(tenant)
+        except RequestRateExceeded:
+            continue
+        count += 1
+    return count
+
+
+def test_a_tenant_alone_gets_four_fifths() -> None:
+    assert admitted(shedder(100), "a", 200) == 80
+
+
+def test_greedy_tenants_leave_room_for_another() -> None:
+    shedding = shedder(1_000)
+    for number in range(3):
+        admitted(shedding, f"greedy-{number}", 1_000)
+    assert admitted(shedding, "victim", 5) == 5
+
+
+def test_a_turn_that_ended_is_not_counted() -> None:
+    shedding = shedder(1)
+    for _ in range(3):
+        with shedding.turn("a"):
+            with pytest.raises(Unavailable) as refused:
+                shedding.begin("b")
+            assert int(refused.value.facts["retry_after_ms"]) >= 1_000
+
+
+def test_without_limits_nothing_is_refused() -> None:
+    assert admitted(shedder(0), "a", 5_000) == 5_000
