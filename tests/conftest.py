@@ -1,4 +1,4 @@
-"""What all tests share: a clean environment, and the running system for those that need one."""
+"""Fixtures of all tests: a clean environment, and the running system for tests that need one."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What collecting made stays. The garbage collector need not look through it, in pauses that a timeout would take
-    for a server that does not answer."""
+    """Exempts the objects that collection made from garbage collection: they stay until the end. Searching them
+    would take pauses, and a timeout would take such a pause for a server that does not answer."""
     gc.collect()
     gc.freeze()
 

@@ -30,7 +30,7 @@ SECRET = "my bank account is 1234567890"
 
 @pytest.fixture(params=[False, True], ids=["text", "JSON"])
 def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], bytes]]:
-    """What the configured log has written so far."""
+    """The bytes that the configured log has written so far."""
     raw = io.BytesIO()
     root = logging.getLogger()
     before, level = root.handlers[:], root.level

@@ -1,8 +1,8 @@
-"""What group commit gains on SQLite, on this machine's disk and on one whose syncs take 4 ms more.
+"""Measures the gain of group commit on SQLite, on this machine's disk and on one whose syncs take 4 ms more.
 
     python -m tests.bench.group_commit_bench
 
-Each put is answered when it is durable. The slow disk is this one with a pause in every COMMIT.
+Each put is answered when it is durable. The slow disk is this machine's disk with a pause in every COMMIT.
 """
 
 from __future__ import annotations

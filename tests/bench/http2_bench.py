@@ -1,4 +1,4 @@
-"""What a message of one token costs to read: the lean client (antiphon_core/http2) beside grpc.aio.
+"""Measures the cost of reading a message of one token: the lean client (antiphon_core/http2) beside grpc.aio.
 
 The server is a process of its own; figures are processor time of the reading process, the best of some runs.
 

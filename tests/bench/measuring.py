@@ -23,7 +23,7 @@ CALLS_MAX = 5_000  # in one round: each is prepared, and what it wrote stays
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What so many calls took, each and all together."""
+    """The latency of each call, and the time of all calls together."""
 
     latencies_s: Sequence[float]
     elapsed_s: float
@@ -95,8 +95,7 @@ def _together(rounds: Sequence[Timing]) -> Timing:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What something that needs nothing but the processor took, at its best. `ratio` is how many times as much as its
-    baseline."""
+    """The least processor time of a call. `ratio` is that time as a multiple of the baseline's."""
 
     cpu_s: float
     ratio: float
@@ -115,7 +114,7 @@ def work(subject: Callable[[], object], baseline: Callable[[], object], *, round
 
 
 def cpu_s(call: Callable[[], object]) -> float:
-    """What one call takes of the processor."""
+    """The processor time of one call."""
     begun = time.process_time()
     call()
     return time.process_time() - begun

@@ -1,7 +1,7 @@
-"""What a streamed token costs on its way through the whole gateway, and what the first one waits for.
+"""Measures the cost of a streamed token on its way through the whole gateway, and the time to the first token.
 
 One process runs edge, translator and store in memory; the engine plays ids from a script, the client is another
-process. The baseline is a bare aiohttp handler that writes the same frames one by one. Figures are processor time of
+process. The baseline is a bare aiohttp handler that writes equal frames one by one. Figures are processor time of
 the serving process, so a busy machine changes them little.
 
     python -m tests.bench.relay_bench

@@ -1,7 +1,7 @@
-"""What the tests of this folder share: whole systems whose models are scripts, for clients that do not block.
+"""Fixtures of this folder: whole systems whose models are scripts, for clients that do not block.
 
-`scripted` is one that a test can look into. `served` is one that it only talks to: that in one process, and `antiphon
-up` with the same models on a real Triton.
+A test can look into `scripted`. `served` offers only its URL: either a system in one process, or `antiphon up` with
+the same models on a real Triton.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ async def test_killed_in_mid_stream_the_text_is_that_of_an_undisturbed_run(
 async def story_through_a_kill(
     twins: list[RunningTriton], undisturbed: Ran, deltas: int
 ) -> tuple[EndpointsEngine, str]:
-    """What the first server began and was killed in, and the second goes on with."""
+    """Begins a story on the first server, kills that server, and has the second one finish the story."""
     first, second = twins
     await at_work(first, second)
     engine, given = fleet_on(first, second), named(STORY)
@@ -181,7 +181,7 @@ async def pair(servers: Pair) -> Pair:
 
 @dataclass
 class Outcome:
-    """What became of one turn on a fleet."""
+    """The result of one turn on a fleet."""
 
     ran: Ran
     engine: EndpointsEngine

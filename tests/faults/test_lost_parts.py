@@ -1,4 +1,4 @@
-"""What a user sees when a part dies in the middle of an answer: one clear end, a record, and service again."""
+"""A part that dies in the middle of an answer: the user sees one clear end and a record, and is served again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: time for the machine."""
+"""Fixtures of this folder: long time limits for busy machines."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ async def delete(http: Http, path: str) -> Answer:
 
 
 def response_of(answer: Answer) -> Object:
-    """What an answer or a stream ended with."""
+    """The response at the end of an answer or of a stream."""
     assert answer.status == 200, answer.body
     is_stream = answer.headers["content-type"].startswith("text/event-stream")
     told: Object = answer.events[-1]["response"] if is_stream else answer.json

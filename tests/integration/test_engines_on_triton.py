@@ -46,7 +46,7 @@ AS_A_PERSON: Object = {"format": {"type": "json_schema", "name": "person", "sche
 
 
 def tokens_in(text: str) -> int:
-    """What the tokenizer's own library counts."""
+    """The token count of the tokenizer's own library."""
     vocabulary = Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
     return len(vocabulary.encode(text, add_special_tokens=False).ids)
 

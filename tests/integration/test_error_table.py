@@ -1,4 +1,4 @@
-"""What goes wrong, over HTTP: every row of OpenAI's table of errors, through edge, store and translator."""
+"""Errors over HTTP: every row of OpenAI's table of errors, through edge, store and translator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other servers of this API were seen to get wrong, over HTTP: each mistake once, and that it is not made here."""
+"""Mistakes of other servers of this API, over HTTP: each mistake once, and that Antiphon does not make it."""
 
 from __future__ import annotations
 

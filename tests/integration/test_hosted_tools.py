@@ -37,7 +37,7 @@ async def test_the_sdk_reads_what_was_dropped(system: ScriptedSystem) -> None:
 
 
 EXTRA = {"presence_penalty": 0.0, "frequency_penalty": 0.0, "store": True}
-"""What the SDK's type has no members for."""
+"""Members that the SDK's type lacks."""
 
 
 async def test_tools_of_items_are_dropped_and_deferred_ones_shown(system: ScriptedSystem) -> None:

@@ -84,7 +84,7 @@ async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
 
 
 async def _asked(session: aiohttp.ClientSession, path: str) -> tuple[int, Object]:
-    """What the Operator is answered, which has no key."""
+    """The answer to a request of the Operator, which has no key."""
     async with session.get(path) as answer:
         return answer.status, loads(await answer.read())
 

@@ -1,4 +1,4 @@
-"""What becomes of the members, items and tools of OpenAI's API: each is implemented, echoed, accepted or refused.
+"""The treatment of the members, items and tools of OpenAI's API: each is implemented, echoed, accepted or refused.
 
 That none is missing, down to the last value, is test_openai_surface_leaves.py's business.
 """
@@ -209,7 +209,7 @@ TAKEN: list[list[Object]] = [
     [CUSTOM_CALL, {"type": "custom_tool_call_output", "call_id": "c", "output": "x"}],
     [CUSTOM_CALL, {"type": "custom_tool_call_output", "call_id": "c", "output": PARTS}],
 ]
-"""What is part of a turn, or passed over in it; a message follows."""
+"""Input items that are part of a turn, or are skipped in it; a message follows."""
 
 TURNED_AWAY: list[Object] = [
     {"type": "code_interpreter_call", "id": "ci_1", "container_id": "k", "status": "completed"},

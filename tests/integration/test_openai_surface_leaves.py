@@ -26,7 +26,7 @@ from tests.support.sdk_surface import Leaf, leaves
 ROOT = Path(__file__).parents[2]
 REFUSALS = {"unsupported_parameter", "unsupported_value", "unknown_parameter"}
 LACKED = {"include=message.output_text.logprobs"}
-"""What the scripted engine has not: it is refused for that, and served by others."""
+"""Options that the scripted engine lacks: they are refused for that, and served by others."""
 USER = {"role": "user", "content": "Hi"}
 
 BODIES: Mapping[str, Any] = {
@@ -45,7 +45,7 @@ BODIES: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Rows:
-    """What the file says, each leaf in one row: the test that proves it, or None; and the reason."""
+    """The rows of the file, one for each leaf: the test that proves it, or None; and the reason."""
 
     done: Mapping[str, str]
     refused: Mapping[str, str | None]

@@ -41,7 +41,7 @@ BODIES: tuple[tuple[str, Object], ...] = (
     ("/v1/responses/input_tokens", {"model": "m", "input": [{"type": "item_reference", "id": "{item}"}]}),
     ("/v1/conversations", {"items": [{"type": "item_reference", "id": "{item}"}]}),
 )
-"""What takes ids in its body, with the kind of id that stands there."""
+"""Requests that have ids in their body, with the kind of each id."""
 
 KIND_OF = {"/v1/responses": "response", "/v1/conversations": "conversation", "/v1/sessions": "session"}
 OF_ALL = "/v1/models/{id}"  # the same ones for every tenant
@@ -63,7 +63,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Held:
-    """What the owner has: ids by kind, and what each response says."""
+    """The owner's data: ids by kind, and the body of each response."""
 
     ids: dict[str, list[str]]
     responses: dict[str, bytes]

@@ -31,7 +31,7 @@ KEYS = volume(10, 100)
 SAME_KEY = 32
 SOME_IDS, MOST_IDS = len(story_ids(WORDS)) // 4, len(story_ids(WORDS)) // 2
 LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
-"""What breaks off when an edge dies."""
+"""The errors of a request whose edge dies."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -1,4 +1,4 @@
-"""What people write, and what they are let in with, stands in no log and in no error: canaries say where it went."""
+"""User content and credentials stand in no log and in no error: canaries show where they went."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def everything(world: World) -> list[str]:
 
 
 async def malformed(world: World) -> list[str]:
-    """What no client sends, from a caller that is known and from one that is not; all of what came back."""
+    """Sends malformed requests with a known key and with an unknown one, and returns all answers."""
     answers: list[str] = []
     for request, behind in MALFORMED:
         for key in (GUESS, world.secret):

@@ -66,7 +66,7 @@ class Edges:
         return await self.https[edge % EDGES].create(**({"model": "m", "input": "hi"} | members))
 
     async def statuses(self, count: int, **members: Any) -> Counter[int]:
-        """What became of so many requests at once, each to the next edge."""
+        """The statuses of `count` concurrent requests, each to the next edge."""
         answers = await asyncio.gather(*(self.create(number, **members) for number in range(count)))
         return Counter(answer.status for answer in answers)
 

@@ -1,4 +1,4 @@
-"""Who may call the gRPC services: tokens and tenants, on every RPC, and in processes as they are run."""
+"""Authentication of the gRPC services: tokens and tenants, on every RPC, and in processes as operators run them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Talk:
 
     @property
     def prompt(self) -> str:
-        """What the model read last."""
+        """The last prompt that the model read."""
         return TOKENIZER.decode(self.engine.requests[-1].prompt_ids)
 
 

@@ -91,13 +91,13 @@ class MortalStore:
         self._store = store
         self.lost = False
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
-        """What was asked, by name and arguments."""
+        """The calls so far, by name and arguments."""
         self.failing: dict[str, int] = {}
         """How many more calls fail, by name."""
         self.executes = False
         """Whether a call that fails happens all the same."""
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
-        """What happens before a call of this name."""
+        """Callbacks that run before a call of each name."""
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
@@ -179,7 +179,7 @@ class Attempt:
 
 
 class Bench:
-    """What several replicas share, and the means to ask one of them."""
+    """The store, clock and engine that several replicas share, and helpers that send requests to one of them."""
 
     def __init__(
         self,
@@ -342,7 +342,7 @@ def text_of(ended: Object) -> str:
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What TIMING does not reach."""
+    """Shortens the time limits that TIMING does not set."""
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
     monkeypatch.setattr(log_follower, "LOOK_AGAIN_S", 0.005)

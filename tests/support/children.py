@@ -31,8 +31,8 @@ def start_child(command: Sequence[str], *, user: str | None = None, **options: A
 
 @cache
 def _starter() -> SimpleQueue[_Job]:
-    """What is put here is run by a thread that ends with the process. To the kernel a child's parent is the thread that
-    started it, and that of a test may end before its server should."""
+    """The queue of a thread that starts processes and ends with this process. To the kernel a child's parent is the
+    thread that started the child, and the thread of a test may end before its server should."""
     jobs: SimpleQueue[_Job] = SimpleQueue()
     threading.Thread(target=_run_all, args=[jobs], name="starts children", daemon=True).start()
     return jobs

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 POLICY = Path("/usr/sbin/policy-rc.d")
-"""What Debian's packages ask before they start a service."""
+"""The script that Debian's packages ask before they start a service."""
 CLUSTER_SETTINGS = Path("/etc/postgresql-common/createcluster.conf")
 """Whether PostgreSQL's packages make a database of their own."""
 LOCK = Path(tempfile.gettempdir()) / "antiphon-tests-packages.lock"
@@ -22,7 +22,8 @@ _Found = TypeVar("_Found")
 
 
 def found_or_installed(find: Callable[[], _Found | None], *packages: str) -> _Found:
-    """What `find` finds, after installing these packages if need be. RuntimeError: what to install by hand."""
+    """Calls `find`, after installing these packages if need be. RuntimeError: the packages must be installed by
+    hand."""
     found = find()
     if found is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
         with _alone(), _no_service_started():

@@ -1,7 +1,7 @@
-"""What the model behind an engine does in a test, in words that every engine's stand-in understands.
+"""Scripts for the model behind an engine, in terms that every engine's stand-in understands.
 
-The contract suite says what happens with these; each stand-in (a script, a fake server, a real server's scripted
-model) makes it happen in its own way.
+The contract suite says how the engine must behave in each play; each stand-in (a script, a fake server, a real server's
+scripted model) performs the play in its own way.
 """
 
 from __future__ import annotations

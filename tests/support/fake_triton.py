@@ -78,7 +78,7 @@ VLLM_INPUTS = {
 }
 MODEL = "tensorrt_llm"
 PROMPT_TOKENS = 4
-"""What every text-level model says that its prompt had."""
+"""The prompt's token count that every text-level model reports."""
 
 Raw = Any
 """A message to send as it is."""

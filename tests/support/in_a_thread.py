@@ -1,4 +1,4 @@
-"""What needs an event loop, for tests that block."""
+"""Runs asynchronous contexts for tests that block, in event loops of their own threads."""
 
 from __future__ import annotations
 

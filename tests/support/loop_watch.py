@@ -35,7 +35,7 @@ class SlowCallback:
 
 @dataclass
 class LoopWatch:
-    """What was seen. `slow` are the callbacks that took at least `least_s`."""
+    """The callbacks that an event loop ran. `slow` are the callbacks that took at least `least_s`."""
 
     least_s: float
     slow: list[SlowCallback] = field(default_factory=list)

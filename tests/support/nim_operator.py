@@ -12,7 +12,7 @@ from tests.support.manifests import Manifest, of_kind, overlay
 STORE = "/model-store"
 """Where the Operator mounts the claim of a NIMService."""
 METRICS_PATH = "/v1/metrics"
-"""What its ServiceMonitor scrapes on the port `api`."""
+"""The path that the Operator's ServiceMonitor scrapes on the port `api`."""
 DEFAULT_PROBES = {
     "livenessProbe": "/v1/health/live",
     "readinessProbe": "/v1/health/ready",

@@ -14,7 +14,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("clients", "containers", "examples", "libs", "services/allinone", "services/edge")
+FOLDERS = (
+    "clients",
+    "containers",
+    "examples",
+    "libs",
+    "services/allinone",
+    "services/edge",
+    "services/translator",
+    "tests",
+)
 TITLE_CHARS_MAX = 72
 
 # A docstring begins with the thing or the verb itself.
@@ -36,7 +45,12 @@ RETIRED: Mapping[str, str] = {
     "Twig": "Node",
 }
 # Files with a name or a docstring that the rules forbid, each with the reason.
-EXEMPT: Mapping[str, str] = {}
+EXEMPT: Mapping[str, str] = {
+    "services/translator/antiphon_translator/logprobs/alignment.py": "a place in a text, and no stream slot",
+    "services/translator/antiphon_translator/schemas/schema_outline.py": "a place in a schema, and no stream slot",
+    "tests/clients/test_openai_chat.py": "a place on a map, and no stream slot",
+    "tests/unit/antiphon_edge/openapi/test_member_docs.py": "its docstrings are data that its assertions repeat",
+}
 
 
 def faults(source: str) -> Iterator[tuple[int, str]]:

@@ -76,7 +76,7 @@ class PostgresServer:
         self._end(signal.SIGINT)
 
     def crash(self) -> None:
-        """As `pg_ctl stop -m immediate`: nothing is written any more, the next start has to recover."""
+        """Stops like `pg_ctl stop -m immediate`: the server writes nothing more, and recovers at the next start."""
         self._end(signal.SIGQUIT)
 
     def kill(self) -> None:
@@ -181,5 +181,5 @@ def _initialise(server: PostgresServer) -> None:
 
 
 def _owner() -> str | None:
-    """Whom the server's processes and files belong to: us, unless we are root."""
+    """The owner of the server's processes and files: us, unless we are root."""
     return USER if os.geteuid() == 0 else None

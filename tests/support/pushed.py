@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 async def pulled(run: Callable[[Callable[[T], bool]], Coroutine[Any, Any, None]]) -> AsyncGenerator[T, None]:
-    """What `run` passes to the callback that it is given. Closing the generator cancels `run`."""
+    """Yields the values that `run` passes to its callback. Closing the generator cancels `run`."""
     received: asyncio.Queue[T] = asyncio.Queue()
 
     def receive(each: T) -> bool:

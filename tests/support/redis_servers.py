@@ -126,7 +126,7 @@ class WatchedRedis:
         return "redis+sentinel://" + ",".join(f"{HOST}:{each.port}" for each in self.sentinels) + f"/{SERVICE}"
 
     def master(self) -> RedisServer:
-        """Who is the master now, as the first sentinel sees it."""
+        """The present master, by the answer of the first sentinel."""
         with self.sentinels[0].client() as client:
             address: Any = client.sentinel_get_master_addr_by_name(SERVICE)
         return next(server for server in self.servers if server.port == int(address[1]))

@@ -1,8 +1,8 @@
-"""What the scripted models say to a prompt, and the template that such prompts are written with.
+"""The answers of the scripted models to a prompt, and the template that such prompts are written with.
 
-A scripted model calls the first function that it is offered unless it was just told a result, counts the images it was
-shown, thinks when it is asked to, gives up after "Fail.", and says its line otherwise. Only the standard library is
-used here: a real Triton's Python interpreter loads this file, too.
+A scripted model calls the first function that it is offered unless its prompt ends with a result, counts the images in
+the prompt, thinks when the prompt asks for reasoning, gives up after "Fail.", and says its line otherwise. Only the
+standard library is used here: a real Triton's Python interpreter loads this file, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 LINE = "Hello there, friend."
 THOUGHT = "Let me see."
 PLACE = '{"city":"Rome"}'
-"""What the model says when its answer has to be JSON."""
+"""The model's answer when it has to be JSON."""
 
 ARGUMENTS: dict[str, dict[str, object]] = {
     "shell": {"commands": ["ls", "pwd"], "timeout_ms": 1000},
@@ -21,7 +21,7 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "apply_patch": {"type": "update_file", "path": "a.txt", "diff": "@@\n-old\n+new\n"},
     "computer": {"actions": [{"type": "click", "x": 1, "y": 2, "button": "left"}, {"type": "screenshot"}]},
 }
-"""What it calls functions of these names with."""
+"""The arguments of calls to functions of these names."""
 
 END = "<|im_end|>"
 IMAGE = "<|image|>"
@@ -43,8 +43,8 @@ _FUNCTION = re.compile(r'^\{"type": "function".*"name": "([\w-]+)"', re.MULTILIN
 
 
 def answer(prompt: str, *, images: int = 0, guide: tuple[str, str] | None = None) -> list[str]:
-    """What the model says, control tokens on their own. A guide is its kind, by an engine's name for it, and its text:
-    one for JSON begins with that word, and any other allows nothing but its text."""
+    """The model's output in pieces, control tokens on their own. A guide is its kind, by an engine's name for it,
+    and its text: a kind that begins with "json" is answered by PLACE, and any other guide by its text."""
     if guide is not None:
         kind, allowed = guide
         return [PLACE if kind.startswith("json") else allowed]

@@ -87,13 +87,13 @@ class ScriptedModel:
         deliver([self._ending(len(prompt), len(chunks), request.max_tokens)])
 
     def _chunks(self, said: Sequence[str]) -> Sequence[EngineChunk]:
-        """What is said, cut as small as the level allows."""
+        """The answer, cut as small as the level allows."""
         if self.level is Level.TOKENS:
             return [EngineChunk((token_id,)) for token_id in ids_of(TOKENIZER, *said)]
         return [EngineChunk(text=letter) for letter in "".join(said)]
 
     def _ending(self, asked: int, said: int, most: int) -> EngineChunk:
-        """What comes behind it: a token of its own, if there is room, or why it ended."""
+        """The last chunk: an end token, if there is room for one, or the finish reason."""
         if self.level is Level.TOKENS:
             return EngineChunk((_END_ID,) if said < most else ())
         return EngineChunk(

@@ -44,7 +44,7 @@ async def scripted_up(folder: Path, *options: str) -> AsyncIterator[System]:
 
 
 def _write_model(folder: Path, config: str) -> None:
-    """What Triton loads."""
+    """Writes a model's folder for Triton."""
     version = folder / "1"
     version.mkdir(parents=True)
     (folder / CONFIG_FILE).write_text(config, "utf-8")

@@ -37,7 +37,7 @@ def fallback_tokenizer(*pieces: str) -> ModelTokenizer:
 
 
 def ids_of(tokenizer: ModelTokenizer, *texts: str) -> Sequence[int]:
-    """What a model would write to say this: control tokens where their names stand alone, text elsewhere."""
+    """The ids of a model's output: control tokens where their names stand alone, text elsewhere."""
     ids: list[int] = []
     for text in texts:
         control = tokenizer.token_id(text) if len(text) > 1 else None

@@ -91,7 +91,8 @@ class StoryEngine:
 
 @dataclass
 class StorytellingTriton(FakeTriton):
-    """The same model behind Triton's protocol, for translators in other processes. `pause_s` comes before each id."""
+    """The storytelling model behind Triton's protocol, for translators in other processes. `pause_s` comes before
+    each id."""
 
     story: Sequence[int] = ()
     pause_s: float = 0.0

@@ -179,7 +179,7 @@ class Edges:
 
     @property
     def prompt(self) -> str:
-        """What the model read last."""
+        """The last prompt that the model read."""
         return TOKENIZER.decode(self.sayer.requests[-1].prompt_ids)
 
 

@@ -53,8 +53,8 @@ class ScriptedModel:
     """For stall, die and fail: after how many ids."""
     ids_per_response: int = 1
     says: str | Sequence[int] | Sequence[str] | None = None
-    """What it answers, whatever it is asked: ids, or a text, letter by letter or in the pieces that are given; None for
-    an echo."""
+    """The model's answer to every request: ids, or a text, letter by letter or in the given pieces; None for an
+    echo."""
     signature: str = MODEL_NAME
     """One of SIGNATURES: the packaged model whose inputs and outputs it has."""
     obeys: bool = True

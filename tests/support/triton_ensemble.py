@@ -14,7 +14,7 @@ from antiphon.local.repository import CONFIG_FILE, MODEL_NAME, TEMPLATE_REPOSITO
 CODE = Path(__file__).with_name("triton_models") / "words.py"
 SIGNATURE = "ensemble"
 OWN_NAMES = {"stream": "streaming", "top_k": "runtime_top_k", "top_p": "runtime_top_p"}
-"""What `tensorrt_llm` calls inputs of the ensemble; the others have the same name there."""
+"""The names of `tensorrt_llm` for inputs of the ensemble; all other inputs have one name in both."""
 
 _BEFORE = """
 name: "{name}"

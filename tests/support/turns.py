@@ -82,7 +82,7 @@ def named(given: Turn, ending: str = "") -> Turn:
 
 
 Happenings = Mapping[int, Callable[[], object]]
-"""What happens during a turn, by how many deltas have come."""
+"""Callbacks during a turn, by the number of deltas before each."""
 NOTHING: Happenings = MappingProxyType({})
 
 
@@ -102,7 +102,7 @@ async def run(service: TranslatorService, given: Turn, happenings: Happenings = 
 
 
 def _check(ran: Ran) -> None:
-    """What holds for every turn, however it ended."""
+    """Asserts the invariants of every turn, however the turn ended."""
     kinds = [event["type"] for event in ran.log]
     assert [event["sequence_number"] for event in ran.log] == list(range(len(ran.log)))
     assert [kind for kind in kinds if kind in events.TERMINAL] == kinds[-1:]

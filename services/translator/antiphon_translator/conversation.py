@@ -1,7 +1,7 @@
-"""What the model is to read, before any template has seen it: messages, calls and their results, tools.
+"""A turn's conversation before any template renders it: messages, calls, their results and tools.
 
-Values only; `conversation_items` makes them from items. Everything in them that a caller wrote can be changed by
-`map_text`, so that a template can be shown what was written under another guise (templates/control_tokens.py).
+This module holds values only; `conversation_items` makes them from items. `map_text` changes every text in them that a
+client wrote, so that a template can be rendered with control tokens disguised (templates/control_tokens.py).
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ class Image:
 
 
 class Message(NamedTuple):  # made once for every message of every turn: three times as fast as a dataclass
-    """One message: who speaks, and what each of its parts is: a text, or an image.
+    """One message: the role of its speaker, and its parts, each a text or an image.
 
-    What an assistant says may have `reasoning` before it and `calls` behind it; with `is_commentary` it is not yet its
-    answer. Only a message of the role `tool` has a `call_id` and a `name`: it is the result of that call of that tool.
+    An assistant's message may have `reasoning` before its text and `calls` behind it; with `is_commentary` the text is
+    not yet the answer. Only a message of the role `tool` has a `call_id` and a `name`: the message is the result of
+    that call of that tool.
     """
 
     role: str
@@ -136,7 +137,7 @@ class Conversation:
         return replace(self, messages=messages, known=NO_MESSAGES, known_from=0)
 
     def map_text(self, change: Callable[[str], str]) -> Conversation:
-        """The same conversation with every text in it changed: all that did not come from the operator."""
+        """Copies the conversation with `change` applied to every text that did not come from the operator."""
         changed = self.with_messages(tuple(_mapped(message, change) for message in self.messages))
         return replace(changed, tools=tuple(_changed(tool, change) for tool in self.tools))
 

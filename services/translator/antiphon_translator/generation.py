@@ -23,7 +23,7 @@ UNLIMITED = sys.maxsize
 
 
 class Level(Enum):
-    """What an engine takes and gives."""
+    """The form of an engine's input and output."""
 
     TOKENS = "tokens"
     TEXT = "text"
@@ -65,9 +65,9 @@ class GuideKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What the output must match from its first token on. `text` is empty for any JSON at all.
+    """The constraint that the output must match from its first token on. `text` is empty for any JSON at all.
 
-    `name`, `description` and `strict` are what the caller said of a schema, for servers that want to hear it.
+    `name`, `description` and `strict` are the client's remarks about a schema, for servers that take them.
     """
 
     kind: GuideKind
@@ -85,7 +85,7 @@ class Chat:
     tools: Sequence[Object] = ()
     tool_choice: str | Object | None = None
     switches: Mapping[str, object] | None = None
-    """What the other server's chat template is told: `chat_template_kwargs`."""
+    """Variables for the chat template of the other server: `chat_template_kwargs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,11 @@ class Usage:
 
 @value
 class EngineChunk:
-    """What arrived in one message, in order: ids, text or segments, by the engine's level.
+    """The content of one message of an engine, in order: ids, text or segments, by the engine's level.
 
-    `finish` is set when the engine itself says why it ended, `usage` when it says how much it counted; a TEXT or CHAT
-    engine's pipeline cannot count by itself. `logprobs` of what TOKENS and TEXT engines deliver, one for each token, if
-    they were asked for; a CHAT engine has them in its segments.
+    `finish` is set when the engine itself reports why the generation ended, `usage` when the engine reports its token
+    counts; the pipeline of a TEXT or CHAT engine cannot count by itself. `logprobs` has one entry for each token that a
+    TOKENS or TEXT engine delivers, if they were asked for; a CHAT engine has them in its segments.
     """
 
     token_ids: Sequence[int] = ()

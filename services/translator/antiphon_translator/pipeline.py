@@ -146,7 +146,7 @@ class TurnPipeline:
         )
 
     def follow_up(self) -> GenerationRequest | None:
-        """What the engine is to do next, after a generation that is over; None when the turn is."""
+        """The engine's next request after a generation is over; None when the turn is over."""
         return None if self._assembly.has_enough else self._output.follow_up()
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
@@ -209,9 +209,9 @@ def _cannot_resume() -> InvalidRequest:
 def _generation(
     model: ServedModel, turn: Turn, parameters: Parameters, prompt: TurnPrompt, level: Level
 ) -> GenerationRequest:
-    """What the engine is asked for, but for the choices that the pipeline makes of what it offers.
+    """Makes the engine's request, before the pipeline adapts it to the controls of the engine.
 
-    ContextLengthExceeded."""
+    ContextLengthExceeded: the prompt and the output do not fit into the model's context."""
     begun = model.tokenizer.encode(prompt.forced.begun) if prompt.forced.begun and level is not Level.CHAT else []
     prompt_ids = [*prompt.ids, *begun] if begun else prompt.ids
     return GenerationRequest(

@@ -16,7 +16,7 @@ from antiphon_translator.send_queue import SendQueue
 
 
 def handlers(translator: Translator) -> Mapping[str, Handler]:
-    """What serves each RPC of TranslatorService."""
+    """The handlers of the RPCs of TranslatorService."""
 
     async def generate(request: Any, call: Call) -> AsyncGenerator[Any, None]:
         flow = Flow()

@@ -188,7 +188,7 @@ class TranslatorService:
             raise TranslatorUnavailable(" ".join(reasons))
 
     async def _downloads(self, turn: Turn, sight: Sight) -> Downloads:
-        """What is behind the URLs of a turn."""
+        """Fetches the URLs of a turn."""
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
@@ -253,7 +253,7 @@ class TranslatorService:
 
 
 def _loggable(error: AntiphonError) -> str:
-    """What is wrong, without the words of a server that refused a request: they may repeat it."""
+    """The description of an error for the log, without the words of a server that refused a request: they may repeat it."""
     return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 

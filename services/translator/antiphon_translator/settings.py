@@ -1,4 +1,4 @@
-"""What an operator can set about the translator."""
+"""The settings of the translator."""
 
 from __future__ import annotations
 

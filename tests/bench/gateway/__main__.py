@@ -1,4 +1,4 @@
-"""What a token and a turn cost in the whole gateway, beside the engine called directly and beside a peer.
+"""Measures the cost of a token and a turn in the whole gateway, beside the engine called directly and beside a peer.
 
     make bench-gateway
     make bench-gateway ARGS='--only chat,ttft --smg /path/to/smg'
@@ -7,7 +7,7 @@
 
 Antiphon, the engines and the peer are processes of their own; all listen on this machine only. A peer that you start
 yourself must use the fake chat engine of this run, whose port is --engine-port; the bench waits for the peer's first
-answer. It asserts nothing: the table says which targets are met.
+answer. The bench asserts nothing: its table says which targets are met.
 """
 
 from __future__ import annotations

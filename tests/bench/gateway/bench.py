@@ -1,4 +1,4 @@
-"""What workloads work with: the subjects, started when the first workload needs them, and the board."""
+"""The context of all workloads: the board, and the subjects, which start when the first workload needs them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Bench:
         is_paced: bool = False,
         rounds: int | None = None,
     ) -> Mapping[Column, Sequence[Sample]]:
-        """The same streams with each subject in turn, some rounds, after a few that warm up."""
+        """Runs equal streams with each subject in turn, for some rounds, after a few that warm up."""
         samples: dict[Column, list[Sample]] = {subject.column: [] for subject in subjects}
         for subject in subjects:
             await self.warm_up(subject, route, tokens, min(at_once, _WARM_AT_ONCE))

@@ -13,7 +13,7 @@ Cell = tuple[str, Column]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What the value in one column may be at most, or must be at least: so many times the cell `of`, or by itself."""
+    """The most or the least that the value in one column may be: a multiple of the cell `of`, or a number by itself."""
 
     column: Column
     bound: float

@@ -24,7 +24,7 @@ from tests.support.ports import HOST
 
 @dataclass(slots=True)
 class Count:
-    """What the streams of one round brought."""
+    """The messages of one round's streams, and the gaps between them."""
 
     messages: int = 0
     gaps_s: list[float] = field(default_factory=list)

@@ -69,7 +69,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def outcome_of(reply: Reply, tokens: int, *, begun_s: float | None = None) -> Outcome:
-    """What a stream came to. `begun_s` is when it should have been asked for, if not when it was."""
+    """The times and the error of a stream. `begun_s` is when the stream was due, if not when it was asked for."""
     begun = reply.sent_s if begun_s is None else begun_s
     first = reply.arrivals[0][0] if reply.arrivals else reply.ended_s
     gaps: list[float] = []

@@ -55,7 +55,7 @@ def keep_on_cores(pid: int, cores: int) -> None:
 
 @dataclass(slots=True)
 class Usage:
-    """What the processes of a subject used while something ran."""
+    """The processor time and memory that the processes of a subject used during a measurement."""
 
     cpu_s: dict[str, float] = field(default_factory=dict)
     """By part."""

@@ -150,4 +150,4 @@ ROWS: Mapping[str, Sequence[Row]] = {
         Row("workers-share", "CPU of the busier worker over the other's", "x", (most(ONE, 1.2),)),
     ),
 }
-"""What each workload measures."""
+"""The figures that each workload measures."""

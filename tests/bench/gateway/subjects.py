@@ -1,4 +1,4 @@
-"""What is measured: a running server, where it listens, and which processes it is made of."""
+"""The subjects of a measurement: a running server, the address where it listens, and its processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Subject:
     port: int
     parts: Mapping[str, int]
     model: str | None = None
-    """What it calls its only model; without it, models have the names of their routes."""
+    """The name of the subject's only model; without it, models have the names of their routes."""
     path: str = "/v1/responses"
     is_engine: bool = False
     """It speaks chat completions."""

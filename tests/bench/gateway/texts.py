@@ -11,7 +11,7 @@ STORY = (
 
 
 def sentence(number: int) -> str:
-    """What a user says in one turn: about twenty tokens, and no two numbers give the same text."""
+    """A user's message for one turn: about twenty tokens, and no two numbers give the same text."""
     return f"{number}. The old man counted the gulls again and wrote their number into his small book. Why?"
 
 

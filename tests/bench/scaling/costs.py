@@ -48,7 +48,7 @@ class Costs:
     one_process: Part
     """Edge, translator and store together, token ids."""
     chat_process: Part
-    """The same, for a chat upstream: the validation is measured on it."""
+    """Edge, translator and store together in front of a chat upstream. The validation is measured on this process."""
     rpc_ms: float
     """A turn's calls to the store over gRPC, in the store's process."""
     backends: Mapping[str, Backend]

@@ -35,7 +35,7 @@ class Process:
 
 @dataclass(slots=True)
 class Report:
-    """What happened. Times are in seconds of the simulation."""
+    """The events of a simulation. Times are in seconds of the simulation."""
 
     completed: int = 0
     begun_again: int = 0
@@ -136,7 +136,7 @@ class Fleet:
         return True
 
     def _generate(self, left_s: float) -> Generator[simpy.Event, None, float]:
-        """What is left to generate when the translator is lost, else 0."""
+        """Generates a turn. Returns the seconds that are left to generate when the translator is lost, else 0."""
         translator = self._pick(self._translators)
         began_s = self._env.now
         part = self._env.process(self._on_translator(left_s))

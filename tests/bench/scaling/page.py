@@ -21,7 +21,7 @@ def written(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def blocks_in(text: str) -> Mapping[str, str]:
-    """What stands in a document's blocks now."""
+    """The present text of each block of a document."""
     return {found[2]: found[0].removeprefix(found[1]).removesuffix(found[3]) for found in _BLOCK.finditer(text)}
 
 

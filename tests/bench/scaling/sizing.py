@@ -19,7 +19,7 @@ DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What sessions do. A session thinks, asks, and is answered; assumed, not measured."""
+    """The assumed, not measured, behaviour of sessions: each session thinks, asks, and is answered."""
 
     think_s: float = 60.0
     tokens: int = 200
@@ -67,7 +67,7 @@ STEPS: Sequence[Step] = (
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """What a step needs. Cores are busy ones; processes are planned at PLAN of a core each."""
+    """The resources that a step needs. Cores are busy ones; processes are planned at PLAN of a core each."""
 
     step: Step
     streams: float
@@ -131,7 +131,7 @@ class Limit:
 
 
 def limits(backend: str, costs: Costs, workload: Workload, *, cores: int, space_gb: float) -> Sequence[Limit]:
-    """What fills up on one backend, the first first. `space_gb` is that of one copy."""
+    """The limits of one backend, the first to be reached first. `space_gb` is the disk space of one copy."""
     per_session = workload.turns_per_s(1)
     found = costs.backends[backend]
     kept_bytes = per_session * DAY_S * RETENTION_DAYS * found.response_bytes

@@ -19,7 +19,7 @@ ENGINE_S = 0.05
 
 @dataclass(slots=True)
 class Seen:
-    """What clients saw, and how busy each process was."""
+    """The gaps and delays that clients measured, and how busy each process was."""
 
     gaps_s: list[float] = field(default_factory=list)
     first_s: list[float] = field(default_factory=list)

@@ -1,10 +1,10 @@
-"""What the store costs on each of its engines, beside the engine's own client doing the same work in the same run.
+"""Measures the store on each of its engines, beside the engine's own client doing the same work in the same run.
 
     make bench-store
     make bench-store ARGS='--engines memory,sqlite'
 
-Calls per second and latencies of the store; `x raw` is its rate as a multiple of the raw engine's, 1.00 when the store
-costs nothing. Look at the ratios: the rest is mostly the machine at hand.
+The table has calls per second and latencies of the store; `x raw` is the store's rate as a multiple of the raw
+engine's, 1.00 when the store costs nothing. Look at the ratios: the rest is mostly the machine at hand.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ ROUND_S = 0.06
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found about one engine. `flatness` is the rate of forks of the longest source, as a multiple of that of
-    the shortest."""
+    """The results of one engine. `flatness` is the rate of forks of the longest source, as a multiple of that of the
+    shortest."""
 
     results: Results
     flatness: float
@@ -102,7 +102,7 @@ def _print_shapes(engines: Mapping[str, Findings]) -> None:
 
 
 def _sync_ms() -> float:
-    """What the disk that the engines write to needs to make a write safe that does not lengthen its file."""
+    """The time that the disk under the engines needs for one durable write that does not lengthen its file."""
     taken = []
     with tempfile.TemporaryFile() as file:
         for _ in range(50):

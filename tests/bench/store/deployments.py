@@ -134,7 +134,7 @@ DEPLOYMENTS: dict[str, Callable[[], AbstractContextManager[Deployment]]] = {
 
 
 def _traced_bytes() -> int:
-    """What Python allocated since this was first asked."""
+    """The bytes that Python allocated since the first call of this function."""
     gc.collect()
     if not tracemalloc.is_tracing():
         tracemalloc.start()

@@ -28,7 +28,7 @@ class Footprint:
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """What the store takes, as a multiple of the payload and of what the raw engine takes."""
+        """The store's footprint as a multiple of the payload, and of the raw engine's footprint."""
         return self.store / self.payload, self.store / self.raw
 
 

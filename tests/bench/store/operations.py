@@ -1,4 +1,4 @@
-"""What is measured on each engine, and the tables of it."""
+"""The operations that are measured on each engine, and the tables of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same operations on whatever is compared: the atoms of a backend, the store's port near and far, raw engines."""
+"""Equal operations on each side of a comparison: the atoms of a backend, the store's port near and far, raw engines."""
 
 from __future__ import annotations
 

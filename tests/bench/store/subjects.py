@@ -1,4 +1,4 @@
-"""What is stored: responses with about 2 KB of items, one long line of them, and sessions of twenty turns."""
+"""The stored data: responses with about 2 KB of items, one long line of them, and sessions of twenty turns."""
 
 from __future__ import annotations
 

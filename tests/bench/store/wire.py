@@ -1,4 +1,4 @@
-"""What the service adds to an engine, and what gRPC adds to the service: memory behind all of them."""
+"""Measures the overhead of the service over an engine, and of gRPC over the service. Memory is behind all of them."""
 
 from __future__ import annotations
 

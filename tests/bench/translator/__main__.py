@@ -1,10 +1,10 @@
-"""What the translator costs: parsers and whole pipelines of each family, single steps, prompts, long chats.
+"""Measures the translator: parsers and whole pipelines of each family, single steps, prompts, long chats.
 
     make bench-translator
     make bench-translator ARGS='--tables parsers,pipelines --families gpt_oss,hermes'
 
-Rates are those of one core, in seconds of the processor. `x library` is how many times as much as the tokenizer library
-alone takes for the same ids or the same text, in the same run; rounds of both take turns. It asserts nothing.
+Rates are those of one core, in seconds of the processor. `x library` is the cost as a multiple of the tokenizer
+library's own cost for the same ids or text, in the same run; rounds of both take turns. The bench asserts nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a turn costs at the end of a long chat: everything up to the request to the engine, for one that takes a
+"""Measures a turn at the end of a long chat: everything up to the request to the engine, for an engine that takes a
 conversation and for one that takes ids; beside one plain rendering of the same chat and one encoding of its text."""
 
 from __future__ import annotations
@@ -86,6 +86,6 @@ def _history(depth: int, said: str) -> list[Object]:
 
 
 def _messages(depth: int, said: str) -> list[Object]:
-    """The same chat, as templates are given it."""
+    """The messages of the chat, in the form that templates take."""
     before = [{"role": item["role"], "content": item["content"][0]["text"]} for item in _history(depth, said)]
     return [*before, {"role": "user", "content": "And now?"}]

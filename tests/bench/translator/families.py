@@ -1,4 +1,4 @@
-"""What reading the output of each family costs: chunks of four characters through the parser, and ids all the way to
+"""Measures reading the output of each family: chunks of four characters through the parser, and ids all the way to
 framed events."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a prompt costs: rendered, searched for control tokens, encoded; beside the bare encoding of the same text. And a
-chat that grows turn by turn, with and without what is kept of its earlier prompts."""
+"""Measures a prompt: rendered, searched for control tokens, encoded; beside the bare encoding of its text. Also
+measures a chat that grows turn by turn, with and without the cache of its earlier prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models of each family write, as long as it is wanted: a vector of the family with one of its texts stretched."""
+"""Outputs of each family's models, of any length: a vector of the family with one of its texts stretched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a token costs at each step behind the engine, for a model that only talks.
+"""Measures a token at each step behind the engine, for a model that only talks.
 
 Every row handles the same ids in the same process; `library` is one bare DecodeStream.step for each id, the floor under
 everything else.

@@ -1,7 +1,8 @@
-"""What every engine does, whatever is behind it. An engine's test module subclasses it and gives the fixture `stage`.
+"""The behaviour of every engine, on any model server. An engine's test module subclasses the suite and gives the
+fixture `stage`.
 
-A stage makes a play happen: it returns an engine whose next generations play it. Engines of text say the ids of a play
-in characters, which are read back here, so that one suite holds for engines of every level.
+A stage returns an engine whose next generations follow a play. Engines of text say the ids of a play in characters,
+which the suite reads back, so that one suite holds for engines of every level.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ REQUEST = GenerationRequest(
     sampling=Sampling(temperature=0.5, top_p=1.0, seed=7),
 )
 SOON_S = 20.0
-"""What comes at once may take so long on a busy machine."""
+"""The time that an immediate answer may take on a busy machine."""
 
 
 def ids_of(chunk: EngineChunk) -> list[int]:

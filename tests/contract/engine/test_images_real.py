@@ -36,7 +36,7 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
     "llmapi": ("sampling_param_max_tokens INT32 1", "image_url STRING -1"),
     "blind": ("sampling_parameters STRING 1",),
 }
-"""What makes each signature, besides the prompt."""
+"""The inputs that make each signature, besides the prompt."""
 
 
 def write_model(repository: Path, name: str) -> None:
@@ -81,7 +81,7 @@ async def service(server: RunningTriton, tmp_path_factory: pytest.TempPathFactor
 
 
 async def seen(service: TranslatorService, name: str, *given: Object, **request: object) -> Object:
-    """What the model says that it was shown."""
+    """The model's own account of its input."""
     asked = replace(turn(), request=dumps({"model": name} | request), input=dumps(given))
     batches = [batch async for batch in pushed.generated(service, asked)]
     final = batches[-1].final

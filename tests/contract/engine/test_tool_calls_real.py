@@ -1,5 +1,5 @@
-"""What models of several families write comes out of a real Triton as the same reasoning, text and calls, whether it
-came as ids or as text; and out of the whole translator as the same items."""
+"""Outputs of several families' models come out of a real Triton as equal reasoning, text and calls, whether they
+came as ids or as text; and out of the whole translator as equal items."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ END = "<|end|>"
 
 @dataclass(frozen=True)
 class Said:
-    """What a model of a family writes, its control tokens apart; in all of them it means the same."""
+    """The output of one family's model, its control tokens apart; the outputs of all families mean the same."""
 
     family: str
     parts: tuple[str, ...]

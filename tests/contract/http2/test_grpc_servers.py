@@ -25,7 +25,7 @@ PATIENT = Options(connect_timeout_s=PATIENCE_S)
 
 
 class Received:
-    """What one call receives."""
+    """The messages that one call receives."""
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []

@@ -48,7 +48,7 @@ class ContinuesWhatRuns(MemoryStore):
 
 
 class ReadsBeforeItLooks(MemoryStore):
-    """What a turn continues, before it looks whether that has ended."""
+    """Reads the history of a turn before it checks that the previous response has ended."""
 
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         record = await self.fetch(tenant, request.previous_response_id or "")
@@ -94,7 +94,7 @@ class ForksTheHead(MemoryStore):
 
 
 class ForksAnew(MemoryStore):
-    """The same fork a second time begins where its source is by then."""
+    """Repeats a fork from its source's present state instead of returning the first fork."""
 
     async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
         name = Ref(Kind.SESSION, new_session_id)

@@ -1,4 +1,4 @@
-"""What all tests of this folder share: the suites meet the implementations, and the table of both is printed."""
+"""Fixtures of this folder: the suites meet the implementations, and the table of both is printed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What the kit runs on: the columns of the table, one row each. The topics are `antiphon_store.testing.topics`.
+"""The implementations that the kit runs on: one row each, which are the columns of the table. The topics are
+`antiphon_store.testing.topics`.
 
-Everything runs on every engine; over gRPC it runs on memory, because that does not know what is below it. One engine
-over gRPC besides shows that nothing of that depends on memory's being in the same process.
+The whole kit runs on every engine. Over gRPC the kit runs on memory, because the service does not know its engine; it
+also runs on one other engine over gRPC, to show that nothing depends on memory's being in the same process.
 
-A new engine is a row of `ENGINES`. What needs a capability that it `lacks` does not run on it: the reason stands beside
-the name, or `NOT_YET`, which the table shows as a hole.
+A new engine is a row of `ENGINES`. Tests of a capability that the engine `lacks` do not run on it: the reason stands
+beside the capability's name, or `NOT_YET`, which the table shows as a hole.
 """
 
 from __future__ import annotations

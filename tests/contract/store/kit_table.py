@@ -40,7 +40,7 @@ class KitTable:
                 terminalreporter.write_line(line)
 
     def result(self, topic: str, name: str) -> str:
-        """What came of a field in this run."""
+        """The result of a field in this run."""
         from tests.contract.store.table import promise
 
         field, promised = (topic, name), promise(topic, name)

@@ -38,7 +38,8 @@ def tests_of(suite: Suite) -> list[str]:
 
 
 def promise(topic: str, name: str) -> str:
-    """What the rows say of a field: "yes", what is left out and why by name, a hole, or nothing."""
+    """The promise of the rows for a field: "yes", the names of the tests left out with the reason, a hole, or
+    nothing."""
     implementation = IMPLEMENTATIONS[name]
     if topic == MODELS:
         return promise_of_models(name)

@@ -1,4 +1,5 @@
-"""What every Translator does, in this process or behind gRPC. A test module subclasses it and gives `served`."""
+"""The behaviour of every Translator, in this process or behind gRPC. A test module subclasses the suite and gives
+`served`."""
 
 from __future__ import annotations
 

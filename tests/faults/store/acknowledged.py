@@ -46,7 +46,8 @@ async def commit(store: ResponseStore, record: Record) -> bool:
 
 
 async def write_until_killed(store: ResponseStore, kill: Callable[[], object], count: int) -> list[Record]:
-    """What was acknowledged, at least so many, when `kill` had ended the store for all writers."""
+    """Writes until at least `count` records are acknowledged, then kills the store. Returns all acknowledged
+    records."""
     acknowledged: list[Record] = []
     killed = asyncio.Event()
     async with asyncio.timeout(WRITING_S_MAX), asyncio.TaskGroup() as writers:

@@ -1,7 +1,8 @@
-"""What a foreign client may send, as bytes: refused by a status that names the field, never as a fault of ours.
+"""Malformed messages of a foreign client, as bytes: rejected by a status that names the field, never as a fault of
+ours.
 
-Engines have no part in this; the store is in memory. The kit (`testing/arguments.py` and its like) checks what our own
-client can send at all.
+Engines have no part in this; the store is in memory. The kit (`testing/arguments.py` and its like) checks the messages
+that our own client can send at all.
 """
 
 from __future__ import annotations

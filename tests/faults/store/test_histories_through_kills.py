@@ -35,7 +35,8 @@ def backend_of(server: Server, durability: Durability) -> StoreEngine:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Whoever got no answer waits until the engine is up: calls on a dead one would only say that it is dead."""
+    """Clients that call an engine which is killed again and again. A client that got no answer waits until the
+    engine is up: calls on a dead engine would only fail."""
 
     server: Server
     clients: list[Client]

@@ -85,7 +85,7 @@ async def test_acknowledged_writes_survive_kill_9_of_the_writer(tmp_path: Path) 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What the service keeps its data in. `processes` can be killed and started."""
+    """The database behind the service. `processes` can be killed and started."""
 
     url: str
     processes: Sequence[PostgresServer | RedisServer] = ()

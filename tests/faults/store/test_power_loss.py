@@ -25,7 +25,8 @@ CHANCES = (0.0, 0.5, 0.9)  # that a change which was not flushed is there
 
 
 async def write_and_cut(folder: Path, durability: Durability) -> tuple[Disk, list[tuple[Path, list[Record]]]]:
-    """What each power cut left, and what had been acknowledged before it. Nothing is really cut: each is a copy."""
+    """The files that each power cut left, and the records that were acknowledged before it. No power is really cut:
+    each cut is a copy of the files."""
     cuts: list[tuple[Path, list[Record]]] = []
     acknowledged: list[Record] = []
     dice, over = random.Random(3), asyncio.Event()

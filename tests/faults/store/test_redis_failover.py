@@ -26,7 +26,7 @@ BEFORE_S, AFTER_S = 0.5, 2.5  # of writing, before the master is stopped and aft
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What the writers of each client got acknowledged; they write until it is over."""
+    """The records that each client's writers got acknowledged. The writers write until `over` is set."""
 
     backends: Sequence[StoreEngine]
     acknowledged: list[tuple[StoreEngine, Record]] = field(default_factory=list)

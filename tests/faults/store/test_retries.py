@@ -122,9 +122,8 @@ async def test_a_caller_that_leaves_while_it_is_executed(world: World, deed: Dee
 
 
 async def settled(scene: Scene) -> object:
-    """What there is to see when nothing is under way any more: a look is several calls, and what one of them saw may be
-    deleted before the next.
-    """
+    """The state of the store when no call is running. A look is several calls, and a record that one of them saw may
+    be deleted before the next: the look is repeated until two of them agree."""
     before: object = object()
     while True:
         with contextlib.suppress(NotFound):

@@ -1,4 +1,4 @@
-"""What real chat completions servers sent is understood, however the network cuts it."""
+"""Recorded streams of real chat completions servers are understood, however the network cuts them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_all_recordings_are_here() -> None:
 
 
 async def replayed(name: str, piece_bytes: int, request: GenerationRequest = REQUEST) -> list[EngineChunk]:
-    """What the engine makes of a recording that arrives in pieces of this size."""
+    """The chunks that the engine reads from a recording in pieces of this size."""
     recorded = (FOLDER / f"{name}.sse").read_bytes()
     chunks: list[EngineChunk] = []
     async with fake_chat() as fake:

@@ -1,4 +1,4 @@
-"""What a real engine streamed, cut differently, makes the same response: chunk boundaries mean nothing.
+"""Recorded streams of a real engine, cut differently, make equal responses: chunk boundaries mean nothing.
 
 The recordings were made by record.py; the cuts are drawn anew from seeds.
 """
@@ -38,7 +38,7 @@ def play(recording: Object, batches: Iterable[list[list[int]]]) -> list[Object]:
 
 
 def cut(ids: list[int], random: Random) -> Iterator[list[list[int]]]:
-    """The same ids in messages of other sizes, and these in batches of other sizes."""
+    """Cuts ids into messages of random sizes, and these into batches of random sizes."""
     while ids:
         batch = []
         for _ in range(random.randint(1, 3)):

@@ -140,7 +140,8 @@ def turns(draw: st.DrawFn) -> tuple[list[Object], list[Said]]:
 def test_any_conversation_is_written_as_it_writes_it(
     before: list[tuple[list[Object], list[Said]]], now: tuple[list[Object], list[Said]], answer: str
 ) -> None:
-    """What was thought before the last answer is not given to it: see `thoughts-between-answers-are-dropped`."""
+    """Reasoning before the last answer is left out of the oracle's input: see
+    `thoughts-between-answers-are-dropped`."""
     items: list[Object] = []
     told: list[Said] = []
     for number, (asked_then, said_then) in enumerate(before):

@@ -1,4 +1,4 @@
-"""What gpt-oss wrote means what openai-harmony says; what that gives up on still means something."""
+"""Outputs of gpt-oss are read as openai-harmony reads them; outputs that openai-harmony gives up on are read, too."""
 
 from __future__ import annotations
 

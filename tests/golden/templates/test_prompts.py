@@ -94,7 +94,7 @@ def chats(draw: st.DrawFn) -> list[Conversation]:
 
 
 def encoded_anew(path: Path, shown: Conversation) -> Sequence[int] | None:
-    """What an encoder that keeps nothing makes of a prompt; None if the template refuses it."""
+    """The ids of a prompt from an encoder without a cache; None if the template refuses the prompt."""
     try:
         return PromptEncoder(template(path), vocabulary(path), cache_bytes=0).encode(shown, now_s=NOW_S).ids
     except InvalidRequest:

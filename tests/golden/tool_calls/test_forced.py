@@ -23,7 +23,7 @@ FORCED = [name for name in families.names() if families.load(name).forced]
 
 
 def arguments(family: Family) -> str:
-    """What a model writes behind the beginning of a call, to its end."""
+    """A model's output behind the beginning of a call, to the end of the call."""
     tagged = [call for call in family.calls if isinstance(call, TaggedCall)]
     calls: Sequence[object] = tagged if tagged and not family.forced_json else family.calls
     first: object = calls[0] if calls else None

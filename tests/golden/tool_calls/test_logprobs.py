@@ -20,7 +20,7 @@ CUTS = 3
 
 
 def scored(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
-    """What is told of ids that arrive like this, each numbered by its log probability."""
+    """The segments of ids that arrive in these pieces; each id is numbered by its log probability."""
     table = syntax(vector.family, vector.repository, vector.markers)
     scores = Scores(table.tokenizer, table.alphabet.character_of, 0)
     prompt_ids = table.tokenizer.encode(vector.prompt_tail)

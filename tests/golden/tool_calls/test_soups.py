@@ -1,4 +1,4 @@
-"""What holds for everything that a model may write. `make fuzz` asks the same of a million soups."""
+"""Properties of every output that a model may write. `make fuzz` checks them on a million soups."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _FILE = _FOLDER / "o200k_base.tiktoken"
 
 
 def missing() -> str:
-    """What is missing to ask it; empty when nothing is."""
+    """The reason why openai-harmony cannot be asked; empty when it can."""
     if find_spec("openai_harmony") is None:
         return "openai-harmony is not installed: make .venv/.installed-dev"
     return "" if _FILE.exists() else f"there is no {_FILE}: make node_modules/.installed"
@@ -52,7 +52,7 @@ def text_of(ids: Sequence[int]) -> str:
 
 
 def messages_of(ids: Sequence[int]) -> list[Said] | str:
-    """What a model said with these ids; or why openai-harmony gives up on them."""
+    """The messages that openai-harmony reads in these ids, or its reason for giving up on them."""
     from openai_harmony import HarmonyError, Role, StreamableParser
 
     parser = StreamableParser(encoding(), role=Role.ASSISTANT)

@@ -1,4 +1,4 @@
-"""The same conversations and outputs, through our own hands."""
+"""Reads the oracle's conversations and outputs with our own code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAMILY = "gpt_oss"
 
 
 def conversation(case: Case) -> Conversation:
-    """What the model is to be shown; the vocabulary that it is encoded with on the way does not matter."""
+    """The conversation for the model; the vocabulary that encodes it on the way does not matter."""
     return TurnPrompt.of(model(), case.turn, Parameters.parse(case.turn.request)).conversation
 
 
@@ -34,7 +34,7 @@ def prompt(case: Case, template: ChatTemplate | None = None) -> str:
 
 
 def parts(vocabulary: Vocabulary, pieces: Iterable[Sequence[int]], *, cut_off: bool = False) -> list[Part]:
-    """What our parser makes of ids, piece by piece; they are ids of `vocabulary`."""
+    """The parts that our parser reads from ids of `vocabulary`, piece by piece."""
     syntax = TokenSyntax(families.load(FAMILY), vocabulary.tokenizer)
     parser = TokenParser(syntax, prompt_ids=vocabulary.tokenizer.encode(PROMPT), schemas=SCHEMAS)
     segments = [segment for piece in pieces for segment in parser.feed(piece)]

@@ -244,7 +244,7 @@ MALFORMED = (
 
 
 def parts_of(segments: Iterable[Segment]) -> list[Part]:
-    """What our parser told, message by message; outer white space and empty messages do not count."""
+    """The parts that our parser found, message by message; outer white space and empty messages do not count."""
     parts: list[Part] = []
     phase: str | None = None
     is_new = True
@@ -269,7 +269,7 @@ def parts_of(segments: Iterable[Segment]) -> list[Part]:
 
 
 def parts_meant(messages: Sequence[Said]) -> list[Part]:
-    """The same, of openai-harmony's messages."""
+    """The parts in messages that openai-harmony found; outer white space and empty messages do not count."""
     return _stripped([_part(each) for each in messages])
 
 

@@ -1,4 +1,4 @@
-"""What openai-harmony said when it was last asked, so that tests need neither it nor its vocabulary."""
+"""A recording of openai-harmony's answers, so that tests need neither openai-harmony nor its vocabulary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Recording:
 
 
 def asked() -> Object:
-    """What it says now, as it is kept."""
+    """The present answers of openai-harmony, in the form of the recording."""
     outputs = {each.id: oracle.ids_of(each.text) for each in (*WELL_FORMED, *MALFORMED)}
     used = sorted({token_id for ids in (*outputs.values(), oracle.ids_of(PROMPT)) for token_id in ids})
     names = oracle.control_tokens()

@@ -1,4 +1,4 @@
-"""What came out of a parser, put together, and whether it is what was to come out."""
+"""The outcome of a parser, put together, and its comparison with the expected outcome."""
 
 from __future__ import annotations
 

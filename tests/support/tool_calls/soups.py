@@ -53,7 +53,7 @@ class Kitchen:
     family: Family
     markers: tuple[str, ...]
     leftovers: tuple[str, ...]
-    """What the family's models wrote, cut at its markers, with each marker on what stands behind it."""
+    """Outputs of the family's models, cut in front of each marker."""
 
     def soup(self, chance: random.Random, *, pieces: int) -> str:
         shelves = (self.markers, HOSTILE, self.leftovers or HOSTILE)

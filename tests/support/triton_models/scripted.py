@@ -114,12 +114,12 @@ class Tokens:
 
     @property
     def adapter(self):
-        """What is said of the adapter that was asked for."""
+        """The tensor of the requested adapter; None without one."""
         task_id = scalar(self.request, "lora_task_id", None)
         return None if task_id is None else [task_id]
 
     def rest_of(self, says):
-        """What of it the prompt does not end with yet."""
+        """The ids of `says` that the prompt does not end with yet."""
         most = min(len(says), len(self.prompt))
         said = next((count for count in range(most, 0, -1) if self.prompt[-count:] == says[:count]), 0)
         return says[said:]

@@ -12,7 +12,7 @@ from antiphon.settings import Settings
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[up.Plan, Settings]]:
-    """What would run, instead of running."""
+    """Replaces `up.run` and lists the plans and settings that it was called with."""
     found: list[tuple[up.Plan, Settings]] = []
 
     async def run(plan: up.Plan, settings: Settings) -> None:

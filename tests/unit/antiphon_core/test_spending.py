@@ -1,4 +1,5 @@
-"""What a spend makes of buckets and places. All that engines must do alike is in `antiphon_store.testing.spending`."""
+"""The effect of a spend on buckets and places. The common promises of all engines are in
+`antiphon_store.testing.spending`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.support.patient_edges import make_edges_patient
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an edge waits for comes, on a busy machine after a while. Tests of one of these limits set it themselves."""
+    """Gives edges long time limits for busy machines. Tests of one of these limits set it themselves."""
     monkeypatch.setattr(http_server, "LINGER_S", 30.0)
     make_edges_patient(monkeypatch)
 

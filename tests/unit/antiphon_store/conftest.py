@@ -1,4 +1,4 @@
-"""What the store's unit tests share."""
+"""Fixtures of the store's unit tests."""
 
 from __future__ import annotations
 

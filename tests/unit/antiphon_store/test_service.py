@@ -1,4 +1,4 @@
-"""What the service adds to a backend. What a store does: `tests/contract/store`."""
+"""The service's own part, beyond its backend. `tests/contract/store` tests the behaviour of a store."""
 
 from __future__ import annotations
 

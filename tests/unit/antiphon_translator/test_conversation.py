@@ -22,7 +22,7 @@ def test_every_text_can_be_changed_but_keys_and_types() -> None:
     assert changed.tools[0]["function"] == {"name": "F", "parameters": {"type": "string", "enum": ["J"]}}
 
 
-def test_what_is_changed_is_what_is_listed() -> None:
+def test_map_text_changes_exactly_the_listed_texts() -> None:
     seen: list[str] = []
 
     def note(text: str) -> str:
@@ -38,7 +38,7 @@ def test_keys_are_listed_apart() -> None:
     assert {"key", "inner", "parameters", "enum"} <= set(CONVERSATION.object_keys())
 
 
-def test_images_stay_what_and_where_they_are() -> None:
+def test_map_text_leaves_images_in_place() -> None:
     first, second, third = (Image(name.encode(), "png", 1, 1) for name in ("first", "second", "third"))
     shown = Conversation((Message("user", ("a", first, "b", second)), Message("tool", (third,), call_id="c")))
     assert shown.images == (first, second, third)

@@ -277,7 +277,7 @@ IDS = st.lists(st.integers(3, 49_151) | st.sampled_from([173, 242, 10813, 3, 5])
 
 
 def cut(ids: Sequence[int], random: Random) -> Iterator[list[int]]:
-    """The same ids in messages of other sizes."""
+    """Cuts ids into messages of random sizes."""
     rest = list(ids)
     while rest:
         size = random.randint(1, len(rest))
@@ -334,7 +334,7 @@ def test_nothing_that_a_model_says_is_lost(ids: list[int]) -> None:
 def asking(
     *, controls: frozenset[str] = ALL_CONTROLS, level: Level = Level.TOKENS, **request: Any
 ) -> GenerationRequest:
-    """What the engine is asked for."""
+    """The request that the engine receives."""
     made = TurnPipeline(model(lora="7"), turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
     return made.start()[1]
 

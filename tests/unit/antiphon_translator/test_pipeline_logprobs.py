@@ -114,7 +114,7 @@ def texts(log: Sequence[Object]) -> list[tuple[str, str]]:
 
 
 def shown(logprobs: Sequence[Object]) -> str:
-    """What tokens wrote; bytes that are no character become U+FFFD as they do in a text."""
+    """The text of the tokens in log probabilities; bytes that are no character become U+FFFD as they do in a text."""
     return b"".join(bytes(each["bytes"]) for each in logprobs).decode("utf-8", "replace")
 
 
@@ -159,13 +159,13 @@ def test_a_token_that_also_wrote_what_is_not_shown_is_listed_whole() -> None:
 
 
 @pytest.mark.parametrize("cuts", [(), range(9)])
-def test_what_a_text_does_not_explain_stays_apart_from_what_comes_next(cuts: Sequence[int]) -> None:
+def test_incomplete_character_keeps_its_tokens_apart_from_the_next_text(cuts: Sequence[int]) -> None:
     log = play(ids_in([b"\xe2\x98", "<think>", "a", "</think>", "b"]), cuts)
     assert [(part["text"], shown(part["logprobs"])) for part in parts(log)] == [("�",) * 2, ("b",) * 2]
 
 
 @pytest.mark.parametrize("cuts", [(), range(9)])
-def test_what_the_bytes_do_not_explain_is_over_with_its_text(cuts: Sequence[int]) -> None:
+def test_mismatch_of_bytes_and_text_ends_with_the_text(cuts: Sequence[int]) -> None:
     served = of_pieces("hermes", "<think>", "a", "</think>", "b")  # it makes U+FFFD of each byte, and all at once
     first, second = parts(play([0xE2 + 1, 0x98 + 1, 257, 258, 259, 260], cuts, served=served))
     assert (first["text"], [each["bytes"] for each in first["logprobs"]]) == ("��", [[0xE2], [0x98], [*b"<think>"]])
@@ -239,7 +239,7 @@ def test_tokens_wrote_their_text_and_the_cut_means_nothing(
 
 
 @given(pieces=PIECES, cuts=CUTS, late=st.integers(0, 5), tools=st.booleans())
-def test_so_it_is_where_an_engine_delivers_text(
+def test_tokens_wrote_their_text_if_the_engine_delivers_text(
     pieces: list[str | bytes], cuts: list[int], late: int, tools: bool
 ) -> None:
     ids = ids_in(pieces)
@@ -250,7 +250,7 @@ def test_so_it_is_where_an_engine_delivers_text(
 
 
 @given(st.lists(st.integers(3, 49_151) | st.sampled_from([173, 242, 10813, 3, 5]), max_size=40), CUTS)
-def test_so_it_is_with_any_ids_of_a_real_vocabulary(ids: list[int], cuts: list[int]) -> None:
+def test_tokens_wrote_their_text_with_any_ids_of_a_real_vocabulary(ids: list[int], cuts: list[int]) -> None:
     log = play(ids, cuts, served=model())
     (part,) = parts(log)
     assert part == next(parts(play(ids, served=model())))
@@ -258,7 +258,7 @@ def test_so_it_is_with_any_ids_of_a_real_vocabulary(ids: list[int], cuts: list[i
 
 
 @given(st.text(max_size=40), CUTS)
-def test_the_tokens_of_a_text_wrote_exactly_it(text: str, cuts: list[int]) -> None:
+def test_bytes_of_the_tokens_join_to_the_text(text: str, cuts: list[int]) -> None:
     ids = tokenizer().encode(text)
     (part,) = parts(play(ids, cuts, served=model()))
     joined = b"".join(bytes(each["bytes"]) for each in part["logprobs"])

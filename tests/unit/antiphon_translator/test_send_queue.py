@@ -24,7 +24,7 @@ def batches(*given: tuple[int, bytes] | tuple[int, bytes, Sequence[int]]) -> lis
 
 
 async def taken(*given: Batch) -> list[Batch]:
-    """What is taken when all of these wait."""
+    """The batches that are taken from a queue in which all of these wait."""
     queue = SendQueue(Flow())
     for batch in given:
         queue.put(batch)

@@ -83,7 +83,7 @@ async def test_the_first_batch_comes_before_the_engine_says_anything() -> None:
     assert [event["type"] for event in events.decode(first.frames)] == ["response.created", "response.in_progress"]
 
 
-async def test_what_arrives_together_leaves_together() -> None:
+async def test_chunks_of_one_delivery_become_one_batch() -> None:
     hello = [[token] for token in tokenizer().encode("a b c d e f")]
     service, _ = serving(Emit(*hello), Emit([END_ID]))
     batches = await run(service)
@@ -148,7 +148,7 @@ async def test_an_engines_error_is_a_failed_response(fault: EngineTimeout, reaso
     assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "Half"
 
 
-async def test_a_bug_is_a_failed_response_that_tells_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_exception_fails_the_response_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
     service, engine = serving()
     engine.script = [Break(ZeroDivisionError("secret"))]  # type: ignore[arg-type]
     batches = await run(service)
@@ -206,7 +206,7 @@ async def test_engine_is_given_the_callers_flow() -> None:
     assert received[-1].final is not None
 
 
-async def test_what_is_wrong_with_a_turn_is_raised_before_the_first_batch() -> None:
+async def test_invalid_turn_raises_before_the_first_batch() -> None:
     service, engine = serving(*saying("Hello"))
     with pytest.raises(ModelNotFound):
         await run(service, turn("Hi", model="other"))
@@ -374,7 +374,7 @@ async def test_images_are_fetched_for_models_that_see_and_for_no_others() -> Non
             await service.close()
 
 
-async def test_what_cannot_be_fetched_is_told_before_the_first_batch() -> None:
+async def test_failed_fetch_raises_before_the_first_batch() -> None:
     service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     service.add(model(sight=Sight.NATIVE), ScriptedEngine([], controls=ALL_CONTROLS | {"images"}))
     for url, code in (

@@ -105,7 +105,7 @@ async def test_a_cancelled_generation_leaves_nothing_behind() -> None:
     assert not flow.is_paused
 
 
-async def test_a_time_limit_of_somebody_else_passes_through() -> None:
+async def test_timeout_of_the_caller_passes_through() -> None:
     sliced = SlicedDelivery(Receiver(), Flow())
     with pytest.raises(TimeoutError):
         async with sliced.running():

@@ -1,4 +1,4 @@
-"""What documents and docstrings name is there: files, links, tests, targets of make."""
+"""Everything that documents and docstrings name exists: files, links, tests, targets of make."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_arrows_between_the_folders_of_a_package_point_one_way(package: str) -> 
 
 
 def _arrows(package: str) -> dict[str, set[str]]:
-    """What each folder of a package, and each module beside the folders, imports from the others."""
+    """The imports of each folder of a package, and of each module beside the folders, from the others."""
     arrows: dict[str, set[str]] = {}
     for path in modules_of(package):
         room = path.relative_to(PACKAGES[package]).parts[0].removesuffix(".py")

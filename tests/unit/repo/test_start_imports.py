@@ -1,5 +1,6 @@
-"""What a start imports. A library costs up to half a second of processor time and 30 MB: commands that answer at once
-and declarations of settings do without, and a target loads the libraries of its own extra only."""
+"""The imports at the start of each command. A library costs up to half a second of processor time and 30 MB:
+commands that answer at once and declarations of settings do without it, and a target loads the libraries of its own
+extra only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What an engine is: something that turns a prompt into what a model writes, as it comes.
+"""The interface of an engine: an engine takes a prompt and streams what a model generates for the prompt.
 
 An engine owns its connection to one served model and nothing else: it knows no template and no response. It raises
-EngineUnavailable (try elsewhere or later), EngineTimeout or EngineFault (it answered, with an error of its own);
-exceptions of libraries do not leave it.
+EngineUnavailable (retry elsewhere or later), EngineTimeout or EngineFault (the model server answered with an error of
+its own); exceptions of libraries do not leave the engine.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Engine(Protocol):
 
     @property
     def level(self) -> Level:
-        """What it takes and gives. Of an engine that learns it from its server it is known once `controls` answered;
-        before, this raises EngineUnavailable."""
+        """The form of the engine's input and output. An engine that learns its level from its server raises
+        EngineUnavailable here until `controls` has answered."""
 
     async def controls(self) -> frozenset[str]:
         """The members of Sampling that this model honours, and of `guide`, `stop`, `ignore_eos`, `logprobs`,

@@ -41,7 +41,7 @@ _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
     504: (EngineTimeout, "did not answer in time"),
 }
 _SAY_WHEN = (EngineOverloaded, EngineUnavailable)
-"""What passes: the caller is told the server's own time to come back."""
+"""Temporary errors: the client is told the server's own Retry-After."""
 _TOO_LONG = re.compile(
     r"(?:maximum|available|model'?s?) context (?:length|size|window)|context_length_exceeded|exceed_context_size"
     r"|longer than the (?:maximum )?(?:model|context) length|exceeds? (?:the )?(?:max_model_len|context)"
@@ -90,7 +90,7 @@ def of_answer(
 
 
 def _labels(error: Mapping[str, Any], told: object) -> str:
-    """What an error may be logged as: its code and type. Its text repeats the prompt on some servers."""
+    """The loggable part of an error: its code and type. Its text repeats the prompt on some servers."""
     words = [f"{name} {error[name]}" for name in ("code", "type") if _LABEL.fullmatch(str(error.get(name, "")))]
     return ", ".join(words) or f"{len(str(told))} characters that are not logged"
 

@@ -1,7 +1,8 @@
-"""What the endpoints of one model say about themselves: asked in the background, remembered, and never waited for while
-another endpoint serves. A server that hangs takes its whole time limit to answer, and no turn shall spend that.
+"""The answers of one model's endpoints to the question for their controls. Endpoints are asked in the background, and
+their answers are remembered. A turn never waits for an endpoint while another one serves: a server that hangs takes its
+whole time limit to answer, and no turn shall spend that.
 
-An endpoint is in doubt until it was heard of, and again when the time for which it was left out is over.
+An endpoint is in doubt until its first answer, and again when the time of its ejection is over.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ GRACE_S = 0.25
 """How long the first turn waits for the other endpoints, once one has answered."""
 
 Question = asyncio.Task[AntiphonError | None]
-"""Why an endpoint cannot serve; None when it can."""
+"""The result is the reason why an endpoint cannot serve; None when it can."""
 
 
 class EndpointAnswers:
-    """Those of one model's endpoints."""
+    """The answers of one model's endpoints, and the questions that are under way."""
 
     def __init__(self, engines: Mapping[str, Engine], choice: EndpointChoice, clock: Clock) -> None:
         self._engines = engines
@@ -35,23 +36,25 @@ class EndpointAnswers:
         self._asking: dict[str, Question] = {}
 
     def unknown(self) -> list[str]:
-        """The endpoints that were not heard of yet."""
+        """The names of the endpoints that have not answered yet."""
         return [name for name in self._engines if name not in self._controls]
 
     def controls(self) -> frozenset[str]:
-        """What the endpoints in use have in common, or all of them when none is. One was heard of."""
+        """The controls that all endpoints in use have in common, or all endpoints that answered when none is in use. At
+        least one endpoint has answered."""
         heard = [endpoint for endpoint in self._choice.endpoints if endpoint.name in self._controls]
         in_use = [endpoint for endpoint in heard if not endpoint.is_out] or heard
         return frozenset.intersection(*(self._controls[endpoint.name] for endpoint in in_use))
 
     async def enough_to_serve(self) -> None:
-        """Asks those in doubt, and waits only when no other is in use. Raises why, when none can serve."""
+        """Asks the endpoints in doubt, and waits only when no other endpoint is in use. Raises an endpoint's error
+        when none can serve."""
         asked = self.ask_those_in_doubt()
         if all(endpoint.is_out or endpoint.name not in self._controls for endpoint in self._choice.endpoints):
             await self._first(asked or [self._ask(endpoint) for endpoint in self._choice.available()])
 
     async def any_ready(self) -> None:
-        """Asks all, and returns when one is ready. Raises why, when none is."""
+        """Asks all endpoints, and returns when one is ready. Raises an endpoint's error when none is."""
         await self._first([self._ask(endpoint) for endpoint in self._choice.endpoints])
 
     def ask_those_in_doubt(self) -> list[Question]:
@@ -63,19 +66,19 @@ class EndpointAnswers:
         ]
 
     def leave_out(self, endpoint: Endpoint, error: AntiphonError) -> None:
-        """It failed with this error."""
+        """Ejects an endpoint that failed with this error."""
         pause_s = endpoint.eject(self._clock.monotonic())
         log.warning("%s is left out for %.1f s: %s", endpoint.name, pause_s, error.message)
 
     async def close(self) -> None:
-        """Asks no more; who waits for an answer gets an error."""
+        """Cancels all questions; tasks that wait for an answer get an error."""
         for question in self._asking.values():
             question.cancel()
         if self._asking:
             await asyncio.wait(self._asking.values())
 
     def _ask(self, endpoint: Endpoint) -> Question:
-        """One question to each endpoint at a time."""
+        """Asks an endpoint, unless a question to it is under way: there is one at a time."""
         if endpoint.name not in self._asking:
             question = asyncio.create_task(self._answer(endpoint))
             self._asking[endpoint.name] = question

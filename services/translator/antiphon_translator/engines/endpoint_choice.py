@@ -1,13 +1,13 @@
-"""Which of several endpoints serves the next generation: rules only, no I/O, time as an argument.
+"""The choice of an endpoint for the next generation: rules only, no I/O, time as an argument.
 
-* Requests that share a `cache_key` go to one endpoint, whose cache then holds their common beginning: the one that the
-  key hashes highest with (rendezvous hashing: when one goes, only its own keys move). But no endpoint is given more
-  than LOAD_BOUND times its share for that; the next one in the key's order is taken instead.
-* Others go where the fewest generations run, in turn where that is the same.
-* An endpoint that could not be reached or did not answer in time is left out for a while, twice as long each time in a
-  row; so is one that answered with nothing but errors. Then it is `due`: it comes back when it has answered a question,
-  so that no generation waits for a server that may still hang. When all are left out, the one that is due first is
-  taken: a wrong guess costs less than refusing.
+* Cache affinity: requests that share a `cache_key` go to one endpoint, whose cache then holds their common beginning.
+  Rendezvous hashing chooses it: when an endpoint goes, only its own keys move. But no endpoint is given more than
+  LOAD_BOUND times its share for that; the next one in the key's order is taken instead.
+* Other requests go to the endpoint with the fewest generations in flight, in turn where several have as few.
+* Ejection: an endpoint that could not be reached or did not answer in time is left out for a while, twice as long each
+  time in a row; so is an endpoint that answered with nothing but errors. Then it is `due`: it returns when it has
+  answered a question, so that no generation waits for a server that may still hang. When all endpoints are left out,
+  the one that is due first is taken: a wrong guess costs less than rejecting the request.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ LOAD_BOUND = 1.25
 EJECT_FIRST_S = 1.0
 EJECT_MAX_S = 60.0
 FAULTS_TO_EJECT = 5
-"""In a row: one may be the request's own."""
+"""Errors in a row; a single one may be the request's own fault."""
 
 
 @dataclass(eq=False)
 class Endpoint:
-    """What is known about one endpoint. Times are of a monotonic clock, in seconds."""
+    """The state of one endpoint: its load, and whether it is ejected. Times are of a monotonic clock, in seconds."""
 
     name: str
     in_flight: int = 0
@@ -38,11 +38,11 @@ class Endpoint:
     last_used: int = 0
 
     def rank(self, cache_key: str) -> bytes:
-        """Its place in the order of a key."""
+        """The endpoint's place in the order of a cache key."""
         return blake2b(f"{cache_key}\0{self.name}".encode(), digest_size=8).digest()
 
     def eject(self, now: float) -> float:
-        """Leaves it out for a while; how long."""
+        """Ejects the endpoint. Returns the seconds until it is due."""
         self.is_out = True
         pause_s = min(EJECT_FIRST_S * 2.0**self.ejections, EJECT_MAX_S)
         if now >= self.ejected_until:  # several generations that end at once are one failure
@@ -51,18 +51,18 @@ class Endpoint:
         return self.ejected_until - now
 
     def is_due(self, now: float) -> bool:
-        """Its time is over: it may be asked whether it is back."""
+        """Whether the ejection has lasted long enough: then the endpoint may be asked whether it is back."""
         return self.is_out and now >= self.ejected_until
 
     def fault(self, now: float) -> None:
-        """It answered with an error of its own."""
+        """Counts an error that the endpoint answered with; ejects the endpoint after FAULTS_TO_EJECT in a row."""
         self.faults += 1
         if self.faults >= FAULTS_TO_EJECT:
             self.faults = 0
             self.eject(now)
 
     def succeeded(self) -> None:
-        """It did what it should."""
+        """Ends the ejection and forgets all errors, after a success."""
         self.faults = self.ejections = 0
         self.ejected_until = 0.0
         self.is_out = False

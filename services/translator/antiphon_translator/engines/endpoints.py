@@ -1,13 +1,14 @@
-"""One model that several endpoints serve, as one engine; which of them, endpoint_choice.py says.
+"""One engine for a model that several endpoints serve; endpoint_choice.py chooses the endpoint of each generation.
 
-When an endpoint is lost before it sent anything, another one gets the request. When it is lost in mid-stream:
+When an endpoint is lost before it sent anything, another one gets the request. When an endpoint is lost in mid-stream:
 
-* An engine of ids *migrates*: another endpoint gets the prompt and the ids so far, and goes on behind them. Nobody who
-  reads the stream can tell. At temperature 0 it is also what the first one would have written. Otherwise it is drawn
-  anew: with a `seed` the second endpoint begins again with the seed's first draw, and engines count ids of the prompt
-  not for presence and frequency penalties. With a guide there is no migration: the grammar would start afresh in the
-  middle of the text.
-* Other engines cannot: what a text or a conversation would continue from is not exact. They fail, as alone.
+* An engine of ids *migrates*: another endpoint gets the prompt and the ids so far, and goes on behind them. The client
+  cannot tell. At temperature 0 the text is also the one that the first endpoint would have written. Otherwise the rest
+  is drawn anew: with a `seed` the second endpoint begins again with the seed's first draw, and engines do not count ids
+  of the prompt for presence and frequency penalties. With a guide there is no migration: the grammar would start afresh
+  in the middle of the text.
+* Other engines cannot migrate: the point from which a text or a conversation would continue is not exact. The
+  generation fails, as it does with a single endpoint.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class EndpointsEngine:
         return self._levels()[0]
 
     async def controls(self) -> frozenset[str]:
-        """What all endpoints in use have in common."""
+        """The controls that all endpoints in use have in common."""
         await self._answers.enough_to_serve()
         if len(set(self._levels())) > 1:
             raise EngineUnavailable(f"The endpoints {', '.join(self._engines)} serve different kinds of models.")
@@ -170,7 +171,7 @@ class _Course:
         return is_wanted
 
     def rest(self) -> GenerationRequest:
-        """What is still to be generated."""
+        """The request for the tokens that are still to be generated."""
         if not self.ids:
             return self.request
         return replace(

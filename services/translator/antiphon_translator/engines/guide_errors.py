@@ -1,5 +1,5 @@
-"""What engines say when they cannot guide an answer. That is no fault of theirs that others should be spared: it
-happens anew, on every engine of the kind, for whoever sends the same guide.
+"""Recognizes errors of engines that cannot guide an answer. Such an error is no reason to eject an endpoint: every
+engine of the kind gives the same error for the same guide, to every client.
 
 The texts are those of TensorRT-LLM's executor, xgrammar, llguidance, vLLM and llama.cpp.
 """

@@ -31,8 +31,8 @@ _MORE = ("top_k", "min_p", "repetition_penalty")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What one server takes. `sampling` maps members of Sampling to its own names, `guides` writes a guide that the
-    standard has no words for."""
+    """The request members that one kind of server takes. `sampling` maps members of Sampling to the server's own names,
+    `guides` writes a guide that the standard has no words for."""
 
     sampling: Mapping[str, str]
     guides: Callable[[Guide], Object] | None = None
@@ -176,7 +176,8 @@ class ChunkReader:
         self._usage: Usage | None = None
 
     def read(self, chunk: Object) -> EngineChunk | None:
-        """What a chunk brought. EngineFault: it cannot be read, or says that the generation was broken off."""
+        """Reads a chunk and returns its segments. EngineFault: the chunk cannot be read, or says that the generation
+        was broken off."""
         try:
             if chunk.get("usage"):
                 self._usage = _usage(chunk["usage"])

@@ -1,7 +1,7 @@
-"""What is new in each message of a text stream, whether its messages hold the new text or all of it so far.
+"""Finds the new text in each message of a text stream, whether a message holds only the new text or all text so far.
 
-Characters are told when they are complete: a message may end in the midst of one, as bytes, or as the U+FFFD that the
-server wrote in its place and takes back with its next message.
+A character is passed on when it is complete: a message may end in the midst of one, as bytes, or as the U+FFFD that the
+server wrote in place of the character and takes back with its next message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNFINISHED = "\ufffd"
 
 
 class Growth(Enum):
-    """What a message holds."""
+    """The content of a message: only the new text, all text so far, or one of the two."""
 
     DELTA = auto()
     CUMULATIVE = auto()

@@ -31,7 +31,7 @@ _OPTIONS = (
 
 
 Transport = Literal["lean", "grpc"]
-"""What generations go over: antiphon_core.http2 or grpc.aio."""
+"""The client library that carries generations: antiphon_core.http2 or grpc.aio."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""What Triton's errors mean. Raw texts go to the log; callers get what happened in our words.
+"""Translates Triton's errors into Antiphon's. Triton's texts go to the log; clients get messages in our words.
 
-Errors of a stream come in band, without a code, so their text is all there is to tell them apart.
+Errors of a stream come in band, without a code, so only their text tells them apart.
 
-One trap is closed here: when an RPC is cancelled from this side, by closing its channel for example, grpc.aio raises
-asyncio.CancelledError in whoever waits for it, who was not cancelled at all. The two are told apart by asking the task.
+One trap is closed here. When an RPC is cancelled from this side, by closing its channel for example, grpc.aio raises
+asyncio.CancelledError in the task that waits for the RPC, although nobody cancelled that task. Asking the task tells
+the two cancellations apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a served Triton model can be told: read once from the model's own configuration on the server.
+"""The inputs, outputs and parameters of a served Triton model, read once from the model's own configuration.
 
 Releases differ in the inputs that they have, and an input that a model does not declare fails the whole request. So
-nothing is sent but what the configuration lists, under the name it has there.
+an engine sends only inputs that the configuration lists, under the names that they have there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TritonModel:
 
 
 def read_config(config: Any) -> TritonModel:
-    """What a ModelConfig message says. EngineUnavailable: the model cannot stream."""
+    """Reads a ModelConfig message. EngineUnavailable: the model cannot stream."""
     if not config.model_transaction_policy.decoupled and not config.HasField("ensemble_scheduling"):
         raise EngineUnavailable(
             f"The Triton model '{config.name}' cannot stream: set model_transaction_policy {{ decoupled: true }}."
@@ -47,7 +47,7 @@ def read_config(config: Any) -> TritonModel:
 
 
 def facts_of(config: Any) -> TritonModel:
-    """What a ModelConfig message says, whether or not the model can stream: those in an ensemble need not."""
+    """Reads a ModelConfig message of any model. Models in an ensemble need not be able to stream."""
     return TritonModel(
         name=config.name,
         batched=config.max_batch_size > 0,

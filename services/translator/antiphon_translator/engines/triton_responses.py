@@ -1,4 +1,4 @@
-"""What the responses of one ModelStreamInfer RPC say, passed on as chunks. No I/O: bytes come in by a call."""
+"""Reads the responses of one ModelStreamInfer RPC and passes them on as chunks. No I/O: bytes come in by a call."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ class Reader(Protocol):
         """The server has nothing left to say but that it is through."""
 
     def read(self, response: Any) -> EngineChunk | None:
-        """What a ModelInferResponse brought. With `finish` set it is the last chunk, and what the server may have to
-        say after it is not wanted. EngineFault: it cannot be read."""
+        """Reads a ModelInferResponse. A chunk with `finish` is the last one; messages that the server sends after it
+        are ignored. EngineFault: the response cannot be read."""
 
     def finish(self) -> EngineChunk | None:
-        """What was held back, and what is known only when the server is through."""
+        """The text that was held back, and facts that are known only at the end of the stream."""
 
 
 class Signature(Protocol):

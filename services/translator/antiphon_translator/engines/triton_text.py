@@ -42,7 +42,7 @@ _FINISH = "finish_reason"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a family of models calls its inputs."""
+    """The names that a family of models has for its inputs."""
 
     max_tokens: str
     stop: str
@@ -217,7 +217,7 @@ class TextReader:
 
 
 def finish_reason(reason: str) -> FinishReason:
-    """What a model's word for its end means. EngineTimeout, EngineFault: it was broken off."""
+    """Translates a model's finish reason. EngineTimeout, EngineFault: the generation was broken off."""
     if reason in ("stop", "length"):
         return FinishReason(reason)
     if reason == "timeout":

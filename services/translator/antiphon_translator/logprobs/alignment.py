@@ -83,7 +83,7 @@ class Alignment:
     # ---- what goes out ----
 
     def scored(self, segments: Iterable[Segment]) -> list[Segment]:
-        """The same segments, neighbouring texts as one."""
+        """Joins neighbouring texts into one segment each, with the tokens that wrote them; passes other segments on."""
         told: list[Segment] = []
         for are_texts, run in groupby(segments, lambda segment: isinstance(segment, TracedText)):
             if are_texts:
@@ -132,7 +132,7 @@ class Alignment:
         return at if at >= 0 else None
 
     def _pass_over(self, begin: int, length: int) -> None:
-        """What was predicted to be read first was not."""
+        """Moves the waiting tokens back by `length`: the text that was predicted at `begin` was not read."""
         for place in reversed(self._places):
             if place.end <= begin:
                 return

@@ -34,7 +34,7 @@ def is_data(url: str) -> bool:
 
 
 def read(url: str, *, bytes_max: int) -> Data:
-    """What a data: URL holds. NotData; TooMuchData, before anything is decoded."""
+    """Decodes a data: URL. NotData: it is none; TooMuchData: it is too long, found before anything is decoded."""
     if not is_data(url):
         raise NotData("it must begin with 'data:'")
     head, comma, encoded = url[len(SCHEME) :].partition(",")

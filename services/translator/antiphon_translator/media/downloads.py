@@ -1,4 +1,4 @@
-"""What became of a URL: the words that fetching and reading share. Values only."""
+"""The outcomes of fetching a URL, shared by the fetcher and the readers of parts. Values only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Problem(Enum):
-    """What was wrong with a URL; the values are OpenAI's codes for images."""
+    """The kinds of failure for a URL; the values are OpenAI's codes for images."""
 
     URL = "invalid_image_url"
     DOWNLOAD = "failed_to_download_image"
@@ -17,7 +17,7 @@ class Problem(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What was there. `media_type` is what its server says, without parameters."""
+    """The content behind a URL. `media_type` is what its server says, without parameters."""
 
     content: bytes = field(repr=False)
     media_type: str = ""

@@ -55,7 +55,7 @@ class _Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchRules:
-    """What may be fetched. `permits` judges addresses, written in full."""
+    """The rules for fetching URLs. `permits` judges addresses, written in full."""
 
     permits: Callable[[str], bool]
     fetches: bool = True
@@ -91,8 +91,8 @@ class Fetcher:
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def fetch(self, wanted: Mapping[str, int], *, tenant: str = DEFAULT_TENANT) -> Downloads:
-        """What is behind each URL, or why nothing is. `wanted` says how many bytes each may have. A tenant's turns wait
-        for each other, not for those of other tenants, and the time that they wait is part of their time limit."""
+        """Fetches each URL; the result holds its content or its failure. `wanted` gives the most bytes of each. Turns of
+        one tenant wait for each other, not for those of other tenants, and the wait counts as their time."""
         found: dict[str, Download | Failure] = {}
         turn = _Turn()
         share = self._shares.setdefault(tenant, asyncio.Semaphore(limits.MEDIA_TENANT_FETCHES_MAX))
@@ -158,7 +158,7 @@ class Fetcher:
 
 
 class _Turn:
-    """What the fetches of one turn share: places in which to run, and the bytes they may have together."""
+    """The limits that all fetches of one turn share: how many run at once, and how many bytes they have together."""
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(limits.MEDIA_TURN_FETCHES_MAX)

@@ -17,7 +17,7 @@ _NAMELESS = "file"
 
 
 def read(part: Object, path: str, downloads: Downloads) -> str:
-    """What the model is given of this part. InvalidRequest."""
+    """Reads a file part into the text that the model is shown. InvalidRequest: the part cannot be read."""
     given = [member for member in MEMBERS if part.get(member) is not None]
     if len(given) != 1:
         raise refusal(path, "a file needs one of 'file_data' and 'file_url'", "invalid_value")

@@ -1,9 +1,9 @@
-"""What an image is and how large, by its first bytes. Nothing is decoded.
+"""Reads the format and the size of an image from its first bytes. Nothing is decoded.
 
 The four formats are those that vision models are served with. Their sizes stand at fixed places, except in a JPEG,
-whose size follows segments of any kind, and in a GIF, whose first frame may be larger than what its header says. The
-way there is walked in a limited number of steps, and whatever is not as the format says is refused: who made the image
-may have made it for this reader.
+whose size follows segments of any kind, and in a GIF, whose first frame may be larger than its header says. The reader
+takes a limited number of steps to the size, and rejects every file that breaks its format: an attacker may have made
+the image for this reader.
 
 Libraries that tell the size of an image were not chosen: Pillow is 20 MB of native decoders of which not one would be
 used, and takes 11 s for a JPEG of 20 MB that holds nothing but empty segments; imagesize takes 6 s

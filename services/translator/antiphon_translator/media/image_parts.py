@@ -14,7 +14,8 @@ MEMBER = "image_url"
 
 
 def read(part: Object, path: str, sight: Sight, downloads: Downloads) -> str | Image:
-    """What the model is given of this part. InvalidRequest."""
+    """Reads an image part into the image or the text that the model is shown. InvalidRequest: the part cannot be read,
+    or the model sees no images."""
     if sight is Sight.REFUSE:
         raise refusal(path, "this model sees no images", "unsupported_value")
     url = text_member(part, MEMBER, path)

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Sight(Enum):
-    """What becomes of the images of a conversation."""
+    """The treatment of the images of a conversation."""
 
     NATIVE = "native"
     """The model sees them."""
@@ -17,5 +17,5 @@ class Sight(Enum):
     """They are refused, with their path."""
 
     def with_controls(self, controls: Collection[str]) -> Sight:
-        """What is left of it on an engine with these controls."""
+        """The treatment on an engine with these controls: REFUSE instead of NATIVE where the engine takes no images."""
         return Sight.REFUSE if self is Sight.NATIVE and "images" not in controls else self

@@ -43,7 +43,8 @@ class TurnMedia:
         return TurnMedia(self._sight, self._downloads)
 
     def read(self, part: Object, path: str) -> str | Image:
-        """What the model is given of a part that is media. InvalidRequest."""
+        """Reads a media part into the image or the text that the model is shown. InvalidRequest: the part cannot be
+        read."""
         self.has_read = True
         if part.get("file_id") is not None:
             why = "there is no Files API on this server, so no file has an id here"

@@ -1,4 +1,4 @@
-"""What a Hugging Face model directory says about a model, as far as serving it needs to know.
+"""Reads a Hugging Face model directory, as far as serving the model needs its files.
 
     tokenizer.json           the vocabulary
     tokenizer_config.json    bos_token, eos_token, ..., and a chat_template

@@ -63,7 +63,7 @@ class ModelProfile:
     """A row of engines.registry; "auto" asks the Triton server which kind of model it has."""
     triton_model: str = "tensorrt_llm"
     chat_model: str | None = None
-    """What the server behind a URL calls the model, where it is not this profile's name."""
+    """The model's name on the server behind a URL, where it is not this profile's name."""
     api_key_file: Path | None = None
     """Holds what the server behind a URL wants as its API key."""
     lora: str | None = None
@@ -89,7 +89,7 @@ class ModelProfile:
     images: Literal["native", "placeholder", "refuse"] = "refuse"
     """Whether the model sees images, only reads that there was one, or is given none."""
     image_token: str | None = None
-    """What stands for an image in the prompt, where the chat template has no place for one: "<image>" or the like."""
+    """The text that stands for an image in the prompt, where the chat template has none: "<image>" or the like."""
     image_tokens: int = 1_024
     """Tokens of the context that an image takes, about: only the engine knows how many it really are."""
     first_token_timeout_s: float = 120.0

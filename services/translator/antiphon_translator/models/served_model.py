@@ -27,7 +27,7 @@ from antiphon_translator.tokenizer.tokens import ModelTokenizer
 log = logging.getLogger(__name__)
 
 _WRITERS: Mapping[str, Callable[[], ChatTemplate]] = {"harmony": HarmonyTemplate}
-"""What writes the prompts of families that need more than a chat template."""
+"""The prompt writers of families that need more than a chat template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _template_source(profile: ModelProfile, facts: model_directory.ModelFacts) -
 def _template(
     profile: ModelProfile, facts: model_directory.ModelFacts, family: Family, source: str | None
 ) -> ChatTemplate:
-    """What writes prompts: the family's own writer, if it has one, unless the profile names a template."""
+    """Chooses the writer of prompts: the family's own one, if it has one, unless the profile names a template."""
     if family.prompt.writer and profile.chat_template is None:
         log.info("model '%s': its prompts are written as '%s'", profile.name, family.prompt.writer)
         return _WRITERS[family.prompt.writer]()
@@ -167,7 +167,7 @@ def _reasons(family: Family, facts: model_directory.ModelFacts, template: str) -
 
 
 def _sight(profile: ModelProfile, template: ChatTemplate) -> Sight:
-    """What the profile says of images. A chat completions server has a template of its own to place them."""
+    """Reads the profile's treatment of images. A chat completions server has a template of its own to place images."""
     sight = Sight(profile.images)
     if sight is Sight.NATIVE and profile.engine != CHAT_ENGINE and not template.image_mark:
         said = isinstance(template, JinjaTemplate)

@@ -30,7 +30,7 @@ class CustomInput:
         return self._step()
 
     def finish(self) -> str:
-        """What is left at the end of the arguments."""
+        """Returns the rest of the text, at the end of the arguments."""
         self._cursor.finish()
         return self._step()
 
@@ -77,7 +77,7 @@ def _string(cursor: Cursor, emit: Emit) -> Reader[None]:
 
 
 def _escape(cursor: Cursor) -> Reader[str]:
-    """What stands behind a backslash, the backslash included."""
+    """Reads the rest of an escape sequence and returns the whole sequence, the backslash included."""
     letter = yield from cursor.take(1)
     digits = (yield from cursor.take(_ESCAPE_DIGITS)) if letter == "u" else ""
     return f"\\{letter}{digits}"

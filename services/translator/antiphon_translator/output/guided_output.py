@@ -115,7 +115,7 @@ class GuidedOutput:
         return self._inner.finish is not FinishReason.LENGTH and not self._request.stop
 
     def _watch(self, piece: EngineChunk) -> list[Segment]:
-        """What a piece told that comes before the answer."""
+        """Reads a piece; returns its segments unless they belong to the answer."""
         self._written.append(piece)
         precedes = self._inner.in_reasoning or self._only_separates(piece)
         told = self._inner.take(piece)

@@ -68,7 +68,7 @@ class OpenItem:
         return self._delta_frame % (sequence_number, dumps(text))
 
     def append_scored(self, text: str, logprobs: Sequence[Object], sequence_number: int) -> bytes:
-        """The same with log probabilities of the tokens that wrote this piece. Only a message has such."""
+        """Frames a text delta with the log probabilities of its tokens. Only messages have log probabilities."""
         self._text += text.encode()
         self.logprobs += logprobs
         delta = {"sequence_number": sequence_number, "delta": text, "logprobs": logprobs}

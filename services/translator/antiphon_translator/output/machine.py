@@ -119,7 +119,7 @@ class IllegalInput(Exception):
 
 
 class Transition(NamedTuple):
-    """What an input does in a state: `emit` frames the events, then `next_state` holds."""
+    """The effect of an input in a state: `emit` frames the events, then `next_state` holds."""
 
     emit: Callable[[Any, Any], None]
     next_state: State

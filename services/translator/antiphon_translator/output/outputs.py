@@ -1,12 +1,12 @@
-"""What an engine delivers, as segments, and what it adds up to: one class for each level of engines.
+"""Turns an engine's chunks into segments and counts tokens: one class for each level of engines.
 
     TOKENS   ids are counted here, one by one: usage is exact, and the end of the generation is seen in them
     TEXT     the same parser with literal markers; the engine counts, or else the tokenizer does
     CHAT     the other server has parsed; the engine counts, or else the tokenizer does
 
-Each knows when no more is wanted (`finish`), and reasoning tokens as exactly as its level allows. Where an engine
-counts its output, but not the reasoning in it, reasoning has the share of the tokens that it has of the characters: to
-encode a whole answer once more, only to know that number a little better, is not worth its time.
+Each class knows when no more chunks are wanted (`finish`), and counts reasoning tokens as exactly as its level allows.
+Where an engine counts its output but not the reasoning in it, reasoning gets a share of the tokens by its share of the
+characters: to encode a whole answer once more for a slightly better number is not worth the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 
 class ModelOutput(Protocol):
-    """What is made of one generation."""
+    """The output of one generation, read chunk by chunk."""
 
     @property
     def finish(self) -> FinishReason | None:
@@ -37,13 +37,13 @@ class ModelOutput(Protocol):
         """Takes what was written for the model: read like its own, and not counted as such."""
 
     def take(self, chunk: EngineChunk) -> Sequence[Segment]:
-        """What this chunk completed."""
+        """Reads a chunk and returns the segments that the chunk completes."""
 
     def end(self, *, cut_off: bool) -> list[Segment]:
-        """What is left when nothing more comes. `cut_off`: the model would have gone on."""
+        """Returns the last segments when no more chunks come. `cut_off`: the model would have gone on."""
 
     def usage(self) -> Usage:
-        """What has been counted so far."""
+        """The tokens counted so far."""
 
     @property
     def must_count(self) -> bool:
@@ -51,8 +51,8 @@ class ModelOutput(Protocol):
         as long as they are, so it is no work for the event loop."""
 
     def follow_up(self) -> GenerationRequest | None:
-        """What is to be generated next, where one generation is not enough. Asked when nothing more comes, or nothing
-        more is wanted."""
+        """The request for the next generation, where one generation is not enough. Asked when no more chunks come, or
+        no more are wanted."""
 
 
 class ReadOutput(ModelOutput, Protocol):
@@ -271,8 +271,8 @@ class ChatOutput:
 
 
 class _Count:
-    """What the engine says that it counted; until it does, what the tokenizer makes of the text. A generation that
-    ended at its length made as many tokens as were asked for, also those that are not, or not quite, in its text."""
+    """The token count of a CHAT output: the engine's own usage, or else the tokenizer's count of the text. A generation
+    that ended at its length limit counts as many tokens as were asked for, even if its text shows fewer."""
 
     def __init__(
         self,

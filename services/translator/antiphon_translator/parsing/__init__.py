@@ -1,1 +1,1 @@
-"""What a model wrote, as reasoning, text and calls: one engine, and one table per model family."""
+"""Parses a model's output into reasoning, text and calls: one parser, and one table per model family."""

@@ -1,4 +1,4 @@
-"""What is known of one model family: a table, and nothing that runs."""
+"""The table of facts about one model family. It holds no code that runs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Bare(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptStyle:
-    """What a family's prompts are beside what a chat template makes of them. `writer` is what writes them in place of a
-    chat template (templates/)."""
+    """The parts of a family's prompts that its chat template does not write. `writer` names the code that writes
+    prompts in place of a chat template (templates/)."""
 
     writer: str = ""
 
@@ -51,13 +51,14 @@ class Family:
     carried: tuple[str, ...] = ()
     """Endings of a prompt that belong to the output: each is read as if the model had written it."""
     forced: str = ""
-    """What a call of the tool NAME begins with, up to its arguments: behind a prompt, a model has to go on with it."""
+    """The beginning of a call of the tool NAME, up to its arguments. At the end of a prompt it makes the model write
+    that call."""
     forced_any: str = ""
-    """The same for a call of any tool."""
+    """The beginning of a call of any tool, used like `forced`."""
     forced_json: bool = False
     """Whether the arguments behind `forced` are JSON."""
     forced_object: str = ""
-    """What a call begins with, if then comes a JSON object of `name` and `arguments`."""
+    """The beginning of a call that goes on with a JSON object of `name` and `arguments`."""
     bare: Bare | None = None
     grammar: Grammar | None = None
     prompt: PromptStyle = PromptStyle()
@@ -69,7 +70,7 @@ class Family:
         return opened > closed
 
     def beginning_of_call(self, name: str | None, prompt_tail: str) -> str:
-        """What makes a model call this tool, or any, when its prompt ends with it; empty when nothing does. Reasoning
+        """The end of a prompt that makes a model call this tool, or any tool; empty when the family has none. Reasoning
         that the prompt opened is closed."""
         beginning = self.forced.replace("NAME", name) if name is not None else self.forced_any
         return self.behind_reasoning(beginning, prompt_tail)
@@ -162,7 +163,7 @@ class Family:
         return _strings(replace(self, prompt=PromptStyle()))
 
     def translated(self, encode: Callable[[str], str]) -> Family:
-        """The same table with its literals in another alphabet."""
+        """Copies the table with its literals in another alphabet."""
         table: Family = _translated(self, encode)
         return replace(table, name=self.name, prompt=self.prompt)
 

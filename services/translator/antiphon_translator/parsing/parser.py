@@ -34,7 +34,7 @@ class OutputParser:
         prompt_tail: str = "",
         watch: Watch | None = None,
     ) -> None:
-        """`watch` is told all text that is read; the texts that come out then know their places in it."""
+        """`watch` gets all text that is read; then the texts that come out know their places in it."""
         self._family = family
         self._has_tools = schemas is not None
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
@@ -57,7 +57,8 @@ class OutputParser:
         return self._out.take()
 
     def finish(self, *, cut_off: bool = False) -> list[Segment]:
-        """What is left at the end. A call that is open is incomplete. `cut_off`: the model would have gone on."""
+        """Returns the last segments at the end of the output. An open call is incomplete. `cut_off`: the model would
+        have gone on."""
         self._cursor.finish(cut_off=cut_off)
         self._cursor.step(self._steps)
         self._out.finish()

@@ -1,4 +1,4 @@
-"""What the readers of calls share: where they read, where they write, and what was offered."""
+"""The state that the readers of calls share: the input cursor, the output, and the tools that were offered."""
 
 from __future__ import annotations
 

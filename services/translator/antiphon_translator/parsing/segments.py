@@ -1,4 +1,4 @@
-"""What the parser tells, in order, and where white space is dropped that only separates.
+"""The segments that the parser returns, in order, and the rule for white space that only separates them.
 
     text, reasoning      as it was written, but for outer white space next to reasoning and calls
     a call               its name, its arguments piece by piece, its end
@@ -6,7 +6,7 @@
 
 Where log probabilities are wanted, texts come with the tokens that wrote them, as `ScoredText`.
 
-Arguments are the model's own text: joined, they are the call's `arguments`, and nobody writes them anew.
+Arguments are the model's own text, never rewritten: joined, they are the call's `arguments`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class StopTexts:
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """What may be shown now. Nothing more, once `matched`."""
+        """Returns the text that is certain not to begin a stop text; nothing more once `matched`."""
         if not self._texts or self.matched:
             return "" if self.matched else text
         whole = self._held + text

@@ -87,14 +87,14 @@ class TokenParser:
         return self._encode(text)
 
     def feed(self, token_ids: Iterable[int]) -> list[Segment]:
-        """What these ids completed."""
+        """Reads ids and returns the segments that they complete."""
         text = "".join(map(self._detokenizer.feed, token_ids))
         if self._stop is not None:
             text = self._stop.feed(text)
         return self._decoded(self._parser.feed(text)) if text else []
 
     def finish(self, *, cut_off: bool) -> list[Segment]:
-        """What is left at the end. `cut_off`: the model would have gone on."""
+        """Returns the last segments. `cut_off`: the model would have gone on."""
         rest = self._detokenizer.finish(cut_off=cut_off)
         if self._stop is not None:
             rest = self._stop.feed(rest) + self._stop.finish()

@@ -1,7 +1,7 @@
-"""Texts that know where in the model's output they were read, for whoever has to find the tokens that wrote them.
+"""Texts with their places in the model's output, from which logprobs/ finds the tokens that wrote them.
 
-A place is counted in characters of the parser's input. What comes out may leave out white space and markers, so a text
-can have several spans. Nothing here decides what text is: cursor and output do as always, and are watched.
+A place is counted in characters of the parser's input. Output may leave out white space and markers, so a text can
+have several spans. This module does not decide which parts are text: it only watches cursor and output.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class TracedText(Text):
 
 
 def traced(watch: Watch) -> tuple[Cursor, Output]:
-    """A cursor that tells `watch` all text before it is read, and an output of traced texts."""
+    """A cursor that passes all text to `watch` before reading it, and an output of traced texts."""
     cursor = TracedCursor(watch)
     return cursor, TracedOutput(lambda: cursor.position)
 
 
 class TracedCursor(Cursor):
-    """Tells `watch` all text that it is fed."""
+    """A cursor that passes all its input to `watch`."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class TracedCursor(Cursor):
 
 
 class TracedOutput(Output):
-    """Texts that are given to it end where `position` says."""
+    """An output whose texts end at `position` when they are added."""
 
     def __init__(self, position: Callable[[], int]) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _TracedRun(TextRun):
         self._trace(to, told)
 
     def _trace(self, to: list[Segment], told: int) -> None:
-        """Behind what was told is what is still held, before it what was dropped."""
+        """Gives new text segments their spans. Held text stands behind them, dropped text before them."""
         for number, segment in enumerate(to[told:], told):
             if isinstance(segment, Text):
                 length, held = len(segment.text), sum(map(len, self._held))
@@ -77,7 +77,7 @@ class _TracedRun(TextRun):
                 to[number] = TracedText(segment.text, tuple(self._take(length)))
 
     def _take(self, length: int) -> list[Span]:
-        """The next so many characters of what was not told yet."""
+        """The spans of the next `length` characters that were not passed on yet."""
         spans = []
         while length:
             start, end = self._untold.popleft()

@@ -131,7 +131,7 @@ def _types(schema: Any) -> frozenset[str]:
 
 
 def _kind_of(word: str) -> str | None:
-    """What a text is as JSON; None when it is none."""
+    """The JSON type of a text; None when the text is no JSON."""
     try:
         value = json.loads(word, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -175,4 +175,4 @@ OUTPUTS: Mapping[str, Callable[[Object], Any]] = {
     "apply_patch_call_output": _patch_output,
     "computer_call_output": _screenshot,
 }
-"""What the model is told of each output: texts, and content parts that are none."""
+"""The model's view of each output: texts, and content parts that are none."""

@@ -226,7 +226,7 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
-    """What the model thought, or what is left of it."""
+    """Reads a reasoning item: its content, or its summary where no content is left."""
     for member in ("content", "summary"):
         parts = item.get(member) or []
         if not isinstance(parts, list):
@@ -285,7 +285,8 @@ def _answers(item: Object, path: str) -> str:
 
 
 def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
-    """What the model once wrote down of what was said before, shown as a note, as nobody says it now."""
+    """Reads a compaction item: a summary that the model wrote of earlier turns. The model sees it as a note of the
+    user."""
     summary = item.get("summary")
     if not isinstance(summary, list):
         raise _mistyped(f"{path}.summary", summary, "an array")
@@ -294,7 +295,7 @@ def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _pass_over(_draft: _Draft, _item: Object, _path: str) -> None:
-    """What a model need not be told of, as others acted on it: hosted tools, settings, tools (see tools.py)."""
+    """Skips an item that the model need not see: hosted tools, settings, tools (see tools.py)."""
 
 
 _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
@@ -333,7 +334,7 @@ _PART_TEXT: Mapping[str, str] = {
 
 
 def _read_content(content: Any, item: str, member: str, media: TurnMedia) -> tuple[str | Image, ...]:
-    """What stands in this member of the item at this path."""
+    """Reads the content of the item at the path `item`, which is under `member`."""
     if isinstance(content, str):
         return (content,)
     if isinstance(content, list) and len(content) == 1 and (only := _only_text(content[0])) is not None:
@@ -389,8 +390,8 @@ def _answered(items: Sequence[Any]) -> Collection[str]:
 
 
 def _arguments(written: str) -> Object:
-    """What a call was made with. Models write all sorts, and whoever continues cannot mend what they wrote: what is no
-    JSON object, or one that nests too deep to be walked through, is shown as the text that it is."""
+    """Reads the arguments of an earlier call. Models write all sorts of text, and the client that continues cannot mend
+    them: text that is no JSON object, or nests too deep to be walked through, is shown to the model as it is."""
     try:
         return parse_object(written.encode() or b"{}")
     except InvalidRequest:

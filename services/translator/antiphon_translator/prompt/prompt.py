@@ -23,7 +23,7 @@ class ChatTemplate(Protocol):
 
     @property
     def variables(self) -> Collection[str]:
-        """What the template asks for by name."""
+        """The names of the variables that the template reads."""
 
     @property
     def literals(self) -> Collection[str] | None:
@@ -31,7 +31,7 @@ class ChatTemplate(Protocol):
 
     @property
     def image_mark(self) -> str:
-        """What it writes for each image; empty if it has no place for any."""
+        """The text that the template writes for each image; empty if it has no place for images."""
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt up to where the model has to go on; `now_s` is Unix time, `switches` are more variables."""
@@ -72,7 +72,7 @@ class PromptEncoder:
 
     @property
     def variables(self) -> Collection[str]:
-        """What the model's template asks for by name."""
+        """The names of the variables that the model's template reads."""
         return self._template.variables
 
     def tokens_at_most(self, conversation: Conversation) -> int:

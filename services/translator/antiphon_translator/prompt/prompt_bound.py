@@ -71,7 +71,8 @@ class PromptBound:
 
 
 def _fixed_tokens(render: Render) -> int:
-    """What a template writes in any case; more than any context holds, where it refuses even a word."""
+    """The tokens that a template writes in any case; more than any context holds where the template refuses even a
+    word."""
     return max(_written(render), default=sys.maxsize)
 
 

@@ -180,7 +180,7 @@ class CachingEncoder:
         return [first[:end], first[end:], *texts[1:]] if end else texts
 
     def _plan(self, text: str) -> _Plan:
-        """What is known of a text is looked for from its end."""
+        """Finds the longest known beginning of a text, by searching from the end of the text."""
         places: list[int] = []
         digests: Sequence[bytes] = ()
         for start in self._starts(text):

@@ -62,7 +62,7 @@ class Tool:
 
     @property
     def schema(self) -> Object:
-        """What its arguments must be."""
+        """The JSON Schema of the tool's arguments."""
         return self.parameters if self.parameters is not None else {"type": "object", "properties": {}}
 
     def as_function(self) -> Object:

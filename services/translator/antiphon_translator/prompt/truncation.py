@@ -1,8 +1,8 @@
-"""What to leave out when a conversation is longer than the model's context: the oldest turns, whole.
+"""Drops the oldest turns, whole, from a conversation that is longer than the model's context.
 
-A turn begins with what the user says and holds everything up to the next thing that the user says, so that a call never
-parts from its result, nor reasoning from what it led to. Kept whatever happens: system and developer messages, the
-tools, and the last turn. As few turns as possible are left out; how many that is, the tokenizer tells.
+A turn begins with a message of the user and holds everything up to the next one, so that a call never parts from its
+result, nor reasoning from its answer. System and developer messages, the tools and the last turn are always kept. As
+few turns as possible are dropped; the tokenizer tells how many that is.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class AnswerCheck:
         return min(self._nodes * chars, ANSWER_CHECK_NODES_MAX) // _NODES_PER_BYTE
 
     def mismatch(self, text: str) -> str | None:
-        """What is wrong with an answer, in words that repeat nothing of it. None: nothing, or it would take too long to
-        find out."""
+        """Describes the mismatch of an answer, in words that repeat nothing of the answer. None: the answer matches, or
+        the check would take too long."""
         work = self._nodes * len(text)
         if work > ANSWER_CHECK_NODES_MAX:
             return None

@@ -1,8 +1,8 @@
-"""What the input of a custom tool must look like: what a model is shown of it, and when a call can be held to it.
+"""The input formats of custom tools: the description that a model is shown, and the schema that guides a call.
 
-A grammar is shown to the model with its tool. A call that the model is free to make is not held to it, as one of a
-`strict` function is not. One that is forced is held to it, by the schema of its arguments; where no schema can say what
-the grammar says, it is refused (forced_calls.py).
+A grammar is shown to the model together with its tool. A call that the model is free to make is not guided by the
+grammar, as a call of a `strict` function is not. A forced call is guided by the schema of its arguments; where no
+schema can express the grammar, the request is rejected (forced_calls.py).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _inner(grammar: GrammarInput) -> str:
 
 
 def _spelt_out(plain: str) -> str:
-    r"""The same without `\d` and `\w`, which not every engine knows."""
+    r"""Replaces `\d` and `\w` in a pattern by ranges: not every engine knows these classes."""
     return re.sub(rf"{_CLASS}|\\.", _with_ranges, plain)
 
 

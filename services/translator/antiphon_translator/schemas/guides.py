@@ -1,4 +1,4 @@
-"""What an answer must look like, from what a request says of it."""
+"""Chooses the guide for an answer from the members of a request."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the schemas of one request may take together: bytes, schemas in each other, and the compiling of patterns.
+"""The budget of all schemas of one request: bytes, nested schemas, and the compiling of patterns.
 
-Each bound of a single schema lets hundreds of tools pass: eight requests of 60 tools with 32 patterns each kept
-everybody else waiting for 27 s. A schema is charged before the library sees it, and also when it is known already, so
-that a request that was served once is served again.
+The bounds of a single schema let hundreds of tools pass: eight requests of 60 tools with 32 patterns each blocked all
+other requests for 27 s. A schema is charged before the library compiles it, and charged again when it is already known,
+so that a request that was served once is served again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, P
 
 @value
 class SchemaCost:
-    """What one schema takes. `pattern_cost` is 0 where its patterns are not compiled."""
+    """The cost of one schema. `pattern_cost` is 0 where its patterns are not compiled."""
 
     size_bytes: int
     nodes: int

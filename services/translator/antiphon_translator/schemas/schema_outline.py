@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 
 
 class InvalidSchema(Exception):
-    """What is wrong with a schema. `path` leads from its root to the culprit."""
+    """The description of a flaw in a schema. `path` leads from the root of the schema to the flaw."""
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(f"In context={path!r}, {message}")
@@ -30,7 +30,7 @@ class InvalidSchema(Exception):
 
 
 class About(Enum):
-    """What a schema within a schema says something about."""
+    """The subject of a nested schema: the value that the schema constrains."""
 
     SAME = auto()
     """the value that the outer schema is about"""
@@ -67,12 +67,12 @@ class Place:
 
     @property
     def keywords(self) -> Object:
-        """What it says; `true` and `false` say nothing that has a name."""
+        """The keywords of the schema; none for `true` and `false`."""
         return self.schema if isinstance(self.schema, dict) else {}
 
     def get(self, keyword: str, kind: type[T]) -> T:
-        """What it says under a keyword; nothing of its kind where it says nothing, or something of another kind, which
-        drafts that do not know the keyword let pass."""
+        """The value of a keyword; an empty value of `kind` where the keyword is missing or has a value of another kind.
+        Drafts that do not know a keyword let values of any kind pass."""
         said = self.keywords.get(keyword)
         return said if isinstance(said, kind) else kind()
 
@@ -143,10 +143,10 @@ class Outline:
         return any(visit is _Visit.AGAIN for visit, _ in _visits([self.root], self._about_anything))
 
     def weight(self, own: Callable[[Place], int]) -> int:
-        """What it costs at most to hold a value against it, if a place by itself costs `own`.
+        """The greatest cost of validating a value against the schema, if a place by itself costs `own`.
 
-        Definitions count wherever something refers to them. A reference back to what it stands in counts 1: the
-        validator remembers what it has seen.
+        Definitions count wherever something refers to them. A reference back to a schema around it counts 1: the
+        validator remembers the values that it has seen.
         """
         weights: dict[Path, int] = {}
         for visit, place in _visits([self.root], self._about_anything):

@@ -116,7 +116,7 @@ def _draft(schema: Object) -> str:
 
 
 def _told(error: Exception) -> InvalidSchema:
-    """What the library says about a schema."""
+    """Translates the library's error about a schema."""
     if not isinstance(error, ValidationError):
         return InvalidSchema((), f"{error}.")
     path = tuple(map(str, error.instance_path))

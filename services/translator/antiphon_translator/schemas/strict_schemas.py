@@ -24,7 +24,7 @@ BY_TYPE: Mapping[str, frozenset[str]] = {
     "boolean": frozenset(),
     "null": frozenset(),
 }
-"""What a schema of a type may say."""
+"""The keywords that a schema of each type may have."""
 
 DECISIVE: Mapping[str, frozenset[str]] = {
     "$ref": frozenset(),
@@ -32,13 +32,13 @@ DECISIVE: Mapping[str, frozenset[str]] = {
     "enum": frozenset(["type"]),
     "anyOf": frozenset(),
 }
-"""What says everything: the first of these that a schema has is what grammars look at. Beside it may stand only what it
-does not contradict."""
+"""The keywords that decide alone: grammars use the first of these that a schema has. The keywords beside it may only be
+those that do not contradict it."""
 
 REMARKS = frozenset(
     "title description default examples deprecated readOnly writeOnly $comment $schema $id $defs definitions".split()
 )
-"""What says nothing about a value."""
+"""The keywords that constrain no value."""
 
 FORMATS = frozenset(
     "date-time time date duration email hostname ipv4 ipv6 uuid uri uri-reference uri-template json-pointer "
@@ -53,7 +53,7 @@ INSTEAD: Mapping[str, str] = {
     "patternProperties": "name the properties",
     "prefixItems": "use an object with named properties",
 }
-"""What to write instead; otherwise, nothing."""
+"""The advice for each keyword that has a replacement."""
 
 _BOUNDS = (
     ("minimum", "maximum"),
@@ -205,4 +205,4 @@ _RULES: tuple[Callable[[Place], Iterator[Flaw]], ...] = (
     _reference,
     _depth,
 )
-"""All that must hold at each place; the first flaw is what the caller is told."""
+"""The rules for each place of a schema; the client is told the first flaw."""

@@ -14,8 +14,8 @@ _ANY_OBJECT = AnswerCheck(schemas.read({"type": "object"}))
 
 
 def guide(format: TextFormat | None) -> Guide | None:  # noqa: A002
-    """What an answer in this format must match; None for plain text. A schema is passed on as it was written: the order
-    of its properties is the order in which they are answered."""
+    """The guide for an answer in this format; None for plain text. A schema is passed on as it was written: the order
+    of its properties is the order in which the model writes them."""
     match format:
         case JsonSchema():
             text = dumps(format.schema_).decode()
@@ -28,8 +28,7 @@ def guide(format: TextFormat | None) -> Guide | None:  # noqa: A002
 
 
 def answer_check(format: TextFormat | None) -> AnswerCheck | None:  # noqa: A002
-    """What answers in this format are held against; None for plain text. InvalidRequest: no answer can be guided by its
-    schema."""
+    """The check of answers in this format; None for plain text. InvalidRequest: the schema cannot guide any answer."""
     match format:
         case JsonSchema():
             try:

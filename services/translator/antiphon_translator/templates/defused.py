@@ -57,7 +57,8 @@ class Defusal:
 
     @cached_property
     def _separator(self) -> str | None:
-        """What keeps the tokenizer from reading a name."""
+        """The character that keeps the tokenizer from reading the name of a control token as that token; None if there
+        is none."""
         for separator in (WORD_JOINER, ZERO_WIDTH_SPACE):
             written = [name[0] + separator + name[1:] for name in self._control.names]
             if all(self._control.ids.isdisjoint(each.ids) for each in self._tokenizer.encode_all(written)):

@@ -1,11 +1,11 @@
-"""What a chat template writes for an image, found out by trying.
+"""Finds the text that a chat template writes for an image, by rendering.
 
 Each model has a mark of its own, written by its template: `<|vision_start|><|image_pad|><|vision_end|>`, `[IMG]`,
 `<image>`. The mark tells whether a template has a place for images at all, and whether a prompt has one for each image:
-templates pass over what they do not expect (an image that a tool gave), and a text can spell a mark.
+templates leave out images at places where they expect none (in the result of a tool), and a text can spell a mark.
 
-The same message is rendered with an image and without, at several places; what only the prompts with an image have, and
-all of these have, is the mark.
+One message is rendered with an image and without, at several places in the conversation. The mark is the text that all
+prompts with an image have, and no prompt without.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def count(prompt: str, mark: str) -> int:
 
 
 def _written(render: Render) -> Iterator[str]:
-    """What is written for an image at each of the places."""
+    """Yields the text that the template writes for an image, at each of the places."""
     for parts in _PLACES:
         texts = tuple(part for part in parts if isinstance(part, str))
         yield _added(*(render(Conversation((Message("user", given),)), now_s=0) for given in (texts, parts)))
 
 
 def _added(plain: str, shown: str) -> str:
-    """What has to be added to one text to have the other. Where that can be said in several ways (the `[` of
-    `[IMG]` is also the one of the `[/INST]` behind it), all of what they cover."""
+    """The text that one prompt has in addition to the other. Where several texts could be the addition (the `[` of
+    `[IMG]` is also the one of the `[/INST]` behind it), the text from the first of them to the last."""
     added = len(shown) - len(plain)
     if added <= 0:
         return ""

@@ -67,7 +67,7 @@ class JinjaTemplate:
         self._twin: MinijinjaTwin | None = None
         self._twin = self._twin_of(source)
         self.image_mark = image_token or image_mark.of(self.render)
-        """What stands for an image in the prompt; empty if nothing does."""
+        """The text that stands for an image in the prompt; empty if there is none."""
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt up to where the model has to go on. InvalidRequest: the template refuses the conversation."""
@@ -81,7 +81,7 @@ class JinjaTemplate:
     def _offered(
         self, conversation: Conversation, now_s: int = 0, switches: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """What the template is given."""
+        """The variables that the template is rendered with."""
         messages = conversation.each(self._plain)
         if conversation.continues_last:
             _tag(messages[-1])
@@ -107,7 +107,8 @@ class JinjaTemplate:
             ) from error
 
     def _twin_of(self, source: str) -> MinijinjaTwin | None:
-        """What renders this template in place of Jinja; None where Jinja is to do it by itself."""
+        """Makes the minijinja template that renders in place of Jinja; None where its prompts differ or it is not
+        faster."""
         try:
             twin = MinijinjaTwin(source, self._template.render, to_json=_to_json, raise_exception=_raise)
         except minijinja.TemplateError:

@@ -136,7 +136,7 @@ def _as_scope(tag: re.Match[str]) -> str:
 
 
 def _outcome(render: Callable[[Rendering], str], given: Rendering) -> str | None:
-    """What is written, or None if it is refused."""
+    """The rendered prompt, or None if the template refuses the conversation."""
     try:
         return render(given)
     except Exception:  # noqa: BLE001 - templates raise what they like
@@ -144,7 +144,7 @@ def _outcome(render: Callable[[Rendering], str], given: Rendering) -> str | None
 
 
 def _cpu_s(render: Callable[[Rendering], str], given: Rendering) -> float:
-    """What rendering takes of the processor, at its best."""
+    """The least processor time that rendering takes in some rounds."""
     taken: list[float] = []
     for _ in range(_ROUNDS):
         begun = time.thread_time()

@@ -47,7 +47,7 @@ class TokenBytes:
         self._known: dict[int, bytes] = {token_id: text.encode() for token_id, text in added.items()}
 
     def of(self, token_id: int) -> bytes:
-        """What a token writes; nothing for an id that is none."""
+        """The bytes that a token stands for; none for an id outside the vocabulary."""
         known = self._known.get(token_id)
         if known is None:
             spelling = self._tokenizer.id_to_token(token_id) if token_id in _IDS else None
@@ -68,7 +68,7 @@ class TokenBytes:
 
     @cached_property
     def _ordinary(self) -> Sequence[int]:
-        """What may stand before any token."""
+        """The ids of an ordinary letter, which may stand before any token."""
         ids: Sequence[int] = self._tokenizer.encode("a", add_special_tokens=False).ids
         return ids
 

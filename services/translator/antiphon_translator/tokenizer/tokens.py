@@ -99,7 +99,7 @@ class ModelTokenizer:
 
     @cached_property
     def bytes_of(self) -> Callable[[int], bytes]:
-        """What a token writes, all by itself; nothing for an id that is none."""
+        """The bytes that a single token stands for; none for an id outside the vocabulary."""
         return TokenBytes(self._tokenizer, self.added).of
 
     @cached_property

@@ -41,7 +41,7 @@ def _message(message: Message) -> Object:
 
 
 _DETAILS = ("auto", "low", "high")
-"""What chat completions can say of an image. They know no "original", which asks for no less than "high"."""
+"""The levels of detail of an image in chat completions. "original" is not among them and becomes "high"."""
 
 
 def _content(message: Message) -> str | list[Object]:

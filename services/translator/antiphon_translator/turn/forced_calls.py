@@ -1,12 +1,12 @@
-"""How a model is made to call a tool: its answer is begun for it, and its engine is told what must follow.
+"""Forces a model to call a tool: the prompt ends with the beginning of the call, and a guide constrains the rest.
 
     one tool, arguments in JSON      the call is begun up to its arguments; their schema is the guide
     one of several, a JSON object    the call is begun; one object for each tool, by name, is the guide
     otherwise                        the call is begun, up to the name or to the arguments
 
-The second is only for families that write a call as an object of `name` and `arguments`. A tool that is declared as
-not strict, or whose schema no grammar can be made of, is held to JSON and not to its schema. A custom tool that has a
-grammar is held to that, or not forced.
+The second row is only for families that write a call as an object of `name` and `arguments`. A tool that is declared
+as not strict, or whose schema has no grammar, is guided by JSON and not by its schema. A custom tool that has a grammar
+is guided by the grammar, or not forced.
 """
 
 from __future__ import annotations

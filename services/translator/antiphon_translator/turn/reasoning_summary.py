@@ -1,4 +1,4 @@
-"""`reasoning.summary`: whether the model's reasoning is told as a summary, and what the response says of it.
+"""`reasoning.summary`: decides whether reasoning is sent as a summary, and the value that the response echoes.
 
 The summary is the reasoning itself, word for word, and stands in place of `content`
 (docs/adr/0079-reasoning-as-its-summary.md).

@@ -44,11 +44,11 @@ _CONTROLS = (
 def choose(
     *, asked: Object, defaults: Mapping[str, float | int], controls: frozenset[str], seed: int
 ) -> tuple[Sampling, dict[str, Any]]:
-    """What the engine is told, and the values in effect by name.
+    """Chooses the sampling that is sent to the engine, and the values in effect by name.
 
-    `asked` has the wishes by the names of the controls. Where nobody asked for a seed, `seed` is used if the engine
-    takes one: TensorRT-LLM's own is the same for every request.
-    InvalidRequest: something was asked for that the engine cannot do.
+    `asked` has the client's values by the names of the controls. Where the client gave no seed, `seed` is used if the
+    engine takes one: TensorRT-LLM's own is the same for every request.
+    InvalidRequest: the client asked for something that the engine cannot do.
     """
     effective = {control.name: _value(control, asked, defaults, controls) for control in _CONTROLS}
     sent: dict[str, Any] = {

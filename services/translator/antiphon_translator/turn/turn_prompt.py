@@ -31,11 +31,12 @@ Encode = Callable[[Conversation], EncodedPrompt]
 
 @dataclass(frozen=True, slots=True)
 class TurnPrompt:
-    """What the model is to read, and the tools that it may call. `conversation` is what is left of it when the oldest
-    turns had to go, `switches` are those of the template. `tokens` is how much of the context it takes.
+    """The conversation for the model, and the tools that the model may call. `conversation` is the rest of it when the
+    oldest turns had to go, `switches` are variables of the template. `tokens` is how much of the context the prompt
+    takes.
 
-    A server of chat completions writes and encodes it by itself: then there is no `encoded` prompt, and `tokens` are a
-    bound of them, unless they come near the limit (`_measured`)."""
+    A server of chat completions writes and encodes its prompt by itself: then there is no `encoded` prompt, and
+    `tokens` is an upper bound, unless it comes near the limit (`_measured`)."""
 
     conversation: Conversation
     tools: ToolSet

@@ -46,7 +46,7 @@ async def paced(bench: Bench) -> None:
 
 
 async def time_to_first_token(bench: Bench) -> None:
-    """What a gateway adds to the engine's own time, with one stream at a time."""
+    """Measures the time that a gateway adds to the engine's own time to first token, with one stream at a time."""
     samples = await bench.compare(
         [bench.engines.chat, *bench.gateways()],
         Route.CHAT,

@@ -36,7 +36,7 @@ class TurnFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AtDepth:
-    """What a turn takes at one depth."""
+    """The time of a turn at one depth."""
 
     wall_ms: float
     cpu_ms: float
@@ -73,7 +73,7 @@ class Chain:
         return True
 
     async def measure(self) -> AtDepth:
-        """What a turn behind the head takes: the fastest of the siblings, and processor time on average."""
+        """Measures turns behind the head: the fastest of the siblings, and their processor time on average."""
         async with measured(self.subject.parts) as usage:
             walls_s = [(await self.turn())[1] for _ in range(SIBLINGS)]
         return AtDepth(min(walls_s) * 1e3, usage.total_cpu_s / SIBLINGS * 1e3)

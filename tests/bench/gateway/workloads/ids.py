@@ -55,7 +55,7 @@ async def batched(bench: Bench) -> None:
 async def read_floor(
     bench: Bench, model: str, streams: int, tokens: int, *, repeat: int = 1, rounds: int = 3
 ) -> Mapping[str, float]:
-    """What a lean reader needs for the same streams, in a process of its own."""
+    """Measures a lean reader on equal streams, in a process of its own."""
     load = f"--streams {streams} --tokens {tokens} --repeat {repeat} --rounds {rounds}"
     options = f"--port {bench.engines.triton_port} --model {model} {load}"
     command = [sys.executable, "-m", "tests.bench.gateway.floor", *options.split()]

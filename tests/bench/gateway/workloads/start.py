@@ -1,4 +1,4 @@
-"""What starting costs: commands that only print, and an edge until it listens."""
+"""Measures starts: commands that only print, and an edge until it listens."""
 
 from __future__ import annotations
 

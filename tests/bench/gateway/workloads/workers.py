@@ -65,5 +65,5 @@ def _cpu_by_process(subject: Subject) -> dict[int, float]:
 
 
 def _share(used_s: Sequence[float]) -> float:
-    """What the busiest process used over what the next one did."""
+    """The time of the busiest process as a multiple of the time of the next one."""
     return used_s[-1] / used_s[-2] if len(used_s) > 1 and used_s[-2] else float("inf")

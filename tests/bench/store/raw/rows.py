@@ -1,4 +1,5 @@
-"""What the raw engines keep: the very columns and bytes of the store's own tables, made before the clock starts."""
+"""The rows of the raw engines: exactly the columns and bytes of the store's own tables, made before the clock
+starts."""
 
 from __future__ import annotations
 

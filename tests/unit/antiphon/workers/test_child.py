@@ -18,7 +18,7 @@ from tests.support.local_settings import settings
 
 @dataclass
 class Pipes:
-    """What the worker has for standard input and output."""
+    """The worker's standard input and output."""
 
     stdin: io.TextIOWrapper
     stdout: io.FileIO

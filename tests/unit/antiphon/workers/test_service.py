@@ -19,7 +19,7 @@ AFAR: dict[str, Any] = {"store": "h:1", "translator": "h:1"}
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Assignment, int]]:
-    """What a supervisor is given, which starts nothing."""
+    """Replaces the supervisor by one that starts nothing, and lists the arguments of each."""
     found: list[tuple[Assignment, int]] = []
 
     class Supervisor:

@@ -19,7 +19,7 @@ ASSIGNMENT = Assignment(0, ("edge",), settings(), None)
 
 
 class Worker:
-    """What a supervisor sees of a process."""
+    """A process as a supervisor sees it."""
 
     def __init__(self, number: int, pid: int) -> None:
         self.number = number

@@ -515,7 +515,7 @@ def test_server_that_does_not_begin_with_settings_is_none(data: bytes) -> None:
 
 
 def conversation(peer: Http2Peer, calls: Sequence[Sequence[bytes]], order: Sequence[int], frame_bytes: int) -> bytes:
-    """What a server sends for calls with these messages: frames of all calls mixed in some order."""
+    """A server's bytes for calls with these messages: frames of all calls mixed in some order."""
     queues: list[list[Callable[[], bytes]]] = []
     for number, messages in enumerate(calls):
         stream_id = 2 * number + 1
@@ -535,7 +535,7 @@ def conversation(peer: Http2Peer, calls: Sequence[Sequence[bytes]], order: Seque
 
 
 def joined(heard: list[object]) -> list[object]:
-    """What a call heard, whatever the pieces in which it heard it."""
+    """The messages and other events of a call, regardless of the pieces in which they came."""
     messages = [content for part in heard if isinstance(part, list) for content in part]
     return [messages, *(repr(part) for part in heard if not isinstance(part, list))]
 

@@ -110,7 +110,7 @@ class Line:
         self.sent()
 
     def call(self, content: bytes = b"question") -> list[object]:
-        """What the call hears."""
+        """The messages and errors that the call receives."""
         heard: list[object] = []
 
         def receive(messages: Sequence[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What a chat request may say."""
+"""The members that a chat request may have."""
 
 from __future__ import annotations
 

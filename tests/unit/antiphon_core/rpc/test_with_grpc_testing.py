@@ -31,7 +31,7 @@ GET, READ_EVENTS = RESPONSES.methods_by_name["GetResponseRecord"], EVENT_LOGS.me
 
 
 class AioContext:
-    """What our handlers use of grpc.aio's context, on top of grpcio-testing's."""
+    """The part of grpc.aio's context that our handlers use, on top of grpcio-testing's context."""
 
     def __init__(self, context: Any, data: bytes) -> None:
         self.context = context
@@ -104,7 +104,7 @@ class Wire:
         return self.server.invoke_unary_unary(GET, (), bytes(request), timeout_s)
 
     def fail(self, trailing_metadata: Any, code: grpc.StatusCode, details: str) -> Exception:
-        """What the client raises when its Get ends in this way."""
+        """The error that the client raises when its Get ends in this way."""
         with ThreadPoolExecutor(1) as client:
             call = client.submit(self.channel.unary_unary(STORE.methods["GetResponseRecord"].path), b"")
             _metadata, _request, rpc = self.channel.take_unary_unary(GET)

@@ -82,7 +82,7 @@ async def test_a_body_that_breaks_off_while_it_is_read_is_refused_and_nobody_wai
 async def test_a_client_that_hangs_up_is_no_fault_in_the_log(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What a handler comes by that writes while the connection closes."""
+    """A handler that writes while the connection closes raises this error."""
     caplog.set_level(logging.INFO)
 
     async def models() -> list[Model]:

@@ -1,4 +1,4 @@
-"""What chat completions answer is what the schemas say; real ones are held against them in tests of chat/."""
+"""The schemas of chat completions match the answers; tests of chat/ check real answers against them."""
 
 from __future__ import annotations
 

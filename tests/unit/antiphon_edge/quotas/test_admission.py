@@ -238,7 +238,7 @@ def test_durations_as_openai_writes_them(seconds: float, text: str) -> None:
 
 
 def test_the_limiter_is_the_applications() -> None:
-    """Whoever serves a WebSocket asks it for each response."""
+    """Handlers of WebSockets ask the application's limiter for each response."""
     from antiphon_core.ids import RandomIds
     from antiphon_edge.quotas import admission
     from antiphon_edge.quotas.counting import OwnShare

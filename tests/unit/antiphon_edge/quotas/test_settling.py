@@ -11,7 +11,7 @@ from antiphon_edge.quotas.settling import Settling
 
 
 class Counts:
-    """Whoever counts, one answer at a time if it is told to."""
+    """A rate limit counter. It answers while `may_answer` is set, and raises `fault` if there is one."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Spend]] = []

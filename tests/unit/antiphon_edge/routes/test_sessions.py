@@ -33,7 +33,7 @@ async def made(edge: RunningEdge) -> str:
 
 
 def history(edge: RunningEdge) -> list[Object]:
-    """What the last turn continued."""
+    """The history that the last turn continued."""
     items: list[Object] = loads(edge.translator.turns[-1].history)
     return items
 

@@ -51,7 +51,7 @@ async def turn(edge: RunningEdge, session_id: str, *, tenant: str = "default") -
 
 
 async def history_of(edge: RunningEdge, session_id: str) -> list[Object]:
-    """What a next turn in a session would continue."""
+    """The history that a next turn in the session would continue."""
     start = await edge.store.begin_turn("default", TurnRequest(session_id=session_id, holder="look"))
     assert start.lease is not None
     await edge.store.release_session("default", start.lease.fence)

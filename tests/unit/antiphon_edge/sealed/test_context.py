@@ -23,7 +23,7 @@ SEALED: Object = {"store": False, "include": ["reasoning.encrypted_content"]}
 
 
 def texts(edge: RunningEdge) -> list[str]:
-    """What the model was last shown besides the turn's own input."""
+    """The texts in the last history that the model was shown, without the turn's own input."""
     return [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)]
 
 

@@ -206,7 +206,7 @@ async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
     releases = 0
 
     async def abort_turn(*arguments: Any, **options: Any) -> None:
-        """Whoever takes the place of the first one lives, and keeps the key for as long as it takes."""
+        """Releases only the turn of the dead edge. The next turn lives, and keeps the key for as long as it needs."""
         nonlocal releases
         releases += 1
         if releases == 1:

@@ -99,7 +99,7 @@ async def test_what_somebody_else_has_is_theirs(shelf: Shelf) -> None:
 
 @pytest.mark.parametrize("ends", ["given back", "run out"])
 async def test_what_somebody_else_had_is_left_to_the_next(shelf: Shelf, ends: str) -> None:
-    """What was written meanwhile is not its own."""
+    """Another worker held the job in between, so this lease must not claim the job again."""
     hold = await shelf.hold()
     shelf.clock.advance(TTL_MS / 1000)
     theirs = await shelf.claim("theirs")

@@ -20,7 +20,7 @@ STALE_AFTER_S = 10.0
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    """What it takes for the time of its event loop."""
+    """Replaces the clock of the event loop that `stale_keys` reads."""
     clock = ManualClock()
     loop = SimpleNamespace(time=clock.monotonic)
     monkeypatch.setattr(stale_keys, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))

@@ -46,7 +46,7 @@ def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    """What tells it how long ago the store was seen, while a look may take as long as it takes."""
+    """Replaces the clock that dates the store's last answer. A look at the store has no time limit here."""
     clock = ManualClock()
     monkeypatch.setattr(store_retry, "_now", clock.monotonic)
     monkeypatch.setattr(store_retry, "READY_S", LONG_S)

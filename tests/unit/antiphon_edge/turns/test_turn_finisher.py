@@ -85,7 +85,7 @@ def finisher(*answers: Exception) -> tuple[TurnFinisher, Store]:
 
 
 def completed() -> Batch:
-    """What a translator sends last; a cancellation is as good as any."""
+    """The last batch of a translator; a cancellation stands for any terminal event."""
     return cancellation(so_far())
 
 

@@ -1,4 +1,5 @@
-"""What the service decides; that conversations work: tests/contract/store/test_suites.py."""
+"""Decisions of the service about conversations; that conversations work is tested by
+tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `antiphon_store.testing.event_logs` leaves out: the bounds themselves are allowed."""
+"""The bounds themselves are allowed. `antiphon_store.testing.event_logs` tests all other rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service adds to a backend. What event logs do: `antiphon_store.testing.event_logs`."""
+"""The service's own part in event logs. `antiphon_store.testing.event_logs` tests the behaviour of event logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service decides; that keys work: tests/contract/store/test_suites.py."""
+"""Decisions of the service about idempotency keys; that keys work is tested by tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `antiphon_store.testing.jobs` leaves out: the bounds themselves are allowed."""
+"""The bounds themselves are allowed. `antiphon_store.testing.jobs` tests all other rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service adds to a backend. What jobs do: `antiphon_store.testing.jobs`."""
+"""The service's own part in jobs. `antiphon_store.testing.jobs` tests the behaviour of jobs."""
 
 from __future__ import annotations
 

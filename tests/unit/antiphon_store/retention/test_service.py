@@ -1,4 +1,4 @@
-"""What the service adds to a backend. What sweeping does: `antiphon_store.testing.sweeping`."""
+"""The service's own part in retention. `antiphon_store.testing.sweeping` tests the behaviour of sweeping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded, and that the suite notices stores which break what linearizability promises."""
+"""The recorder records calls as they happen, and the suite detects stores that are not linearizable."""
 
 from __future__ import annotations
 

@@ -138,7 +138,8 @@ CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 
 
 def sequential_run(kind: str, dice: random.Random, length: int) -> list[Operation]:
-    """What really happened, one at a time; each interval is drawn around its moment, so neighbours overlap."""
+    """A history of operations that ran one at a time; each interval is drawn around its moment, so neighbours
+    overlap."""
     state, history = MODELS[kind].initial, []
     for moment in range(length):
         name, arguments = dice.choice(CALLS[kind])

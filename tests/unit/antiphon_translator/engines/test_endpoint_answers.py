@@ -50,7 +50,7 @@ class Fleet:
 
 
 async def answered() -> None:
-    """What was asked in the background has an answer."""
+    """Waits until the questions in the background have answers."""
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -63,7 +63,7 @@ async def test_all_are_asked_once() -> None:
     assert fleet.answers.unknown() == []
 
 
-async def test_nobody_waits_for_one_that_hangs_while_another_serves() -> None:
+async def test_hanging_endpoint_delays_no_turn_while_another_serves() -> None:
     fleet = Fleet(Server("xy", hangs=True), Server("yz"))
     assert [await fleet.controls() for _ in range(3)] == ["yz", "yz", "yz"]
     assert fleet.answers.unknown() == ["a"]
@@ -73,7 +73,7 @@ async def test_nobody_waits_for_one_that_hangs_while_another_serves() -> None:
     assert (await fleet.controls(), fleet.answers.unknown()) == ("y", [])
 
 
-async def test_one_that_was_left_out_is_asked_when_its_time_is_over_and_is_back_with_its_answer() -> None:
+async def test_ejected_endpoint_is_asked_when_its_pause_ends_and_returns_with_its_answer() -> None:
     fleet = Fleet(Server("xy"), Server("yz"))
     await fleet.controls()
     fleet.servers[0].is_up.clear()
@@ -86,7 +86,7 @@ async def test_one_that_was_left_out_is_asked_when_its_time_is_over_and_is_back_
     assert (fleet.out(), await fleet.controls()) == ("", "y")
 
 
-async def test_one_that_is_still_not_there_is_left_out_for_longer() -> None:
+async def test_endpoint_that_fails_again_is_ejected_for_longer() -> None:
     fleet = Fleet(Server("x"), Server("x"))
     await fleet.controls()
     fleet.servers[0].unavailable = "down"
@@ -111,7 +111,7 @@ async def test_when_none_serves_the_answer_is_waited_for() -> None:
     assert (await fleet.controls(), fleet.out()) == ("x", "b")
 
 
-async def test_one_that_is_ready_is_enough() -> None:
+async def test_any_ready_returns_with_the_first_ready_endpoint() -> None:
     fleet = Fleet(Server("x", hangs=True), Server("x"))
     async with asyncio.timeout(PATIENCE_S):
         await fleet.answers.any_ready()
@@ -122,7 +122,7 @@ async def test_one_that_is_ready_is_enough() -> None:
         await fleet.answers.any_ready()
 
 
-async def test_closing_is_an_error_for_who_waits_and_cancels_nobody() -> None:
+async def test_closing_raises_an_error_in_waiting_tasks_and_cancels_none() -> None:
     fleet = Fleet(Server("x", hangs=True))
     waiting = asyncio.create_task(fleet.controls())
     await answered()

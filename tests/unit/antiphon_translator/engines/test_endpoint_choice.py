@@ -61,14 +61,14 @@ def test_an_endpoint_that_fails_is_left_out_for_longer_each_time() -> None:
     assert endpoint.eject(now) == EJECT_FIRST_S
 
 
-def test_failures_at_the_same_time_are_one() -> None:
+def test_failures_during_an_ejection_count_once() -> None:
     endpoint = Endpoint("a")
     endpoint.eject(10.0)
     assert endpoint.eject(10.5) == EJECT_FIRST_S - 0.5
     assert endpoint.ejections == 1
 
 
-def test_one_that_is_left_out_may_be_asked_when_its_time_is_over() -> None:
+def test_ejected_endpoint_is_due_when_its_pause_ends() -> None:
     choice = of("a", "b")
     first, second = choice.endpoints
     first.eject(0.0)

@@ -83,7 +83,7 @@ async def test_text_with_log_probabilities_is_not_over_before_its_engine_says_so
         await fleet.ids(replace(REQUEST, top_logprobs=0))
 
 
-async def test_so_does_one_that_hears_nothing_any_more() -> None:
+async def test_generation_that_times_out_goes_on_at_another_endpoint() -> None:
     fleet = Fleet([Emit([5]), Break(EngineTimeout("silence"))], [Emit([6], [0])])
     assert await fleet.ids() == [5, 6, 0]
 
@@ -116,7 +116,7 @@ async def test_no_endpoint_is_tried_twice() -> None:
     assert fleet.asked() == [1, 1]
 
 
-async def test_with_a_guide_only_what_has_not_begun_moves() -> None:
+async def test_guided_generation_moves_only_before_its_first_token() -> None:
     guided = replace(REQUEST, guide=Guide(GuideKind.JSON))
     with pytest.raises(EngineUnavailable):
         await Fleet([Emit([5]), GONE], [Emit([6], [0])]).ids(guided)
@@ -138,7 +138,7 @@ async def test_text_moves_only_before_its_first_chunk() -> None:
     assert await ended.ids() == []
 
 
-async def test_who_failed_is_left_out_until_its_time_is_over() -> None:
+async def test_failed_endpoint_is_ejected_until_its_pause_ends() -> None:
     fleet = Fleet([GONE], [Emit([0])])
     for _ in range(3):
         await fleet.ids()
@@ -156,7 +156,7 @@ async def test_a_key_goes_to_one_endpoint() -> None:
     assert sorted(fleet.asked()) == [0, 0, 5]
 
 
-async def test_what_runs_counts_until_it_is_closed() -> None:
+async def test_generation_in_flight_counts_until_it_is_closed() -> None:
     fleet = Fleet([Emit([5]), Hang()], [Emit([5]), Hang()])
     first, second = pushed.chunks(fleet.engine, REQUEST), pushed.chunks(fleet.engine, REQUEST)
     await anext(first)
@@ -181,7 +181,7 @@ async def test_controls_are_what_all_have_in_common() -> None:
         await fleet.controls()
 
 
-async def test_it_is_ready_while_one_endpoint_is() -> None:
+async def test_engine_is_ready_while_one_endpoint_is_ready() -> None:
     fleet = Fleet([Emit([0])], [Emit([0])])
     fleet.engines[0].unavailable = "a is down"
     await fleet.engine.ready()
@@ -223,7 +223,7 @@ async def test_endpoint_that_is_lost_when_nothing_more_is_wanted_needs_no_other(
     assert (deliveries.ids, fleet.asked()) == ([5], [1, 0])
 
 
-async def test_who_reads_no_further_was_served_well() -> None:
+async def test_client_that_stops_reading_counts_as_a_success() -> None:
     fleet = Fleet([GONE], [Emit([0])])
     await fleet.ids()
     fleet.clock.advance(EJECT_FIRST_S)

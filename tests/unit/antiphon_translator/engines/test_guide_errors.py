@@ -30,7 +30,7 @@ def test_a_server_without_guided_decoding(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", NO_GRAMMAR)
-def test_a_form_of_which_no_grammar_can_be_made(text: str) -> None:
+def test_schema_without_a_grammar_is_an_invalid_value(text: str) -> None:
     error = of_text(text, server=SERVER)
     assert error is not None
     assert (error.field, error.code) == ("text.format", "invalid_value")
@@ -38,5 +38,5 @@ def test_a_form_of_which_no_grammar_can_be_made(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", OTHERS)
-def test_what_has_to_do_with_other_things(text: str) -> None:
+def test_other_error_texts_are_no_guide_errors(text: str) -> None:
     assert of_text(text, server=SERVER) is None

@@ -83,9 +83,7 @@ async def test_the_server_has_its_own_name_and_wants_a_key(
     await engine.close()
 
 
-async def test_what_the_server_takes_is_asked_once_and_again_after_a_failure(
-    fake: FakeChat, engine: OpenAIChatEngine
-) -> None:
+async def test_controls_are_asked_once_and_again_after_a_failure(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = ending()
     assert "top_k" in await engine.controls()
     await chunks_of(engine)
@@ -186,7 +184,7 @@ async def test_the_first_token_has_a_time_limit(fake: FakeChat, profile: ModelPr
     await engine.close()
 
 
-async def test_so_has_the_next_and_keep_alives_are_no_tokens(fake: FakeChat, profile: ModelProfile) -> None:
+async def test_next_token_has_a_time_limit_that_keep_alives_do_not_reset(fake: FakeChat, profile: ModelProfile) -> None:
     engine = OpenAIChatEngine(replace(profile, token_timeout_s=0.2))
     fake.script = [delta(content="a"), *(step for _ in range(300) for step in (b": ping\n\n", 0.1)), *ending()]
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
@@ -230,7 +228,7 @@ async def test_turns_that_end_by_themselves_share_a_connection(fake: FakeChat, e
     assert (len(fake.peers), len(set(fake.peers))) == (4, 1)
 
 
-async def test_what_one_read_brings_is_one_delivery(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+async def test_events_of_one_read_are_one_delivery(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = [b"".join([*(delta(content=letter) for letter in "Paris"), *ending()])]
     deliveries = pushed.Deliveries()
     await engine.generate(REQUEST, deliveries, Flow())

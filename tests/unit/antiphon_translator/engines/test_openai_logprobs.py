@@ -44,7 +44,7 @@ def delta(*tokens: str | bytes | Object, **members: Any) -> Object:
 
 
 def read(*chunks: Object, top: int = 0) -> list[Segment]:
-    """What is told, all of it."""
+    """All segments that the chunks are read as."""
     made = ScoredChunkReader(top)
     segments = [segment for chunk in chunks if (one := made.read(chunk)) for segment in one.segments]
     last = made.finish()

@@ -133,7 +133,7 @@ def test_guides(guide: Guide, dialect: Dialect, written: Object) -> None:
         ({"chat": None}, "no conversation"),
     ],
 )
-def test_what_a_server_cannot_be_told_is_a_fault(changes: dict[str, Any], words: str) -> None:
+def test_request_member_without_a_name_on_the_server_is_a_fault(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(EngineFault, match=words):
         body(replace(REQUEST, **changes), "m", PLAIN)
 

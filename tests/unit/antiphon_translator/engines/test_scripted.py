@@ -13,7 +13,7 @@ from tests.support import pushed
 REQUEST = GenerationRequest("r", 10, (1, 2))
 
 
-async def test_it_plays_its_script_for_every_generation_and_keeps_what_it_was_asked() -> None:
+async def test_each_generation_plays_the_script_and_is_recorded() -> None:
     last = EngineChunk((4,), FinishReason.STOP)
     engine = ScriptedEngine([Emit([1], [2, 3]), Wait(0), Emit(last)])
     for _ in range(2):

@@ -44,7 +44,7 @@ def test_a_character_that_the_length_cut_off_is_left_out(growth: Growth, message
 
 @pytest.mark.parametrize("messages", [WORDS, SO_FAR], ids=["delta", "cumulative"])
 @pytest.mark.parametrize("count", range(1, len(WORDS) + 1))
-def test_the_messages_themselves_say_which_it_is(messages: list[str], count: int) -> None:
+def test_unknown_growth_is_detected_from_the_messages(messages: list[str], count: int) -> None:
     assert "".join(told(Growth.UNKNOWN, messages[:count])) == SO_FAR[count - 1]
 
 
@@ -61,7 +61,7 @@ def test_the_messages_themselves_say_which_it_is(messages: list[str], count: int
         ([], ""),
     ],
 )
-def test_what_is_not_clear_yet_is_held_back(messages: list[str], text: str) -> None:
+def test_ambiguous_messages_make_their_whole_text(messages: list[str], text: str) -> None:
     assert "".join(told(Growth.UNKNOWN, messages)) == text
 
 
@@ -82,12 +82,12 @@ def test_a_character_is_told_when_it_is_complete() -> None:
     ]
 
 
-def test_what_stays_incomplete_is_told_at_the_end() -> None:
+def test_incomplete_character_is_passed_on_at_the_end() -> None:
     assert told(Growth.DELTA, [b"a\xc3"]) == ["a", "\ufffd"]
     assert told(Growth.CUMULATIVE, ["a", "a\ufffd"]) == ["a", "", "\ufffd"]
 
 
-def test_a_server_that_does_not_do_what_its_configuration_says() -> None:
+def test_deltas_of_a_server_configured_as_cumulative_are_read() -> None:
     assert "".join(told(Growth.CUMULATIVE, WORDS)) == SO_FAR[-1]
 
 

@@ -25,7 +25,7 @@ async def test_an_endpoint_has_one_connection_until_its_last_user_lets_go() -> N
 
 
 @pytest.mark.parametrize(("transport", "streams"), [("lean", GrpcStreams), ("grpc", GrpcAioStreams)])
-async def test_transport_is_what_the_operator_says(transport: Transport, streams: type) -> None:
+async def test_configured_transport_is_used(transport: Transport, streams: type) -> None:
     channels = TritonChannels(transport)
     assert isinstance(channels.acquire("127.0.0.1:1").streams, streams)
     await channels.release("127.0.0.1:1")

@@ -22,7 +22,7 @@ from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTrito
     ("kind", "signature"),
     [(TOKENS, TokensSignature), (ENSEMBLE, TextSignature), (LLM_API, TextSignature), (VLLM, VllmSignature)],
 )
-def test_the_inputs_say_which_kind_it_is(kind: Kind, signature: type) -> None:
+def test_model_kind_is_detected_from_its_inputs(kind: Kind, signature: type) -> None:
     found = describe(read_config(FakeTriton(kind).config()))
     assert isinstance(found, signature)
     if kind is LLM_API:

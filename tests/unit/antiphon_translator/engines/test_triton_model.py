@@ -7,7 +7,7 @@ from antiphon_translator.engines.triton_model import read_config
 from tests.support.fake_triton import ENSEMBLE, VLLM, FakeTriton
 
 
-def test_what_a_configuration_says() -> None:
+def test_model_configuration_is_read() -> None:
     model = read_config(FakeTriton(parameters={"accumulate_tokens": "true"}).config())
     assert (model.name, model.batched, model.is_ensemble) == ("tensorrt_llm", True, False)
     assert (model.inputs["seed"], model.inputs["streaming"]) == ("UINT64", "BOOL")
@@ -20,7 +20,7 @@ def test_what_a_configuration_says() -> None:
     assert model.lacks((), ("text_output",)) == "text_output"
 
 
-def test_a_text_is_what_the_tensors_call_it() -> None:
+def test_text_model_is_read_by_its_tensor_names() -> None:
     model = read_config(FakeTriton(VLLM).config())
     assert model.inputs["text_input"] == "BYTES"
     assert not model.batched

@@ -91,13 +91,13 @@ async def test_giving_up_stops_the_step_that_generates(fake: FakeTriton, engine:
     assert sent(stop)["input_lengths"] == sent(stop)["request_output_len"] == ([1, 1], [0])
 
 
-async def test_a_stop_text_that_was_found_here_stops_it_too(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_stop_text_found_here_stops_the_generation(fake: FakeTriton, engine: TritonEngine) -> None:
     asked = replace(REQUEST, stop=(" END",))
     assert await all_of(engine, asked) == "Hello"
     assert await told(fake, 2) == ["tensorrt_llm", "middle"]
 
 
-async def test_so_does_a_time_limit(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+async def test_timeout_stops_the_generation(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
     engine = triton_text.engine(replace(profile, token_timeout_s=0.1), channels)
     with pytest.raises(EngineTimeout, match="no next token"):
         await all_of(engine)
@@ -112,7 +112,7 @@ async def test_and_an_error_which_may_be_that_of_another_step(fake: FakeTriton, 
     assert await told(fake, 2) == ["tensorrt_llm", "middle"]
 
 
-async def test_what_ended_by_itself_is_not_stopped(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_generation_that_ended_by_itself_is_not_stopped(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [HELLO, final_response()]
     assert await all_of(engine) == "Hello END"
     await engine.close()

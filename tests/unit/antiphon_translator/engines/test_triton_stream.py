@@ -86,7 +86,7 @@ async def test_the_models_configuration_is_asked_for_once_and_again_after_a_fail
     assert fake.config_calls == 2
 
 
-async def test_one_request_on_one_stream(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_generation_sends_one_request_on_its_stream(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5], final=True)]
     assert await ids_of(engine, replace(REQUEST, sampling=Sampling(top_p=1.0))) == [5]
     (asked,) = fake.requests

@@ -89,12 +89,12 @@ def test_images_and_adapters_where_the_model_has_them() -> None:
         ({"sampling": Sampling(repetition_penalty=1.5)}, "repetition_penalty"),
     ],
 )
-def test_what_the_model_cannot_be_told_is_a_fault(changes: dict[str, Any], control: str) -> None:
+def test_control_without_an_input_is_a_fault(changes: dict[str, Any], control: str) -> None:
     with pytest.raises(EngineFault, match=f"no input for {control}"):
         describe(model_of(LLM_API)).request(replace(REQUEST, **changes))
 
 
-def test_another_kind_of_model_is_told_by_what_it_lacks() -> None:
+def test_model_of_another_kind_is_rejected_with_the_missing_tensor() -> None:
     with pytest.raises(EngineUnavailable, match="has no max_tokens"):
         describe(model_of(VLLM))
     with pytest.raises(EngineUnavailable, match="has no text_output"):

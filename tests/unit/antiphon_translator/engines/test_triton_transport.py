@@ -33,7 +33,7 @@ async def streams(fake: FakeTriton, request: pytest.FixtureRequest) -> AsyncIter
 
 
 class Received:
-    """What a call received."""
+    """The messages that a call received."""
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []

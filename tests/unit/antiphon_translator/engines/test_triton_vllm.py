@@ -89,7 +89,7 @@ def test_controls_and_what_an_older_backend_lacks() -> None:
             older.request(replace(REQUEST, **changes))
 
 
-def test_another_kind_of_model_is_told_by_what_it_lacks() -> None:
+def test_model_of_another_kind_is_rejected_with_the_missing_tensor() -> None:
     with pytest.raises(EngineUnavailable, match="has no text_input"):
         describe(read_config(FakeTriton(TOKENS).config()))
 

@@ -53,7 +53,7 @@ def test_texts_and_fractions() -> None:
     assert Outputs().numbers(answer, "p", "f") == [0.5]
 
 
-def test_what_cannot_be_read_is_a_fault() -> None:
+def test_malformed_tensor_is_a_fault() -> None:
     odd, short, bare = (response({"a": "words"}).infer_response for _ in range(3))
     odd.raw_output_contents[0] = b"abc"
     short.raw_output_contents[0] = struct.pack("<I", 9) + b"abc"

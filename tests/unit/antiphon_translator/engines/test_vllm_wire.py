@@ -79,7 +79,7 @@ def test_the_last_event_says_why(reason: str, finish: FinishReason) -> None:
     assert (list(chunk.token_ids), chunk.finish) == ([8, 2], finish)
 
 
-def test_events_without_ids_and_reason_bring_nothing() -> None:
+def test_event_without_ids_and_finish_reason_makes_no_chunk() -> None:
     assert read(ids_event([])) is None
     assert TokensReader(REQUEST).read({"choices": [], "usage": {"prompt_tokens": 2}}) is None
 

@@ -66,7 +66,7 @@ def test_a_token_goes_with_the_first_of_its_characters_that_is_shown() -> None:
     assert made.at("b", (5, 6)) == [b"b"]
 
 
-def test_a_token_of_which_nothing_is_shown_is_told_nowhere() -> None:
+def test_token_without_shown_text_is_left_out() -> None:
     made = Aligned()
     made.tokens(b"a", b"\n", b"", "\ud800", b"b")
     made.hidden("a\n\ud800b")
@@ -92,7 +92,7 @@ def test_a_character_that_is_left_out_takes_its_tokens_along() -> None:
     assert made.shown("a") == [b"a\xe2"]
 
 
-def test_text_that_no_token_wrote_has_none_and_changes_nothing() -> None:
+def test_text_without_tokens_has_none_and_shifts_no_others() -> None:
     made = Aligned()
     assert made.shown("begun") == []
     made.tokens(b"a")
@@ -112,7 +112,7 @@ def test_tokens_that_wrote_nothing_of_the_text_are_passed_over() -> None:
     assert made.shown(" it") == [b" it"]
 
 
-def test_what_a_text_ends_with_counts_before_what_is_within() -> None:
+def test_exact_token_wins_over_one_that_contains_the_text() -> None:
     made = Aligned()
     made.tokens(b"</think>", b"think")
     assert made.shown("think") == [b"think"]

@@ -43,7 +43,7 @@ def test_they_are_wanted_where_they_are_included(members: dict[str, Any], count:
         ({"logprobs"}, 1, "top_logprobs"),
     ],
 )
-def test_what_the_engine_does_not_give_is_refused(controls: set[str], top: int, field: str) -> None:
+def test_logprobs_that_the_engine_lacks_are_rejected(controls: set[str], top: int, field: str) -> None:
     with pytest.raises(InvalidRequest, match="engine") as caught:
         wanted(asked(**INCLUDED, top_logprobs=top), frozenset(controls))
     assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")

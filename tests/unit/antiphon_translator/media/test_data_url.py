@@ -15,7 +15,7 @@ from antiphon_translator.media.data_url import Data, NotData, TooMuchData
         ("data:image/png;base64,AAEC", Data("image/png", b"\0\1\2")),
     ],
 )
-def test_what_a_url_holds(url: str, data: Data) -> None:
+def test_data_url_is_decoded(url: str, data: Data) -> None:
     assert data_url.read(url, bytes_max=3) == data
 
 

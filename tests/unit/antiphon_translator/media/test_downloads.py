@@ -12,7 +12,7 @@ def test_problems_are_called_as_openai_calls_them() -> None:
     assert {problem.value for problem in Problem} <= set(get_args(ResponseError.model_fields["code"].annotation))
 
 
-def test_what_is_not_there_was_not_fetched() -> None:
+def test_url_without_a_download_is_a_failure() -> None:
     found = Download(b"x", "text/plain")
     assert at("u", {"u": found}) is found
     assert isinstance(at("v", {"u": found}), Failure)

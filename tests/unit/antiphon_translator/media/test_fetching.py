@@ -193,7 +193,7 @@ async def test_a_name_that_leads_inside_is_not_followed(web: Web) -> None:
 
 
 async def test_a_name_is_looked_up_once_for_each_connection(web: Web) -> None:
-    """What was checked is what is connected to: a second answer would lead elsewhere, and is never asked for."""
+    """The connection goes to the address that was checked: a second look-up could lead elsewhere, and is never made."""
     web.pages["/"] = Page([b"x"])
     names = Names({"rebind.example": [HERE, "127.0.0.2", "127.0.0.2"]})
     assert isinstance(await fetch(web.url(host="rebind.example"), names=names), Download)

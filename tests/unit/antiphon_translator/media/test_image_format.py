@@ -21,7 +21,7 @@ GIF_HEADER = b"GIF89a" + struct.pack("<HH", 4, 4)
 
 
 @pytest.mark.parametrize(("image", "kind"), REAL)
-def test_what_real_encoders_wrote(image: bytes, kind: str) -> None:
+def test_images_of_real_encoders_are_read(image: bytes, kind: str) -> None:
     assert image_format.read(image) == Header(kind, 3, 2)
     assert image_format.media_type(image) == f"image/{kind}"
 
@@ -80,6 +80,6 @@ def test_sizes_that_stand_elsewhere(image: bytes, size: tuple[int, int]) -> None
         WEBP_LOSSY.replace(b"VP8 ", b"VP9 "),
     ],
 )
-def test_what_is_not_as_the_format_says_is_broken(image: bytes) -> None:
+def test_malformed_image_is_unreadable(image: bytes) -> None:
     with pytest.raises(Unreadable):
         image_format.read(image)

@@ -6,7 +6,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_translator.media.refusals import refusal, text_member, too_large
 
 
-def test_a_refusal_says_what_why_and_where() -> None:
+def test_error_names_the_part_the_reason_and_the_code() -> None:
     error = refusal("input[0]", "it is broken", "invalid_image")
     assert (error.message, error.field, error.code) == (
         "'input[0]' cannot be used: it is broken.",
@@ -16,7 +16,7 @@ def test_a_refusal_says_what_why_and_where() -> None:
 
 
 @pytest.mark.parametrize(("size", "words"), [(20 * 2**20, "20 MiB"), (2**19, "0.5 MiB")])
-def test_how_large_it_may_be_is_told(size: int, words: str) -> None:
+def test_error_for_a_large_part_names_the_limit(size: int, words: str) -> None:
     assert f"an image can have at most {words}." in too_large("p", "an image", size, "c").message
 
 

@@ -66,7 +66,7 @@ def test_a_chat_servers_directory_needs_no_template(profile: ModelProfile) -> No
     assert (loaded.is_measured, loaded.context_length) == (False, 8192)
 
 
-def test_what_is_missing_is_told_with_what_would_help(profile: ModelProfile, tmp_path: Path) -> None:
+def test_missing_file_is_an_error_with_advice(profile: ModelProfile, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot read its chat template"):
         served_model.load(replace(profile, chat_template=tmp_path / "none.jinja"))
     (folder(profile) / "chat_template.jinja").write_text("{% if %}")
@@ -146,7 +146,7 @@ SEEING = (
 )
 
 
-def test_whether_it_sees_is_what_the_profile_says(profile: ModelProfile, tmp_path: Path) -> None:
+def test_treatment_of_images_is_the_profiles(profile: ModelProfile, tmp_path: Path) -> None:
     assert served_model.load(profile).sight is Sight.REFUSE
     assert served_model.load(replace(profile, images="placeholder")).sight is Sight.PLACEHOLDER
     (tmp_path / "seeing.jinja").write_text(SEEING)

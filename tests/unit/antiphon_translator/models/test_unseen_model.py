@@ -31,7 +31,7 @@ def asked_of(model: ServedModel, **request: Any) -> Object:
     return openai_wire.body(made.start()[1], "m", openai_wire.PLAIN)
 
 
-def test_what_is_too_long_its_server_says(model: ServedModel) -> None:
+def test_request_without_a_limit_leaves_the_length_to_the_server(model: ServedModel) -> None:
     assert "max_tokens" not in asked_of(model)
     assert asked_of(model, max_output_tokens=7)["max_tokens"] == 7
 
@@ -55,7 +55,7 @@ def test_what_needs_a_tokenizer_is_refused(model: ServedModel) -> None:
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("ab\ncdefgh", 3), ("äöüß", 1)])
-def test_what_its_server_does_not_count_is_estimated(text: str, tokens: int) -> None:
+def test_tokens_that_the_server_does_not_count_are_estimated(text: str, tokens: int) -> None:
     assert len(unseen_model.facts().tokenizer.encode(text)) == tokens
 
 

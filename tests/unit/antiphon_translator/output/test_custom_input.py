@@ -23,7 +23,7 @@ def test_the_text_comes_out_whatever_the_pieces(text: str, ascii_only: bool, ran
     assert unwrapped(written) == unwrapped(*written) == unwrapped(written[:cut], written[cut:]) == text
 
 
-def test_it_streams() -> None:
+def test_input_is_unwrapped_piece_by_piece() -> None:
     unwrap = CustomInput()
     assert [unwrap.feed(piece) for piece in ('{"inp', 'ut": "a', "b\\", 'nc"', "}")] == ["", "a", "b", "\nc", ""]
     assert unwrap.finish() == ""
@@ -38,7 +38,7 @@ def test_another_object_is_not_lost() -> None:
     assert unwrapped('{"code": "x"}') == '{"code": "x"}'
 
 
-def test_what_was_cut_off_is_kept_as_far_as_it_went() -> None:
+def test_input_that_was_cut_off_is_kept() -> None:
     assert unwrapped('{"input": "half') == "half"
     assert unwrapped('{"input": "half\\u00') == "half\\u00"
 

@@ -68,7 +68,7 @@ def test_as_many_ids_as_were_asked_for_are_the_end() -> None:
 
 
 @pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
-def test_what_the_engine_counted_is_the_usage(level: Level) -> None:
+def test_usage_of_the_engine_is_the_usage(level: Level) -> None:
     made = output(level)
     made.take(EngineChunk(text="abc", segments=[Text("abc")]))
     made.take(EngineChunk(finish=FinishReason.LENGTH, usage=Usage(30, 20, cached_tokens=10)))
@@ -84,7 +84,7 @@ class Untouched(ModelTokenizer):
 
 
 @pytest.mark.parametrize(("said", "reasoning"), [(Usage(30, 20), 5), (Usage(30, 20, 7), 7), (Usage(30, 0), 0)])
-def test_what_was_counted_is_not_encoded_again(said: Usage, reasoning: int) -> None:
+def test_text_that_the_engine_counted_is_not_encoded(said: Usage, reasoning: int) -> None:
     """Reasoning that the engine has not counted has the share of the tokens that it has of the characters."""
     request = GenerationRequest("resp_1", 1000)
     untouched = Untouched(TOKENIZER._tokenizer)
@@ -119,7 +119,7 @@ def test_the_pieces_of_a_text_are_not_kept_for_the_count() -> None:
         tracemalloc.stop()
 
 
-def test_what_another_server_parsed_is_passed_on() -> None:
+def test_segments_of_a_chat_engine_are_passed_on() -> None:
     made = output(Level.CHAT)
     said: list[Segment] = [Reasoning("Hm."), Text("Ja."), CallBegin("f"), Arguments("{}"), CallEnd(True)]
     assert made.take(EngineChunk(segments=said)) == said

@@ -15,7 +15,7 @@ def test_every_table_can_be_loaded(name: str) -> None:
     assert isinstance(families._rules(name), list)
 
 
-def test_what_a_table_says() -> None:
+def test_family_tables_are_read() -> None:
     assert families.load("plain").calls == ()
     assert isinstance(families.load("gpt_oss").grammar, Harmony)
     assert families.load("gpt_oss").prompt == PromptStyle(writer="harmony")
@@ -30,7 +30,7 @@ def test_a_name_that_there_is_none_of() -> None:
         families.load("../families/hermes")
 
 
-def test_a_table_that_says_what_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_table_is_rejected_with_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
     for table in (
         {"colour": "red"},
         {"prompt": {"colour": "red"}},

@@ -43,7 +43,7 @@ def test_a_translated_table_has_other_literals_and_the_same_name() -> None:
     assert table.without_calls.search(f"a{stray}", 0, ended=True)[2] is None
 
 
-def test_what_is_said_of_prompts_is_nothing_to_be_read() -> None:
+def test_prompt_style_adds_no_markers() -> None:
     family = Family(name="one", prompt=PromptStyle(writer="<call>"))
     assert set(family.markers()) == {"one", ""}
     assert family.translated(lambda _literal: "x").prompt == family.prompt

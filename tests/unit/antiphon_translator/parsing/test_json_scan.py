@@ -14,7 +14,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.integers(1, 5))
-def test_every_value_ends_where_it_ends(value: object, size: int) -> None:
+def test_scan_ends_with_the_value_in_pieces_of_any_size(value: object, size: int) -> None:
     text = dumps(value).decode()
     scan, at = JsonScan(), 0
     whole = text + ", more"
@@ -25,7 +25,7 @@ def test_every_value_ends_where_it_ends(value: object, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["}", ",", ":", "]", "<"])
-def test_what_cannot_begin_a_value_breaks_it(text: str) -> None:
+def test_invalid_first_character_breaks_the_scan(text: str) -> None:
     scan = JsonScan()
     assert scan.feed(text, 0, ended=False) == 0
     assert scan.is_broken

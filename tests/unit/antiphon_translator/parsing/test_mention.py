@@ -36,7 +36,7 @@ def test_quotes_and_sentences_speak_of_markers(before: str, behind: str) -> None
         *(("**Yes**", "**No**"), ("'Yes'", "'No'")),
     ],
 )
-def test_elsewhere_they_are_what_they_are(before: str, behind: str) -> None:
+def test_marker_outside_quotes_is_no_mention(before: str, behind: str) -> None:
     assert not is_mention(before, behind[:2])
 
 
@@ -47,7 +47,7 @@ def test_quotes_stand_directly_around() -> None:
 
 
 @pytest.mark.parametrize("strictly", [False, True])
-def test_it_waits_for_what_stands_behind_only_where_that_matters(strictly: bool) -> None:
+def test_reader_waits_for_the_next_character_only_after_a_space(strictly: bool) -> None:
     for text, waits in (("so <a>", True), ("so.<a>", False)):
         cursor, found = Cursor(), list[bool]()
 

@@ -99,7 +99,7 @@ def test_noise_in_a_section_of_calls_is_dropped_and_told() -> None:
     assert found == [Dropped("noise"), *call("f", "{}", model_id="functions.f:0"), Text("Hi")]
 
 
-def test_in_reasoning_says_what_comes_next() -> None:
+def test_in_reasoning_follows_the_reasoning_markers() -> None:
     parser = OutputParser(families.load("hermes"), schemas={})
     assert not parser.in_reasoning
     parser.feed("<think>")

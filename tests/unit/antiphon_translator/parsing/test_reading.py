@@ -16,7 +16,7 @@ def test_a_call_that_has_begun_is_no_text_any_more() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "two words", "a\nb", "<function=f>", "tags.</think", "0", "\ud800", "`f`"])
-def test_what_cannot_be_a_name_is_none(name: str) -> None:
+def test_invalid_call_name_is_malformed(name: str) -> None:
     reading = Reading(Cursor(), Output())
     reading.cursor.mark()
     with pytest.raises(Malformed):
@@ -36,7 +36,7 @@ def test_where_only_offered_tools_count_others_are_no_calls() -> None:
     assert not reading.can_call("g")
 
 
-def test_noise_is_told_when_the_call_behind_it_is_one() -> None:
+def test_noise_before_a_call_is_dropped_when_the_call_is_committed() -> None:
     reading = Reading(Cursor(), Output(), noise=["what"])
     reading.commit()
     assert reading.out.take() == [Dropped("what")]

@@ -18,7 +18,7 @@ PIECES = ("<think>", "</think>", CALL, CALL[:20], "<tool_call>", " ", "\n", "a",
 
 
 def read(family: str, pieces: Sequence[str], *, traced: bool, cut_off: bool = False) -> tuple[list[Segment], str]:
-    """What a parser tells, and what a watcher saw."""
+    """The segments of a parser, and the text that its watcher saw."""
     seen: list[str] = []
     watch = seen.append if traced else None
     parser = OutputParser(families.load(family), schemas={"f": {}}, watch=watch)
@@ -74,6 +74,6 @@ def test_an_output_that_is_told_where_it_is() -> None:
     assert out.take() == [TracedText("abc", ((96, 99),)), TracedText(" d", ((99, 100), (199, 200)))]
 
 
-def test_what_the_prompt_began_has_no_place() -> None:
+def test_marker_that_the_prompt_began_shifts_no_places() -> None:
     parser = OutputParser(families.load("functionary32"), schemas={"f": {}}, prompt_tail=">>>", watch=lambda _: None)
     assert [*parser.feed("all\nHi"), *parser.finish()] == [TracedText("Hi", ((4, 6),))]

@@ -199,7 +199,7 @@ def test_an_answer_longer_than_what_is_looked_at_first_is_no_obstacle(counting: 
     assert "".join(counting.asked) == f"{answer}<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_what_is_apart_may_change_and_the_rest_is_found(counting: Counting) -> None:
+def test_text_behind_a_changed_beginning_is_found(counting: Counting) -> None:
     encoder = encoder_of(counting)
     for said in ("Be brief.", "Be kind."):
         counting.asked.clear()
@@ -237,14 +237,14 @@ def test_where_the_first_word_is_marked_nothing_is_cut() -> None:
 
 
 def test_callers_who_begin_alike_get_what_each_of_them_sent() -> None:
-    """What is kept is shared by all tenants, and found by the whole of what came before only."""
+    """All tenants share the cache; an entry is found only by the whole of the text before it."""
     encoder = encoder_of(tokenizer(), 100 * ROOM)
     for secret in ("alpha", "beta", "alpha", "gamma"):
         text = chat("user\nHello", f"assistant\n{secret}", "user\nHello")
         assert tokenizer().decode(encoder.encode([text]).ids) == text
 
 
-def test_what_was_not_used_for_longest_goes_first() -> None:
+def test_least_recently_used_entry_is_evicted() -> None:
     cache = PrefixCache(3 * (NODE_BYTES + 8))
     for digest in (b"1", b"2", b"3"):
         cache.keep(digest, b"", [1, 2])
@@ -277,7 +277,7 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
     assert cache.bytes == sum(each.size for each in cache._nodes.values())
 
 
-def test_threads_may_share_it() -> None:
+def test_threads_share_the_prompt_cache() -> None:
     encoder = encoder_of(tokenizer(), 3_000)
     texts = [f"{'<|im_end|>'.join(str(n * m) for m in range(9))}" for n in range(40)] * 5
 

@@ -98,7 +98,7 @@ def test_messages_count_as_what_is_made_of_them() -> None:
     assert read(history("b")).size == 2 * (len(history("b")) - 1) + 2 * MESSAGE_BYTES
 
 
-def test_threads_may_share_it() -> None:
+def test_threads_share_the_history_cache() -> None:
     made = HistoryCache(20_000)
 
     def grow(chat: int) -> bool:

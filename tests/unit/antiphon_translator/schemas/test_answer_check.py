@@ -37,7 +37,7 @@ def check(schema: Object) -> AnswerCheck:
         ({"type": "string", "pattern": "^a+$"}, '"aaa"'),
     ],
 )
-def test_what_was_asked_for_is_no_mismatch(schema: Object, text: str) -> None:
+def test_valid_answer_has_no_mismatch(schema: Object, text: str) -> None:
     assert check(schema).mismatch(text) is None
 
 
@@ -66,7 +66,7 @@ def test_a_mismatch_says_where_and_repeats_nothing(schema: Object, text: str, wo
     assert check(schema).mismatch(text) == words
 
 
-def test_what_would_take_too_long_is_not_looked_at() -> None:
+def test_check_that_takes_too_long_is_skipped() -> None:
     doubling = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(100)}
     hostile = check({"$ref": "#/$defs/a0", "$defs": doubling | {"a100": {"type": "string"}}})
     assert hostile.mismatch('"x"') is None
@@ -113,11 +113,11 @@ def message(*texts: str) -> Object:
         ([{"type": "reasoning", "content": []}], None),
     ],
 )
-def test_the_answer_is_what_a_response_ends_with(output: list[Object], text: str | None) -> None:
+def test_answer_is_the_message_at_the_end_of_a_response(output: list[Object], text: str | None) -> None:
     assert answer_of({"output": output}) == text
 
 
-def test_mismatches_are_counted_and_told_without_what_was_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_mismatches_are_counted_and_logged_without_the_answer(caplog: pytest.LogCaptureFixture) -> None:
     mismatches, person = Mismatches(), check(PERSON)
     with caplog.at_level(logging.WARNING):
         mismatches.look_at({"id": "resp_1", "output": [message('{"name":"Ann"}')]}, person)

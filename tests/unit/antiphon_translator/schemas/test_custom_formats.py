@@ -65,7 +65,7 @@ def test_a_plain_regular_expression_is_a_pattern(definition: str, pattern: str) 
         "a^b",
     ],
 )
-def test_one_of_texts_that_json_escapes_is_only_shown(definition: str) -> None:
+def test_pattern_of_texts_that_json_escapes_is_shown_and_does_not_guide(definition: str) -> None:
     assert not custom_formats.can_be_held(grammar(definition))
     shown = custom_formats.input_schema(grammar(definition))["properties"]["input"]
     assert "pattern" not in shown
@@ -80,12 +80,12 @@ def test_a_lark_grammar_is_only_shown() -> None:
 
 
 @pytest.mark.parametrize("definition", ["(", "[a", "a{2", "*", "a(?=b)", r"(a)\1", "a{1000000}"])
-def test_what_is_no_regular_expression_of_rust_is_refused(definition: str) -> None:
+def test_invalid_regular_expression_is_rejected(definition: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         custom_formats.require(grammar(definition), "tools[3].format")
     assert (caught.value.field, caught.value.code) == ("tools[3].format.definition", "invalid_value")
 
 
 @pytest.mark.parametrize("given", [grammar("a+"), grammar("(?i)a"), grammar(r"\p{L}"), grammar("(", "lark")])
-def test_what_is_one_passes_and_lark_is_not_looked_at(given: GrammarInput) -> None:
+def test_valid_regular_expression_and_any_lark_grammar_pass(given: GrammarInput) -> None:
     custom_formats.require(given, "tools[0].format")

@@ -17,7 +17,7 @@ def of(controls: frozenset[str] = ABLE, **request: object) -> Guide | None:
     return guides.of_request(Parameters.parse(dumps({"model": "m"} | request)), controls)
 
 
-def test_nothing_asked_is_no_guide_whatever_the_engine_can() -> None:
+def test_request_without_a_guide_has_none_on_any_engine() -> None:
     assert of() is None
     assert of(frozenset(), nvext={"top_k": 1}) is None
 
@@ -31,7 +31,7 @@ def test_nothing_asked_is_no_guide_whatever_the_engine_can() -> None:
         ({"guided_choice": ["yes", "no"]}, Guide(GuideKind.REGEX, "(yes|no)")),
     ],
 )
-def test_extensions_say_it_in_four_ways(given: Object, guide: Guide) -> None:
+def test_each_extension_member_makes_its_guide(given: Object, guide: Guide) -> None:
     assert of(nvext=given) == guide
 
 

@@ -44,7 +44,7 @@ def test_every_keyword_is_followed(keyword: str) -> None:
     assert (place.schema, place.keyword, place.depth) == (STRING, keyword, 2)
 
 
-def test_what_is_data_is_no_schema() -> None:
+def test_data_in_a_schema_is_not_read_as_a_schema() -> None:
     data = {"$ref": "http://x/", "type": "strnig"}
     schema = dict.fromkeys(("const", "default", "example", "x-y"), data) | {"enum": [data], "examples": [data]}
     assert list(Outline(schema).places) == [()]
@@ -150,7 +150,7 @@ def test_a_flaw_is_told_with_its_place() -> None:
     assert str(InvalidSchema(("properties", "a"), "it is odd.")) == "In context=('properties', 'a'), it is odd."
 
 
-def test_what_is_said_is_of_the_kind_that_was_expected() -> None:
+def test_keyword_of_another_kind_reads_as_empty() -> None:
     place = Place((), {"enum": 5, "pattern": "x"})
     assert (place.get("enum", list), place.get("pattern", str), place.get("properties", dict)) == ([], "x", {})
     assert Place((), True).get("enum", list) == []

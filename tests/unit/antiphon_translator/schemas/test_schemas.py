@@ -81,7 +81,7 @@ def test_odd_schemas_that_do_no_harm_are_read(schema: Object) -> None:
         ({"const": "\ud800"}, "", "cannot be written as JSON"),
     ],
 )
-def test_what_is_no_schema_is_refused_with_its_place(schema: Object, path: str, words: str) -> None:
+def test_malformed_schema_is_rejected_with_its_path(schema: Object, path: str, words: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         schemas.read(schema)
     assert caught.value.path == tuple(path.split())
@@ -138,7 +138,7 @@ def test_schemas_that_guide_are_compiled(schema: Object) -> None:
         (with_patterns(*(f"a{i}" for i in range(33))), "", "33 different patterns; at most 32"),
     ],
 )
-def test_what_cannot_guide_is_refused_with_its_place(schema: Object, path: str, words: str) -> None:
+def test_schema_that_cannot_guide_is_rejected_with_its_path(schema: Object, path: str, words: str) -> None:
     found = refusal(schema)
     assert found.path == tuple(path.split())
     assert words in found.message
@@ -155,7 +155,7 @@ def test_a_schema_nested_without_end_is_refused() -> None:
 
 
 class Asked:
-    """What a server was asked for."""
+    """A server that lists the paths of its requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url

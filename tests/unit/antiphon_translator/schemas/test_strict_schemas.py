@@ -174,7 +174,7 @@ class Step(BaseModel):
 
 
 class Everything(BaseModel):
-    """What people write."""
+    """A model with all kinds of members that clients use."""
 
     steps: list[Step]
     kind: Literal["a", "b"]

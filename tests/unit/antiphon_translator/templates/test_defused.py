@@ -41,7 +41,7 @@ def test_a_name_is_parted_by_what_the_vocabulary_does_not_remove(removed: tuple[
     assert shown.messages[0].text == f"a<{separator}end>b"
 
 
-def test_where_nothing_keeps_the_tokenizer_from_it_the_request_is_refused() -> None:
+def test_control_token_that_no_separator_breaks_is_rejected() -> None:
     with pytest.raises(InvalidRequest, match="control token"):
         defusal(small(WORD_JOINER, ZERO_WIDTH_SPACE)).of(saying("a<end>b"))
 

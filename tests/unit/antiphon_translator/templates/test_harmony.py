@@ -41,7 +41,7 @@ def render(*messages: Message, tools: tuple[Object, ...] = (), continues_last: b
 
 
 def said(*messages: Message, continues_last: bool = False) -> str:
-    """What stands behind the question."""
+    """The part of the prompt behind the question."""
     return render(ASKED, *messages, continues_last=continues_last).partition("<|start|>user<|message|>Hi<|end|>")[2]
 
 
@@ -54,7 +54,7 @@ def test_a_question() -> None:
     )
 
 
-def test_the_effort_is_told() -> None:
+def test_reasoning_effort_is_in_the_prompt() -> None:
     assert "Reasoning: high\n" in render(ASKED, reasoning_effort="high")
 
 
@@ -75,7 +75,7 @@ def test_the_model_goes_on_with_the_last_message(last: Message, end: str) -> Non
     assert said(last, continues_last=True) == f"<|start|>assistant<|channel|>{end}"
 
 
-def test_nothing_to_go_on_with_is_a_beginning() -> None:
+def test_empty_message_to_continue_begins_a_new_one() -> None:
     assert said(Message("assistant"), continues_last=True) == "<|start|>assistant"
 
 

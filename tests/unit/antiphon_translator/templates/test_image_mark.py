@@ -1,4 +1,4 @@
-"""What templates write for an image: real ones, and ones that make it hard to tell."""
+"""The marks of templates for an image: real templates, and some whose mark is hard to find."""
 
 from __future__ import annotations
 

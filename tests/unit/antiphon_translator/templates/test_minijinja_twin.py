@@ -60,7 +60,7 @@ def test_a_twin_that_writes_something_else_is_given_up(caplog: pytest.LogCapture
     assert "rendered by Jinja from now on" in caplog.text
 
 
-def test_what_it_refuses_jinja_is_asked_for() -> None:
+def test_conversation_that_minijinja_refuses_is_left_to_jinja() -> None:
     assert twin_of("{{ raise_exception('no') }}").render(offer()) is None
 
 
@@ -75,7 +75,7 @@ def test_what_it_refuses_jinja_is_asked_for() -> None:
     ],
     ids=["messages", "text", "space", "tools", "calls"],
 )
-def test_what_may_differ_or_take_long_is_jinjas(given: Rendering) -> None:
+def test_input_that_may_differ_or_take_long_is_left_to_jinja(given: Rendering) -> None:
     assert twin_of().render(given) is None
 
 
@@ -132,7 +132,7 @@ def test_a_template_that_takes_ever_longer_is_given_no_more_than_was_tried() -> 
     assert twin._messages_most == 40
 
 
-def test_a_prompt_is_the_same_with_and_without_it() -> None:
+def test_minijinja_and_jinja_write_equal_prompts() -> None:
     functions = "(m.tool_calls or []) | map(attribute='function') | list"
     source = f"{{% for m in messages %}}{{{{ m.content }}}}{{{{ {functions} | tojson }}}}{{% endfor %}}"
     template = JinjaTemplate(source, special_tokens={})

@@ -59,7 +59,9 @@ def test_an_ordinary_chat_stays_the_same_object_for_an_unseen_template() -> None
         ("empty", (USER, Message("assistant"), MORE), ["user:u", "user:v"]),
     ],
 )
-def test_what_a_template_lacks_is_said_otherwise(lacking: str, chat: tuple[Message, ...], shown: list[str]) -> None:
+def test_chat_that_the_template_cannot_express_is_rewritten(
+    lacking: str, chat: tuple[Message, ...], shown: list[str]
+) -> None:
     short = {"u": "user:u", "a": "assistant:a", "c": "assistant:"}
     assert adapted(replace(ALL, **{lacking: False}), *chat) == [short.get(each, each) for each in shown]
 
@@ -86,7 +88,7 @@ def test_a_joined_message_keeps_reasoning_calls_and_the_order_of_its_parts() -> 
         ("empty", (Message("user", ("",)),), "without text"),
     ],
 )
-def test_what_cannot_be_said_is_refused(lacking: str, chat: tuple[Message, ...], words: str) -> None:
+def test_chat_that_cannot_be_rewritten_is_rejected(lacking: str, chat: tuple[Message, ...], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as caught:
         replace(ALL, **{lacking: False}).adapt(Conversation(chat))
     assert caught.value.field == "input"

@@ -1,4 +1,5 @@
-"""What every form looks like is told in tests/golden/harmony, by openai-harmony; here is what must not break it."""
+"""Types of schemas in TypeScript, and schemas that are malformed. tests/golden/harmony compares every form with
+openai-harmony's."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from antiphon_translator.templates.typescript import type_of
         ({"anyOf": [{"type": "string"}]}, "any"),
     ],
 )
-def test_one_type(schema: Any, written: str) -> None:
+def test_schema_is_written_as_its_type(schema: Any, written: str) -> None:
     assert type_of(schema) == written
 
 
@@ -53,7 +54,7 @@ def test_an_object_has_its_members_with_their_comments() -> None:
         {"items": 3, "type": "no such type"},
     ],
 )
-def test_what_is_no_schema_is_anything(schema: Any) -> None:
+def test_malformed_schema_is_written_as_any(schema: Any) -> None:
     assert type_of(schema) == "any"
 
 

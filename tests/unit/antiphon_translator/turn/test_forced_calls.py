@@ -71,7 +71,7 @@ def test_a_family_that_nobody_can_force_is_not_begun() -> None:
 
 
 @pytest.mark.parametrize("name", families.names())
-def test_what_is_held_to_json_is_begun_first(name: str) -> None:
+def test_family_with_forced_json_begins_its_calls(name: str) -> None:
     family = families.load(name)
     assert family.forced or not (family.forced_json or family.forced_object)
 
@@ -112,7 +112,7 @@ def test_a_forced_custom_tool_is_held_to_its_regular_expression() -> None:
         ("qwen_coder", [custom("date", "a+")], True),
     ],
 )
-def test_one_that_could_not_be_held_is_not_forced(family: str, tools: list[Tool], guides: bool) -> None:
+def test_forced_call_that_cannot_be_guided_is_rejected(family: str, tools: list[Tool], guides: bool) -> None:
     with pytest.raises(InvalidRequest) as caught:
         require(family, *tools, guides=guides)
     assert (caught.value.field, caught.value.code) == ("tool_choice", "unsupported_value")

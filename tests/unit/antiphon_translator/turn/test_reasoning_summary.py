@@ -41,7 +41,7 @@ def test_a_summary_is_told_where_it_is_wanted_and_may_be(
         ({"effort": "low", "summary": "concise"}, False, {"effort": "low", "summary": None}),
     ],
 )
-def test_the_response_says_what_was_done(asked: dict[str, str], is_told: bool, echoed: dict[str, Any]) -> None:
+def test_response_echoes_the_summary_in_effect(asked: dict[str, str], is_told: bool, echoed: dict[str, Any]) -> None:
     assert reasoning_summary.effective({"reasoning": asked}, is_told=is_told) == {"reasoning": echoed}
     assert reasoning_summary.effective({"reasoning": {"effort": "low"}}, is_told=is_told) == {}
 

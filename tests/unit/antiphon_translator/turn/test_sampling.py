@@ -15,7 +15,7 @@ def choose(
     return sampling.choose(asked=asked, defaults=defaults or {}, controls=controls, seed=7)
 
 
-def test_what_is_asked_wins_over_the_model_and_the_model_over_the_standard() -> None:
+def test_request_wins_over_model_defaults_and_these_over_the_standard() -> None:
     chosen, effective = choose({"temperature": 0.3}, {"temperature": 0.6, "top_p": 0.9, "top_k": 20})
     assert chosen == Sampling(temperature=0.3, top_p=0.9, top_k=20, seed=7)
     assert (effective["temperature"], effective["top_p"]) == (0.3, 0.9)
@@ -32,13 +32,13 @@ def test_zero_is_a_value() -> None:
     assert (chosen.temperature, effective["temperature"]) == (0.0, 0.0)
 
 
-def test_what_the_engine_lacks_is_refused_when_it_was_asked_for() -> None:
+def test_requested_control_that_the_engine_lacks_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         choose({"presence_penalty": 1.5}, controls=ALL_CONTROLS - {"presence_penalty"})
     assert (caught.value.field, caught.value.code) == ("presence_penalty", "unsupported_parameter")
 
 
-def test_what_the_engine_lacks_is_left_out_otherwise_and_not_claimed() -> None:
+def test_default_that_the_engine_lacks_is_neither_sent_nor_echoed() -> None:
     chosen, effective = choose({"top_p": 1}, {"temperature": 0.6}, frozenset())
     assert chosen == Sampling()
     assert effective["temperature"] == 1.0

@@ -74,7 +74,7 @@ class Harmony:
         return None
 
     def _message(self, reading: Reading, header: str, *, is_begun: bool = False) -> Reader[bool]:
-        """What stands behind a header. Whether the text ended with it."""
+        """Reads the message behind a header. Returns whether the text ended with the message."""
         channel = (self._channel.findall(header) or [""])[-1]
         recipient = (_RECIPIENT.findall(header) or [""])[-1]
         name = recipient.removeprefix(_NAMESPACE)

@@ -208,7 +208,7 @@ class TaggedCall:
         return WithoutNewlines(emit) if self.trims_newlines else emit
 
     def _value_ends(self, key: str, missing: Iterable[str]) -> ValueEnds:
-        """What ends the value of a key, when the `missing` parameters have not been given yet."""
+        """The texts that end the value of a key, while the `missing` parameters have not been given yet."""
         closers = tuple(each.replace("{key}", key) for each in self.value_close)
         return ValueEnds(
             closers,

@@ -165,7 +165,7 @@ async def use_keys_and_conversations(backend: StoreEngine) -> None:
 
 
 async def scans_of(backend: StoreEngine, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
-    """What `deeds` scan, done one after the other in one transaction."""
+    """The scans that `deeds` make, run one after the other in one transaction."""
 
     async def watched(each: Connection) -> dict[str, int]:
         async with each.transaction():

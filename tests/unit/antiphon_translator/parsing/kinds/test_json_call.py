@@ -30,7 +30,7 @@ def test_calls(text: str, segments: list[Segment]) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"name": 7}', '{"other": 1}', '{"name": "two words"}', "{name}", "[1]", '{"name" 1'])
-def test_what_is_none_is_text_unless_nothing_follows(text: str) -> None:
+def test_malformed_call_is_text_if_text_follows_and_dropped_at_the_end(text: str) -> None:
     assert parsed(FAMILY, f"<c>{text}</c>, so to say") == [Text(f"<c>{text}</c>, so to say")]
     assert parsed(FAMILY, f"<c>{text}</c>") == [Dropped(f"<c>{text}")]
 

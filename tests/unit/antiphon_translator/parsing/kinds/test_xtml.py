@@ -34,7 +34,7 @@ def tags(text: str) -> str:
         ),
     ],
 )
-def test_what_tags_mean(text: str, segments: list[Segment]) -> None:
+def test_tags_become_their_segments(text: str, segments: list[Segment]) -> None:
     assert parsed("kimi_k3", tags(text)) == segments
 
 
