@@ -1,7 +1,7 @@
 """What the tests of this folder share: whole systems whose models are scripts, for clients that do not block.
 
 `scripted` is one that a test can look into. `served` is one that it only talks to: that in one process, and `antiphon
-up` with the same models on a real Triton.
+up` with the same models on a real Triton. `client_server` is what clients in environments of their own talk to.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import aiohttp
 import pytest
 
+from tests.support.client_environments import Served, loopback_only
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
 from tests.support.scripted_system import MODEL, SEER, ScriptedSystem, scripted_system, scripted_system_in_a_thread
@@ -33,6 +34,13 @@ def scripted_url() -> Iterator[str]:
 def scripted_up_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with in_a_thread(scripted_up(tmp_path_factory.mktemp("scripted"))) as system:
         yield system.url
+
+
+@pytest.fixture(scope="session")
+def client_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Antiphon with the models of client_models.py, in a network namespace with nothing else."""
+    with loopback_only(tmp_path_factory.mktemp("served")) as running:
+        yield running
 
 
 @pytest.fixture(params=["scripted_url", "scripted_up_url"], ids=["one process", "antiphon up"])

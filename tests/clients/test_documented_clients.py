@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.clients.client_results import PROPERTY
 from tests.clients.client_table import CLIENTS, CORE, FEATURES, expected_fields, models_of
-from tests.support.client_environments import Client, Served, features, loopback_only, programs, stranger
+from tests.support.client_environments import Client, Served, features, programs, stranger
 from tests.support.howto import blocks
 from tests.support.patience import until
 from tests.support.volume import volume
@@ -24,24 +23,17 @@ TRIED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A running Antiphon in a network namespace with nothing else."""
-    with loopback_only(tmp_path_factory.mktemp("served")) as running:
-        yield running
-
-
 @pytest.mark.parametrize(("client", "feature", "model"), TRIED)
 async def test_a_section_prints_what_the_document_shows(
-    client: Client, feature: str, model: str, served: Served, tmp_path: Path, request: pytest.FixtureRequest
+    client: Client, feature: str, model: str, client_server: Served, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     request.node.user_properties.append((PROPERTY, f"{client.name}|{feature}"))
-    sockets = served.answered(WEBSOCKET)
+    sockets = client_server.answered(WEBSOCKET)
     run, shown = programs(client, feature, model)
-    printed = stranger(client, tmp_path, served.entry).try_all(run)
+    printed = stranger(client, tmp_path, client_server.entry).try_all(run)
     assert printed == shown
     if feature == "WebSocket":  # a client may have fallen back to HTTP
-        await until(lambda: served.answered(WEBSOCKET) > sockets, "a connection of a WebSocket")
+        await until(lambda: client_server.answered(WEBSOCKET) > sockets, "a connection of a WebSocket")
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)

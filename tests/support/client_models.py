@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import logging
 import signal
 import socket
@@ -24,7 +25,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.jsons import dumps
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, GuideKind, Level, Usage
 from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from tests.support import client_plays
@@ -84,7 +85,9 @@ class PlayedModel:
     @staticmethod
     def _guided(kind: str, text: str) -> str:
         """A text that the guide allows."""
-        return client_plays.CITY if kind.startswith("json") else text
+        if kind == GuideKind.JSON_SCHEMA.value:
+            return json.dumps(client_plays.example(json.loads(text)))
+        return client_plays.CITY if kind == GuideKind.JSON.value else text
 
     async def ready(self) -> None:
         if self._closed:

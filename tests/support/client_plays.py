@@ -2,7 +2,7 @@
 
 A play is a question with the steps that answer it, one step for each turn: a call, or a text. The prompt tells how many
 results of calls stand behind the question, and so which step is next. Any other question gets GREETING. A request whose
-answer has to be JSON gets CITY.
+answer has to be JSON gets CITY, or the first thing that its schema allows.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ def _harmony_call(call: Call) -> str:
 _CHATML = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>")
 _TOOL_RESPONSE = ("<tool_response>", "</tool_response>")
 _SEEING = ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>")
+_NO_THOUGHT = "<think>\n\n</think>\n\n"
 _THINKING = f"<think>\n{THOUGHT}\n</think>\n\n"
 HERMES = Format((*_CHATML, *_TOOL_RESPONSE), "\n</tool_response>", _hermes_call, _THINKING)
 QWEN_CODER = Format((*_CHATML, *_TOOL_RESPONSE, *_SEEING), "\n</tool_response>", _qwen_coder_call, _THINKING)
@@ -124,9 +125,29 @@ def answer(prompt: str, form: Format, *, images: int = 0, guide: str | None = No
     step = f"I see {images} image(s)." if images else next_step(prompt, form)
     said = form.call(step) if isinstance(step, Call) else form.text.format(step)
     last = form.call_end if isinstance(step, Call) else form.end
-    begun = max(_overlap(prompt, said), 0)
-    whole = said[begun:] if begun else (form.thought + said)[_overlap(prompt, form.thought) :]
+    begun = _overlap(prompt, said)
+    thought = form.thought[_overlap(prompt, form.thought) :]
+    if begun or prompt.endswith(_NO_THOUGHT):
+        thought = ""
+    whole = thought + said[begun:]
     return [*pieces(whole, form), last]
+
+
+def example(schema: Mapping[str, Any], name: str = "") -> Any:
+    """A value that a simple schema allows. Members of CITY have the values that they have there."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            return {name: example(member, name) for name, member in schema.get("properties", {}).items()}
+        case "array":
+            return [example(schema["items"])]
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case _:
+            return json.loads(CITY).get(name, "text")
 
 
 def next_step(prompt: str, form: Format) -> Step:
