@@ -18,6 +18,9 @@ from tests.support.system import System, split, up
 for _name in [name for name in os.environ if name.startswith(("ANTIPHON_", "NIM_"))]:
     del os.environ[_name]  # a developer's own settings must not decide a test
 
+# Files of secrets that other users may read are refused. Tests write theirs as an operator should.
+os.umask(0o027)
+
 # grpc.aio stops its poller with its last object and waits for what is still under way, for ever if a failed test left a
 # server running. Holding it open for the session turns that hang into the failure that it is.
 grpc.aio.init_grpc_aio()

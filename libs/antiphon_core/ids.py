@@ -19,6 +19,7 @@ UNIQUE_DIGITS = 32
 _RESPONSE_ID = re.compile(rf"resp_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _CONVERSATION_ID = re.compile(rf"conv_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
+RESERVED_TENANT_PREFIX = "antiphon."
 _TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
 _TAGGED_ID = re.compile(rf"(?:resp|conv)_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
 
@@ -108,3 +109,8 @@ def is_session_id(text: str) -> bool:
 
 def is_tenant(text: str) -> bool:
     return _TENANT.fullmatch(text) is not None
+
+
+def is_reserved_tenant(text: str) -> bool:
+    """Whether a tenant is Antiphon's own: its jobs are tickets of all other tenants, and no caller speaks for it."""
+    return text.lower().startswith(RESERVED_TENANT_PREFIX)

@@ -5,6 +5,8 @@ from __future__ import annotations
 # ---- HTTP requests ----
 URL_BYTES_MAX = 16 * 2**10  # twice what browsers and proxies are used to
 HEADER_BYTES_MAX = 64 * 2**10  # one header with its name: clients send JSON about a whole turn in one
+HEAD_BYTES_MAX = 256 * 2**10  # all of a head that comes in pieces, before anybody is known
+HEADS_BYTES_MAX = 64 * 2**20  # of all heads that are not complete; a peer has an eighth
 BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
 JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
 JSON_VALUES_MAX = 200_000  # in one body: 4,096 items have < 50,000; to make so many takes 15 ms, with the GIL held
@@ -13,6 +15,7 @@ SEALED_CONTEXT_BYTES_MAX = 6 * 2**20  # before it is sealed: it has to fit into 
 METADATA_PAIRS_MAX = 16  # these three are OpenAI's
 METADATA_KEY_CHARS_MAX = 64
 METADATA_VALUE_CHARS_MAX = 512
+METADATA_BYTES_MAX = 256 * 2**10  # as JSON: sixteen pairs of these lengths, each character escaped, have 110 KB
 SAFETY_IDENTIFIER_CHARS_MAX = 128
 PERSONALITY_CHARS_MAX = 64  # OpenAI's
 MODEL_NAME_CHARS_MAX = 256
@@ -39,6 +42,7 @@ MEDIA_BYTES_MAX = 64 * 2**20  # all images and files of one turn; they are held 
 MEDIA_URL_CHARS_MAX = 8_192  # signed URLs stay far below
 MEDIA_REDIRECTS_MAX = 3
 MEDIA_TURN_FETCHES_MAX = 4  # at once, so that one turn does not take all of the next
+MEDIA_TENANT_FETCHES_MAX = 8  # at once: half of all, so that one tenant's slow servers cost another no wait
 MEDIA_FETCHES_MAX = 16  # at once in one replica: 320 MB of images at most
 
 # ---- WebSockets ----
@@ -121,6 +125,9 @@ OUTPUT_BYTES_MAX = 8 * 2**20  # text of one answer: two million tokens, and half
 # ---- gRPC ----
 # A commit carries one record, a turn a whole chain; both with room for the envelope.
 RPC_MESSAGE_BYTES_MAX = 48 * 2**20
+RPC_CONNECTION_STREAMS_ITEMS_MAX = 1_024  # calls at once; each holds 64 KiB until it is known
+RPC_CONNECTIONS_ITEMS_MAX = 1_024  # a client has one or two; a fleet of 200 edges and workers has 400
+RPC_REQUESTS_BYTES_MAX = 384 * 2**20  # received and handled at once: eight of the largest
 
 # ---- Errors ----
 # The trailers of an RPC hold 8 KiB, and an error twice: what is not ASCII at three bytes for each, then all at 4/3.

@@ -3,11 +3,15 @@
 Modules log with Python's `logging`, as the libraries do. Text is for a laptop and needs no library. Lines in JSON are
 made by structlog; they have the fields that `telemetry/log_fields.py` declares and no others. Prompts, answers and
 credentials are never logged.
+
+Names in a line may be a stranger's. A line is one line: control characters in it are escaped and its length is bounded,
+so that nobody writes a line of their own, or colours a terminal. The lines of a traceback are indented.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
@@ -16,6 +20,11 @@ from typing import Any, Literal
 import orjson
 
 from antiphon_core.telemetry import correlation, log_fields
+
+MESSAGE_CHARS_MAX = 4_096
+TRACEBACK_LINES_MAX = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that end a line, steer a terminal, turn the direction of a text, or cannot be encoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,13 @@ class _TextLine(logging.Formatter):
         process = f" worker {worker}:" if worker is not None else ""
         super().__init__(f"%(asctime)s %(levelname)-7s{process} %(name)s: %(message)s%(ids)s%(advice)s")
 
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:
+        return indented(super().formatException(ei))
+
     def format(self, record: logging.LogRecord) -> str:
         now = correlation.current()
         ids = [each for each in (now.request_id, now.response_id) if each and each not in record.getMessage()]
@@ -48,6 +64,17 @@ class _TextLine(logging.Formatter):
         remedy = getattr(record, log_fields.REMEDY, "")
         record.advice = f"\n    {remedy}" if remedy else ""
         return super().format(record)
+
+
+def one_line(text: str, *, most: int = MESSAGE_CHARS_MAX) -> str:
+    """A text without control characters, cut to so many characters."""
+    shown = text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], shown)
+
+
+def indented(text: str) -> str:
+    """A traceback of which no line can be taken for a line of the log."""
+    return "\n".join("    " + one_line(line) for line in text.split("\n")[:TRACEBACK_LINES_MAX])
 
 
 def _json_lines(worker: int | None) -> logging.Formatter:
@@ -63,13 +90,20 @@ def _json_lines(worker: int | None) -> logging.Formatter:
             log_fields.LEVEL: record.levelname,
             log_fields.LOGGER: record.name,
         }
-        return {**facts, **process, **correlation.current().fields(), **line}
+        message = one_line(str(line[log_fields.EVENT]))  # JSON escapes what ends a line; this bounds it, too
+        return {**facts, **process, **correlation.current().fields(), **line, log_fields.EVENT: message}
+
+    def bound_traceback(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if log_fields.EXCEPTION in line:
+            line[log_fields.EXCEPTION] = indented(line[log_fields.EXCEPTION])
+        return line
 
     return ProcessorFormatter(
         foreign_pre_chain=[add_facts, ExtraAdder(log_fields.EXTRA)],
         processors=[
             ProcessorFormatter.remove_processors_meta,
             format_exc_info,
+            bound_traceback,
             JSONRenderer(serializer=lambda line, **_: orjson.dumps(line, default=str).decode()),
         ],
     )

@@ -32,6 +32,7 @@ class KeyFiles:
     def make(self, tenant: str, **members: Any) -> str:
         """Adds a key for a tenant; the key itself. `members` are an ApiKey's."""
         self.pepper.write_text(PEPPER + "\n")
+        self.pepper.chmod(0o600)
         secret = api_keys.new_key(api_keys.new_key_id())
         made = ApiKey(
             **{

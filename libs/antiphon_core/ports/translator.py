@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from antiphon_core.flow import Flow
@@ -14,13 +14,14 @@ from antiphon_core.values import value
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One turn with everything before it. `request` is the create request without `input`; `history` and `input` are
-    JSON arrays of items; `created_at` is in Unix seconds."""
+    JSON arrays of items; `created_at` is in Unix seconds. `tenant` is for shares of what turns have in common."""
 
     response_id: str
     created_at: int
     request: bytes
     history: bytes = b"[]"
     input: bytes = b"[]"
+    tenant: str = field(default="default", kw_only=True)
 
     @property
     def size_bytes(self) -> int:

@@ -23,8 +23,9 @@ from pathlib import Path
 
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import PermissionDenied, Unauthenticated
+from antiphon_core.ids import is_reserved_tenant
 from antiphon_core.rpc.roles import Role, Roles, listed
-from antiphon_core.rpc.watched import Watched, read_text
+from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
 AUTHORIZATION_KEY = "authorization"
 ALL_TENANTS = "*"
@@ -62,24 +63,28 @@ class Credentials:
 class Guard:
     """Admits calls by a credentials file, which is read again when it changes.
 
-    SettingsError: the file is missing, or one of its lines is wrong; the message names the line.
+    SettingsError: the file is missing or open to other users, or one of its lines is wrong; the message names the line.
+    After `grace_s` without a usable file nobody is admitted any more.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._credentials = Watched([path], lambda: read_credentials(path))
+    def __init__(self, path: Path, *, grace_s: float = GRACE_S) -> None:
+        self._credentials = Watched([path], lambda: read_credentials(path), setting="token_file", grace_s=grace_s)
 
     def identify(self, metadata: Mapping[str, str], peer: Peer) -> Credential:
-        """The caller's credential. Unauthenticated: no token or certificate, or an unknown one."""
+        """The caller's credential. Unauthenticated: no token or certificate, or an unknown one. Unavailable: the file
+        has been unusable for too long."""
         return identify(metadata, peer, self._credentials.get())
 
-    def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> None:
-        """Returns when the caller may call the method `path`, which asks for one of `roles`, for `tenant`.
+    def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> Credential:
+        """The credential of a caller that may call the method `path`, which asks for one of `roles`, for `tenant`.
         Unauthenticated, PermissionDenied."""
         credential = self.identify(metadata, peer)
-        if not credential.covers(tenant):
+        is_own = is_reserved_tenant(tenant) and Role.GATEWAY not in credential.roles
+        if is_own or not credential.covers(tenant):
             raise PermissionDenied.of(credential.name, tenant=tenant)
         if credential.roles.isdisjoint(roles):
             raise PermissionDenied.of_roles(credential.name, method=path, roles=listed(roles))
+        return credential
 
 
 def identify(metadata: Mapping[str, str], peer: Peer, credentials: Credentials) -> Credential:
@@ -130,7 +135,7 @@ def read_credentials(path: Path) -> Credentials:
 
 def _lines(path: Path) -> Iterator[tuple[str, str, Credential]]:
     """Each line that is neither empty nor a comment: its place, its token and its credential."""
-    for number, line in enumerate(read_text(path, "the credentials file").splitlines(), start=1):
+    for number, line in enumerate(read_secret(path, "the credentials file").splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             where = f"{path}, line {number}"
             words = line.split()

@@ -6,13 +6,15 @@ is looked for here: nothing that a caller sent is dropped in silence.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.rpc import culprits
 from antiphon_core.rpc.message_types import MessageType
+
+Plain = TypeVar("Plain", bound=Message)
 
 
 def encode(kind: MessageType, message: Any) -> bytes:
@@ -35,3 +37,11 @@ def decode(kind: MessageType, data: bytes) -> Any:
     if field is not None:
         raise InvalidRequest(f"'{field}' has the wrong wire type.", field=field, code="invalid_type")
     return kind.from_strict(strict)
+
+
+def decode_plain(kind: type[Plain], data: bytes) -> Plain:
+    """A message of a service that comes with gRPC. InvalidRequest: the bytes are not a message of this type."""
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise InvalidRequest(f"Not a valid {kind.DESCRIPTOR.name}: {error}.") from error

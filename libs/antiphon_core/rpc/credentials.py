@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.authentication import check_token
-from antiphon_core.rpc.watched import Watched, read_text
+from antiphon_core.rpc.watched import Watched, read_secret
 
 if TYPE_CHECKING:
     import ssl
@@ -49,7 +49,7 @@ class ClientCredentials:
             return lambda: token
         if self.token_file is not None:
             path = self.token_file
-            return Watched([path], lambda: check_token(read_text(path, "the token file").strip(), str(path))).get
+            return Watched([path], lambda: check_token(read_secret(path, "the token file").strip(), str(path))).get
         return None
 
     def open_tls(self) -> grpc.ChannelCredentials | None:

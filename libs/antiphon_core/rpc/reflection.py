@@ -1,4 +1,4 @@
-"""Reflection: a server describes its services, to whom it would serve them."""
+"""Reflection: a server describes its services to callers with a credential."""
 
 from __future__ import annotations
 
@@ -6,39 +6,45 @@ from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from typing import Any
 
+import grpc
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from antiphon_core.errors import Unauthenticated
-from antiphon_core.rpc.authentication import Guard, text_metadata
+from antiphon_core.errors import AntiphonError
+from antiphon_core.rpc import callers
+from antiphon_core.rpc.authentication import Guard
+from antiphon_core.rpc.codec import decode_plain
+from antiphon_core.rpc.intake import Intake
 from antiphon_core.rpc.status import to_status
 from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool
 
 SERVICE_NAME: str = reflection.SERVICE_NAME
 
 
-def serve_reflection(server: Any, names: Sequence[str], guard: Guard | None) -> None:
-    """Adds reflection of the services `names` to a server that has not started yet."""
+def handler(names: Sequence[str], guard: Guard | None, intake: Intake) -> grpc.GenericRpcHandler:
+    """Serves reflection of the services `names`, to callers with a credential of any tenant and role."""
     servicer: Any = reflection.aio.ReflectionServicer(names, pool=_pool())
-    add: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server
-    add(servicer if guard is None else _Guarded(servicer, guard), server)
 
-
-class _Guarded:
-    """Reflection for callers with a credential of any tenant and role."""
-
-    def __init__(self, servicer: Any, guard: Guard) -> None:
-        self._servicer = servicer
-        self._guard = guard
-
-    async def ServerReflectionInfo(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+    async def describe(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
-            self._guard.identify(text_metadata(context.invocation_metadata()), context.auth_context())
-        except Unauthenticated as error:
+            caller = callers.identify(context, guard)
+            with intake.budget.call(caller):
+                async for answer in servicer.ServerReflectionInfo(_received(intake, context, caller), context):
+                    yield answer.SerializeToString()
+        except AntiphonError as error:
             await context.abort_with_status(to_status(error))
-        async for answer in self._servicer.ServerReflectionInfo(requests, context):
-            yield answer
+
+    methods: dict[str, Any] = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(describe)}
+    return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
+
+
+async def _received(
+    intake: Intake, context: grpc.aio.ServicerContext[Any, Any], caller: str
+) -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
+    while (request := await intake.receive(context, caller)) is not None:
+        request.release()
+        yield decode_plain(reflection_pb2.ServerReflectionRequest, request.data)
 
 
 @cache

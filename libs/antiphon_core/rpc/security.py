@@ -22,7 +22,7 @@ class ServerSecurity:
     @classmethod
     def of(cls, settings: RpcServerSettings) -> Self:
         """Reads the files. SettingsError: one of them will not do."""
-        guard = Guard(settings.token_file) if settings.token_file else None
+        guard = Guard(settings.token_file, grace_s=settings.secrets_grace_s) if settings.token_file else None
         if settings.tls_cert_file is None or settings.tls_key_file is None:
             return cls(guard)
         pair = KeyPair(settings.tls_cert_file, settings.tls_key_file)

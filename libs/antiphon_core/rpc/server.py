@@ -2,7 +2,8 @@
 
 A handler takes (request message, Call) and gives a response message, or yields them for a streaming method. It raises
 AntiphonError for what went wrong; anything else is a bug and becomes INTERNAL, its cause logged and not sent. Callers
-are known before anything of their request is read; health alone is open to all, for probes.
+are known, by the headers of their call, before anything of their request is received (intake.py); health alone is open
+to all, for probes (health.py).
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from antiphon_core.errors import (
     AntiphonError,
     InternalError,
+    InvalidRequest,
     PermissionDenied,
     Unauthenticated,
     Unavailable,
     Unimplemented,
 )
-from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
-from antiphon_core.rpc import reflection
+from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_CONNECTIONS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc import callers, health, reflection
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.authentication import Guard, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
+from antiphon_core.rpc.health import Health
+from antiphon_core.rpc.intake import Intake, IntakeLimits, Request
 from antiphon_core.rpc.observed import ServedCall
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.services import Api, Method
@@ -45,6 +48,11 @@ OPEN = ServerSecurity()
 _OPTIONS = [
     ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
+    ("grpc.max_concurrent_streams", RPC_CONNECTION_STREAMS_ITEMS_MAX),
+    ("grpc.max_allowed_incoming_connections", RPC_CONNECTIONS_ITEMS_MAX),
+    # A stream that is not read holds a window. Probing makes windows of megabytes out of 64 KiB on a fast network; a
+    # message that is read gets the window that it needs in any case.
+    ("grpc.http2.bdp_probe", 0),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
@@ -67,22 +75,27 @@ Ready = Callable[[], Awaitable[None]]
 
 
 class RpcServer:
-    """A gRPC server for one or more APIs. Without `security` whoever reaches it may call, for every tenant. With
-    `shares_port` other processes of this user may listen on its port, too: each connection is one of theirs or ours."""
+    """A gRPC server for one or more APIs. Without `security` whoever reaches it may call, for every tenant. `limits`
+    bound what callers may have in progress. With `shares_port` other processes of this user may listen on its port,
+    too: each connection is one of theirs or ours."""
 
-    def __init__(self, security: ServerSecurity = OPEN, *, shares_port: bool = False) -> None:
+    def __init__(
+        self, security: ServerSecurity = OPEN, *, limits: IntakeLimits | None = None, shares_port: bool = False
+    ) -> None:
         self._security = security
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.so_reuseport", int(shares_port))])
-        self._health = health.aio.HealthServicer()
+        self._intake = Intake(limits or IntakeLimits())
+        self._health = Health()
         self._ready: dict[str, Ready] = {}
         self._watcher: asyncio.Task[None] | None = None
 
     def add(self, api: Api, handlers: Mapping[str, Handler], *, ready: Ready) -> None:
         """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when
         they cannot serve; their health follows within READY_POLL_S."""
+        guard = self._security.guard
         for service in api.services:
             rpc_handlers = {
-                name: _rpc_handler(method, handlers.get(name, _unimplemented(method)), self._security.guard)
+                name: _rpc_handler(_Served(method, handlers.get(name, _unimplemented(method)), guard, self._intake))
                 for name, method in service.methods.items()
             }
             generic = grpc.method_handlers_generic_handler(service.full_name, rpc_handlers)
@@ -91,9 +104,9 @@ class RpcServer:
 
     async def start(self, host: str, port: int) -> int:
         """Binds and serves; the port that it got. Port 0 lets the system choose."""
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = [*self._ready, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        reflection.serve_reflection(self._server, names, self._security.guard)
+        described = reflection.handler(names, self._security.guard, self._intake)
+        self._server.add_generic_rpc_handlers((self._health.handler(), described))
         bound = self._bind(address(host, port))
         await self._server.start()
         await self._report_health()
@@ -111,7 +124,7 @@ class RpcServer:
             self._watcher.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watcher
-        await self._health.enter_graceful_shutdown()
+        await self._health.drain()
         await self._server.stop(grace_s)
 
     async def _watch_health(self) -> None:
@@ -121,9 +134,7 @@ class RpcServer:
 
     async def _report_health(self) -> None:
         for name, ready in self._ready.items():
-            serving = await _is_ready(name, ready)
-            answer = health_pb2.HealthCheckResponse
-            await self._health.set(name, answer.SERVING if serving else answer.NOT_SERVING)
+            await self._health.report(name, is_serving=await _is_ready(name, ready))
 
 
 async def _is_ready(name: str, ready: Ready) -> bool:
@@ -137,46 +148,75 @@ async def _is_ready(name: str, ready: Ready) -> bool:
     return True
 
 
-def _rpc_handler(method: Method, handler: Handler, guard: Guard | None) -> grpc.RpcMethodHandler[Any, Any]:
-    if method.streams:
-        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler, guard))
-    return grpc.unary_unary_rpc_method_handler(_unary(method, handler, guard))
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """One method with its handler, and what stands before it."""
+
+    method: Method
+    handler: Handler
+    guard: Guard | None
+    intake: Intake
+
+    def admit(self, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[str, Call]:
+        """The caller, and what its handler may know of the call. Unauthenticated, PermissionDenied."""
+        metadata = text_metadata(context.invocation_metadata())
+        tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
+        call = Call(tenant=tenant, time_remaining_s=context.time_remaining())
+        if self.guard is None:
+            return callers.host_of(context.peer()), call
+        path, roles = self.method.path, self.method.row.roles
+        return callers.name_of(self.guard.admit(metadata, context.auth_context(), tenant, path, roles)), call
+
+    async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request:
+        """The call's request. InvalidRequest: there is none."""
+        request = await self.intake.receive(context, caller)
+        if request is None:
+            await asyncio.sleep(0)  # the task of a call that its caller cancelled is cancelled now
+            raise InvalidRequest("The call carries no request.")
+        return request
 
 
-def _unary(method: Method, handler: Handler, guard: Guard | None) -> Callable[..., Awaitable[bytes]]:
-    async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-        with ServedCall(method, context) as served:
+def _rpc_handler(served: _Served) -> grpc.RpcMethodHandler[Any, Any]:
+    """A handler that gets a stream of requests, of which it receives one: intake.py says why."""
+    if served.method.streams:
+        return grpc.stream_stream_rpc_method_handler(_streaming(served))
+    return grpc.stream_unary_rpc_method_handler(_unary(served))
+
+
+def _unary(served: _Served) -> Callable[..., Awaitable[bytes]]:
+    method = served.method
+
+    async def serve(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        with ServedCall(method, context) as observed:
             try:
-                call = _call(context, method, guard)
-                answer: Any = await handler(decode(method.request, data), call)  # type: ignore[misc]
+                caller, call = served.admit(context)
+                with served.intake.budget.call(caller), await served.receive(context, caller) as data:
+                    answer: Any = await served.handler(decode(method.request, data), call)  # type: ignore[misc]
                 return encode(method.response, answer)
             except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
-                await _abort(context, method, error, served)
+                await _abort(context, method, error, observed)
 
     return serve
 
 
-def _streaming(method: Method, handler: Handler, guard: Guard | None) -> Callable[..., AsyncIterator[bytes]]:
-    async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
-        with ServedCall(method, context) as served:
+def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
+    """The request counts as received until the handler begins: what it keeps of the request is its own."""
+    method = served.method
+
+    async def serve(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
+        with ServedCall(method, context) as observed:
             try:
-                call = _call(context, method, guard)
-                answers: Any = handler(decode(method.request, data), call)
-                async with aclosing(answers):
-                    async for answer in answers:
-                        yield encode(method.response, answer)
+                caller, call = served.admit(context)
+                with served.intake.budget.call(caller):
+                    with await served.receive(context, caller) as data:
+                        answers: Any = served.handler(decode(method.request, data), call)
+                    async with aclosing(answers):
+                        async for answer in answers:
+                            yield encode(method.response, answer)
             except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
-                await _abort(context, method, error, served)
+                await _abort(context, method, error, observed)
 
     return serve
-
-
-def _call(context: grpc.aio.ServicerContext[Any, Any], method: Method, guard: Guard | None) -> Call:
-    metadata = text_metadata(context.invocation_metadata())
-    tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
-    if guard is not None:
-        guard.admit(metadata, context.auth_context(), tenant, method.path, method.row.roles)
-    return Call(tenant=tenant, time_remaining_s=context.time_remaining())
 
 
 async def _abort(

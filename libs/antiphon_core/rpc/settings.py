@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from antiphon_core.config import SettingsError
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX, RPC_REQUESTS_BYTES_MAX
 from antiphon_core.rpc.addresses import is_loopback
+from antiphon_core.rpc.watched import GRACE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,20 @@ class RpcServerSettings:
             "has every tenant and role."
         },
     )
+    secrets_grace_s: float = field(
+        default=GRACE_S,
+        metadata={
+            "doc": "Seconds for which what was read before stays valid when token_file cannot be used any more: "
+            "deleted, emptied, wrong, or open to other users. Then nobody is let in until it is corrected."
+        },
+    )
+    requests_bytes_max: int = field(
+        default=RPC_REQUESTS_BYTES_MAX,
+        metadata={
+            "doc": "Bytes of the requests that are received and handled at once, of all callers together. Half of them "
+            "are the most for one caller. A request that is not complete within 50 ms counts as one of 48 MiB."
+        },
+    )
     insecure: bool = field(
         default=False,
         metadata={
@@ -56,6 +72,8 @@ class RpcServerSettings:
     )
 
     def __post_init__(self) -> None:
+        if self.requests_bytes_max < 2 * RPC_MESSAGE_BYTES_MAX:
+            raise SettingsError(f"{self._variable('requests_bytes_max')} must be {2 * RPC_MESSAGE_BYTES_MAX} or more.")
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
             raise SettingsError(
                 f"{self._variable('tls_cert_file')} and {self._variable('tls_key_file')} need each other."

@@ -65,6 +65,21 @@ ADMISSION_REJECTED = counter(
     labels=("limit",),
 )
 
+CONNECTIONS_LIMITED = counter(
+    "antiphon_connections_limited_total",
+    "Connections that were too many, of one peer or in total: an idle one was closed (shed), or the new one was "
+    "refused (rejected).",
+    targets=[EDGE],
+    labels=("limit", "outcome"),
+)
+BYTES_REJECTED = counter(
+    "antiphon_request_bytes_rejected_total",
+    "Requests and messages that were given up while they were received, because the bytes that are held for heads or "
+    "bodies reached the total, or the share of one peer or tenant.",
+    targets=[EDGE],
+    labels=("kind", "limit"),
+)
+
 # ---- Turns ----
 
 TURNS_IN_FLIGHT = gauge(
@@ -263,6 +278,20 @@ RPC_CLIENT = histogram(
     targets=TURNS,
     labels=("service", "method", "code"),
     buckets=RPC_S,
+)
+SECRETS_UNUSABLE = gauge(
+    "antiphon_secrets_unusable",
+    "1 while a file of secrets cannot be used, by the setting that names it: it is missing, empty, wrong, or open to "
+    "other users. After secrets_grace_s nobody is let in by it.",
+    targets=ALL,
+    labels=("setting",),
+)
+RPC_REJECTED = counter(
+    "antiphon_rpc_rejected_total",
+    "RPCs that were rejected before they were handled, by the limit that was reached: bytes (all requests that are "
+    "received or handled), caller_bytes or calls (those of one caller).",
+    targets=[TRANSLATOR, STORE],
+    labels=("limit",),
 )
 RPC_STREAMS = gauge(
     "antiphon_rpc_streams_open",

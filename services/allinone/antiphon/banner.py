@@ -63,9 +63,18 @@ def store_line(process: Process) -> str:
     return f"{without_password(process.settings.store.url)}, durability {process.store.backend.durability}"
 
 
+_SECRET = re.compile(
+    r"((?:\b|_)(?:password|passwd|pass|pwd|secret|token|sslpassword|api_?key)\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s;]*)",
+    re.IGNORECASE,
+)
+"""A parameter of a URL, or a word of a libpq connection string, that holds a secret."""
+
+
 def without_password(url: str) -> str:
-    """A URL that may be shown: its password, if it has one, replaced by stars."""
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", url)
+    """A URL that may be shown: its passwords, in whichever form, replaced by stars. They stand before the last '@' of
+    what follows '://', where a password may have an '@', ':' or '/' of its own; in a parameter; or in a DSN."""
+    shown = re.sub(r"(://[^:/?#@\s]*):.*@", r"\1:***@", url)
+    return _SECRET.sub(r"\1***", shown)
 
 
 def workers(addresses: str, count: int) -> str:

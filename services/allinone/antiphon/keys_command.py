@@ -23,7 +23,7 @@ from pathlib import Path
 from antiphon.settings_flags import add_settings, load
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
-from antiphon_core.ids import is_tenant
+from antiphon_core.ids import is_reserved_tenant, is_tenant
 from antiphon_core.rpc.watched import read_text
 from antiphon_edge.callers import api_keys
 from antiphon_edge.callers.api_keys import ApiKey
@@ -124,8 +124,10 @@ def revoke(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> Non
 
 
 def _check_draft(options: argparse.Namespace) -> None:
-    if not is_tenant(options.tenant):
-        raise SettingsError("--tenant must be 1 to 128 printable ASCII characters without spaces.")
+    if not is_tenant(options.tenant) or is_reserved_tenant(options.tenant):
+        raise SettingsError(
+            "--tenant must be 1 to 128 printable ASCII characters without spaces that do not begin with 'antiphon.'."
+        )
     if not api_keys.is_key_name(options.name.strip()):
         raise SettingsError(f"--name must be at most {api_keys.NAME_CHARS_MAX} printable characters.")
     if options.expires_days is not None and not 1 <= options.expires_days <= EXPIRES_DAYS_MAX:
@@ -155,7 +157,7 @@ def _pepper(path: Path, *, may_make: bool) -> bytes:
     if not path.exists() and may_make:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace_file(path, api_keys.new_pepper() + "\n")
-    return api_keys.read_pepper(path)
+    return api_keys.read_peppers(path)[0]
 
 
 def _text_of(path: Path) -> str:

@@ -67,7 +67,9 @@ class Process:
         edge = self.settings.edge
         if self.sealing_keys is not None:
             return Sealer(self.sealing_keys, ttl_s=edge.sealed_ttl_s, clock=self.clock)
-        return Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=self.clock)
+        return Sealer.of(
+            edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=self.clock, grace_s=edge.secrets_grace_s
+        )
 
     def store_port(self) -> FullStore:
         edge = self.settings.edge

@@ -13,7 +13,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from antiphon_core.config import SettingsError
+from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.rpc.addresses import is_loopback
+from antiphon_core.rpc.watched import GRACE_S
 
 Network = IPv4Network | IPv6Network
 
@@ -51,7 +53,18 @@ class AccessSettings:
     )
     keys_pepper_file: Path | None = field(
         default=None,
-        metadata={"doc": "File with the secret that the keys of keys_file are kept under. Read again when it changes."},
+        metadata={
+            "doc": "File with the secrets that the keys of keys_file are kept under, a line each, the newest first. "
+            "Read again when it changes."
+        },
+    )
+    secrets_grace_s: float = field(
+        default=GRACE_S,
+        metadata={
+            "doc": "Seconds for which what was read before stays valid when keys_file, keys_pepper_file or "
+            "sealing_keys_file cannot be used any more: deleted, emptied, wrong, or open to other users. Then nobody "
+            "is let in until it is corrected."
+        },
     )
     trusted_proxies: tuple[str, ...] = field(
         default=(),
@@ -150,6 +163,26 @@ class AccessSettings:
         default=15.0,
         metadata={"doc": "Seconds for which a client may take nothing of what is sent before it is cut off."},
     )
+    connections_max: int = field(
+        default=16_384,
+        metadata={
+            "doc": "Connections that are open at once. The process's limit of open files less 64 counts where that is "
+            "smaller. An idle connection is closed for a new one."
+        },
+    )
+    connections_per_peer: int = field(
+        default=2_048,
+        metadata={
+            "doc": "Connections of one address at once, and half of all at most. trusted_proxies may have any number."
+        },
+    )
+    bodies_bytes_max: int = field(
+        default=256 * 2**20,
+        metadata={"doc": "Bytes of bodies and WebSocket messages that are received and not parsed yet."},
+    )
+    bodies_bytes_per_tenant: int = field(
+        default=64 * 2**20, metadata={"doc": "Bytes of bodies_bytes_max that one tenant may hold: six of the largest."}
+    )
     send_buffer_bytes: int = field(
         default=64 * 2**10, metadata={"doc": "Bytes of a stream that the kernel keeps for a client that reads slowly."}
     )
@@ -195,6 +228,8 @@ class AccessSettings:
 
     def _check_numbers(self) -> None:
         least = dict.fromkeys(_MAY_BE_ZERO, 0) | {"replicas": 1}
+        least |= {"connections_max": 1, "connections_per_peer": 1, "bodies_bytes_per_tenant": BODY_BYTES_MAX}
+        least |= {"bodies_bytes_max": self.bodies_bytes_per_tenant}
         for name, low in {**least, "send_buffer_bytes": SEND_BUFFER_BYTES_MIN}.items():
             if getattr(self, name) < low:
                 raise SettingsError(f"{_variable(name)} must be {low} or more, but is {getattr(self, name)}.")

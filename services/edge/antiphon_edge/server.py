@@ -23,6 +23,8 @@ from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.console.routes import ConsoleRoutes
 from antiphon_edge.http import connections, dropped_tools, encodings, pages, request_ids
+from antiphon_edge.http.byte_budget import ByteBudget
+from antiphon_edge.http.connection_table import ConnectionLimits, ConnectionTable
 from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_server import HttpServer
@@ -32,6 +34,7 @@ from antiphon_edge.quotas import admission
 from antiphon_edge.quotas.counting import OwnShare, SharedCounts
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
 from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
+from antiphon_edge.routes import bodies
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
@@ -75,7 +78,9 @@ class EdgeServer:
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._clock = clock
         self._ids = ids
-        sealer = sealer or Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
+        sealer = sealer or Sealer.of(
+            settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock, grace_s=settings.secrets_grace_s
+        )
         self._limiter = limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = Meter(limiter.charge if limiter.counts_tokens else None)
         translator = CompactingTranslator(translator, clock=clock)
@@ -143,7 +148,12 @@ class EdgeServer:
         if not settings.knows_callers:
             is_local = is_loopback(settings.host) and not settings.insecure
             middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
-        middlewares.append(authentication.middleware(Authenticator.of(settings, clock)))  # type: ignore[arg-type]
+        authenticator = Authenticator.of(settings, clock)
+        limits = ConnectionLimits.of(settings)
+        self._connections = ConnectionTable(limits, is_exempt=authenticator.trusts, now_s=clock.monotonic)
+        shares = settings.bodies_bytes_max, settings.bodies_bytes_per_tenant
+        bodies.set_budget(self.app, ByteBudget("bodies", total=shares[0], share=shares[1]))
+        middlewares.append(authentication.middleware(authenticator))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, limiter)
         middlewares.append(admission.admit)
@@ -156,12 +166,24 @@ class EdgeServer:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.
         self._runner = _Runner(
             self.app,
-            partial(HttpServer, ids=self._ids, cors=self._cors, read_timeout_s=self._settings.read_timeout_s),
+            partial(
+                HttpServer,
+                ids=self._ids,
+                cors=self._cors,
+                read_timeout_s=self._settings.read_timeout_s,
+                table=self._connections,
+            ),
             handler_cancellation=True,
             shutdown_timeout=self._settings.drain_s,
         )
         await self._runner.setup()
-        site = ListeningSite(self._runner, self._settings.host, self._settings.port, shares_port=self._shares_port)
+        site = ListeningSite(
+            self._runner,
+            self._settings.host,
+            self._settings.port,
+            table=self._connections,
+            shares_port=self._shares_port,
+        )
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -78,8 +78,8 @@ class EdgeSettings(AccessSettings):
         default=None,
         metadata={
             "doc": "File with the keys that reasoning, contexts and compactions are sealed with for clients, a line "
-            "each: ID and 64 hexadecimal digits, the newest first. Without it only this process can open what it "
-            "sealed."
+            "each: ID and 64 hexadecimal digits, the newest first. Read again when it changes. Without it only this "
+            "process can open what it sealed."
         },
     )
     sealed_ttl_s: int = field(

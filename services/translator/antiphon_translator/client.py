@@ -82,18 +82,20 @@ class TranslatorClient:
             receive(batch)
 
         if self._lean is not None:
-            await self._lean.run("Generate", request, take, flow=flow, silence_s=self._silence_s)
+            await self._lean.run("Generate", request, take, flow=flow, tenant=turn.tenant, silence_s=self._silence_s)
         else:
-            await self._read(request, take, flow)
+            await self._read(request, take, flow, turn.tenant)
         if not ended:
             raise TranslatorUnavailable("The translator ended the stream without a terminal event.")
 
-    async def _read(self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None) -> None:
+    async def _read(
+        self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None, tenant: str
+    ) -> None:
         """Generates over grpc.aio. A call that fell silent before its first event goes to the next translator."""
         for attempt in range(SILENT_ATTEMPTS_MAX):
             has_begun = False
             try:
-                stream = self._rpc.stream("Generate", request, silence_s=self._silence_s, flow=flow)
+                stream = self._rpc.stream("Generate", request, tenant=tenant, silence_s=self._silence_s, flow=flow)
                 async with aclosing(stream) as messages:
                     async for message in messages:
                         has_begun = has_begun or bool(message.count)
@@ -106,7 +108,8 @@ class TranslatorClient:
                     raise TranslatorUnavailable(str(error)) from error
 
     async def count_tokens(self, turn: Turn) -> int:
-        answer = await self._rpc.call("CountTokens", v1.CountTokensRequest(turn=wire.turn_message(turn)))
+        request = v1.CountTokensRequest(turn=wire.turn_message(turn))
+        answer = await self._rpc.call("CountTokens", request, tenant=turn.tenant)
         return int(answer.input_tokens)
 
     async def models(self) -> Sequence[Model]:

@@ -18,12 +18,12 @@ from antiphon_translator.send_queue import SendQueue
 def handlers(translator: Translator) -> Mapping[str, Handler]:
     """What serves each RPC of TranslatorService."""
 
-    async def generate(request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+    async def generate(request: Any, call: Call) -> AsyncGenerator[Any, None]:
         flow = Flow()
         queue = SendQueue(flow)
         running = asyncio.ensure_future(
             translator.generate(
-                wire.turn_value(request.turn),
+                wire.turn_value(request.turn, call.tenant),
                 queue.put,
                 flow=flow,
                 resume=wire.resume_value(request.resume),
@@ -41,8 +41,9 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
         finally:
             await _stop(running)
 
-    async def count_tokens(request: Any, _call: Call) -> Any:
-        return v1.CountTokensResponse(input_tokens=await translator.count_tokens(wire.turn_value(request.turn)))
+    async def count_tokens(request: Any, call: Call) -> Any:
+        turn = wire.turn_value(request.turn, call.tenant)
+        return v1.CountTokensResponse(input_tokens=await translator.count_tokens(turn))
 
     async def list_models(_request: Any, _call: Call) -> Any:
         return v1.ListModelsResponse(models=[wire.model_message(model) for model in await translator.models()])

@@ -192,7 +192,7 @@ class TranslatorService:
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
-        return await self._fetcher.fetch(wanted) if wanted else NOTHING
+        return await self._fetcher.fetch(wanted, tenant=turn.tenant) if wanted else NOTHING
 
     async def _route_of(self, turn: Turn) -> _Route:
         asked = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))
@@ -229,7 +229,7 @@ class TranslatorService:
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
         except AntiphonError as error:
-            log.warning("%s failed: %s", request.request_id, error.message)
+            log.warning("%s failed: %s", request.request_id, _loggable(error))
             if not isinstance(error, InvalidRequest):
                 route.readiness.doubt()
             fail = partial(pipeline.fail, error)
@@ -250,6 +250,11 @@ class TranslatorService:
             if not limit.expired():
                 raise
             raise EngineTimeout(f"The model did not come to an end within {limit_s:g} s.") from error
+
+
+def _loggable(error: AntiphonError) -> str:
+    """What is wrong, without the words of a server that refused a request: they may repeat it."""
+    return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 
 async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:

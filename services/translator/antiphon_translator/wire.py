@@ -30,7 +30,7 @@ def turn_message(turn: Turn) -> Any:
     )
 
 
-def turn_value(message: Any) -> Turn:
+def turn_value(message: Any, tenant: str) -> Turn:
     """InvalidRequest: a part of the turn is missing."""
     if message is None:
         raise InvalidRequest("Missing required parameter: 'turn'.", field="turn", code="missing_required_parameter")
@@ -40,6 +40,7 @@ def turn_value(message: Any) -> Turn:
         request=message.request,
         history=message.history or b"[]",
         input=message.input or b"[]",
+        tenant=tenant,
     )
 
 

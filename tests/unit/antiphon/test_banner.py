@@ -49,6 +49,10 @@ async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: 
         ("redis://:secret@host:6379/0", "redis://:***@host:6379/0"),
         ("postgresql://me:s3:cr3t@host/db", "postgresql://me:***@host/db"),
         ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("redis+sentinel://u:p@h1,h2/m?sentinel_password=zz", "redis+sentinel://u:***@h1,h2/m?sentinel_password=***"),
+        ("postgresql://me:p@ss/w:rd?#@host:5432/db", "postgresql://me:***@host:5432/db"),
+        ("postgresql://host/db?user=me&password=s&x=1", "postgresql://host/db?user=me&password=***&x=1"),
+        ("host=h password='a b' dbname=x", "host=h password=*** dbname=x"),
         ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db"),
     ],
 )

@@ -53,7 +53,7 @@ def mode(path: Path) -> int:
 
 
 def ring(files: KeyFiles) -> KeyRing:
-    return KeyRing(api_keys.read_pepper(files.pepper), api_keys.read_keys(files.keys))
+    return KeyRing(api_keys.read_peppers(files.pepper), api_keys.read_keys(files.keys))
 
 
 def created(run: Run, capsys: Captured, tenant: str, *more: str) -> str:
@@ -153,7 +153,7 @@ def test_comments_and_other_lines_stay_as_people_wrote_them(run: Run, files: Key
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["create", "--tenant="], "--tenant must be 1 to 128 printable ASCII characters without spaces."),
+        (["create", "--tenant="], "--tenant must be 1 to 128 printable ASCII characters without spaces"),
         (["create", "--tenant=two words"], "--tenant must be"),
         (["create", "--tenant=acme", "--name=two\nlines"], "--name must be at most 64 printable characters."),
         (["create", "--tenant=acme", "--expires-days=0"], "--expires-days must be from 1 to 3660."),

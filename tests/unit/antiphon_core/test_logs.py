@@ -89,3 +89,18 @@ def test_a_json_line_has_the_ids_of_its_task_and_declared_fields_only(capsys: py
         "span_id": "2" * 16,
         "status": 200,
     }
+
+
+def test_what_ends_a_line_or_steers_a_terminal_is_escaped() -> None:
+    assert logs.one_line("a\nb\x1b[0m\u2028c\u202ed\udcff") == r"a\nb\x1b[0m\u2028c\u202ed\udcff"
+    assert logs.one_line("tab\tand \u00e9") == "tab\\tand \u00e9"
+
+
+def test_a_long_message_is_cut() -> None:
+    assert logs.one_line("x" * 10, most=4) == "xxxx... (10 characters)"
+
+
+def test_a_traceback_is_indented_and_bounded() -> None:
+    shown = logs.indented("\n".join(["line"] * 1_000))
+    assert set(shown.split("\n")) == {"    line"}
+    assert len(shown.split("\n")) == logs.TRACEBACK_LINES_MAX

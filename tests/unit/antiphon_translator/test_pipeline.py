@@ -267,7 +267,7 @@ def test_a_prompt_that_fills_the_context_is_refused_with_the_counts() -> None:
 def test_what_cannot_be_served_is_refused_with_its_path(part: str, value: bytes, field: str) -> None:
     parts = {"request": b'{"model": "m"}', "history": b"[]", "input": b"[]"} | {part: value}
     with pytest.raises(InvalidRequest) as caught:
-        pipeline(Turn(response_id="resp_1", created_at=0, **parts))
+        pipeline(Turn("resp_1", 0, parts["request"], parts["history"], parts["input"]))
     assert caught.value.field == field
 
 

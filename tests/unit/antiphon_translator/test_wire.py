@@ -13,17 +13,17 @@ TURN = Turn(response_id="resp_1", created_at=7, request=b'{"model":"m"}', histor
 
 
 def test_a_turn_survives() -> None:
-    assert wire.turn_value(sent(wire.turn_message(TURN))) == TURN
+    assert wire.turn_value(sent(wire.turn_message(TURN)), "default") == TURN
 
 
 def test_a_turn_without_items_is_one_with_empty_arrays() -> None:
-    turn = wire.turn_value(v1.Turn(response_id="resp_1", request=b"{}"))
+    turn = wire.turn_value(v1.Turn(response_id="resp_1", request=b"{}"), "acme")
     assert (turn.history, turn.input) == (b"[]", b"[]")
 
 
 def test_a_missing_turn_is_named() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        wire.turn_value(None)
+        wire.turn_value(None, "default")
     assert caught.value.field == "turn"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock
 from antiphon_core.rpc.addresses import address
+from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
@@ -32,7 +33,8 @@ class StorePart:
     async def start(self) -> None:
         security = ServerSecurity.of(self._settings)
         await self.backend.open()
-        self._server = RpcServer(security, shares_port=self._shares_port)
+        limits = IntakeLimits.of(self._settings.requests_bytes_max)
+        self._server = RpcServer(security, limits=limits, shares_port=self._shares_port)
         self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)
         port = await self._server.start(self._settings.host, self._settings.port)
         self.address = address(self._settings.host, port)

@@ -6,6 +6,7 @@ from antiphon.settings import Settings
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.addresses import address
+from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
@@ -27,7 +28,8 @@ class TranslatorPart:
             raise SettingsError("A translator needs models: set ANTIPHON_TRANSLATOR_PROFILES to a folder of profiles.")
         security = ServerSecurity.of(self._settings)
         await self.service.open()
-        self._server = RpcServer(security, shares_port=self._shares_port)
+        limits = IntakeLimits.of(self._settings.requests_bytes_max)
+        self._server = RpcServer(security, limits=limits, shares_port=self._shares_port)
         self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)
         port = await self._server.start(self._settings.host, self._settings.port)
         self.address = address(self._settings.host, port)

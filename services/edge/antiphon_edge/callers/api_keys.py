@@ -7,8 +7,11 @@ HMAC-SHA256 makes of the whole key under the pepper, which is a secret in a file
     9f2c51d0a3e8   acme    0c5b...64 digits  2026-11-21T20:38:00Z  2027-11-21T20:38:00Z  -        the ci runner
 
 So whoever reads the file can ask for nothing, and whoever writes it without knowing the pepper can let nobody in. The
-id is not a secret: it finds the line, and stands for the key in messages, logs and lists. The rest of a key appears in
-none of them.
+pepper is rotated by a new line above it: new keys are made with the first line, older keys are known by the others
+until these are taken out.
+
+The id of a key is not a secret: it finds the line, and stands for the key in messages, logs and lists. The rest of a
+key appears in none of them.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +27,8 @@ from pathlib import Path
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidApiKey
-from antiphon_core.ids import is_tenant
-from antiphon_core.rpc.watched import Watched, read_text
+from antiphon_core.ids import is_reserved_tenant, is_tenant
+from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
 HEADER = "# ID TENANT HMAC-SHA256 CREATED EXPIRES REVOKED NAME"
 NAME_CHARS_MAX = 64
@@ -65,9 +68,9 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The keys of a file by their ids, and the pepper that they were made with."""
+    """The keys of a file by their ids, and the peppers that they were made with."""
 
-    pepper: bytes = field(repr=False)
+    peppers: Sequence[bytes] = field(repr=False)
     keys: Mapping[str, ApiKey]
 
     def identify(self, given: str, now_ms: int) -> ApiKey:
@@ -81,7 +84,8 @@ class KeyRing:
         key_id = form.group(1)
         key = self.keys.get(key_id)
         kept = key.digest if key is not None else _NOBODYS_DIGEST
-        if not hmac.compare_digest(digest(self.pepper, given), kept) or key is None:
+        matches = [hmac.compare_digest(digest(pepper, given), kept) for pepper in self.peppers]
+        if key is None or not any(matches):
             raise InvalidApiKey(f"Incorrect API key provided: ak_{key_id}_***.", key_id=key_id)
         state = key.state(now_ms)
         if state != "valid":
@@ -92,15 +96,21 @@ class KeyRing:
 class KeyGuard:
     """Knows callers by the keys of a file, read again when it or the pepper changes.
 
-    SettingsError: a file that cannot be used, and what is wrong in which of its lines.
+    SettingsError: a file that cannot be used, and what is wrong in which of its lines. After `grace_s` without usable
+    files no key is known any more.
     """
 
-    def __init__(self, keys_file: Path, pepper_file: Path, *, clock: Clock) -> None:
+    def __init__(self, keys_file: Path, pepper_file: Path, *, clock: Clock, grace_s: float = GRACE_S) -> None:
         self._clock = clock
-        self._ring = Watched([keys_file, pepper_file], lambda: KeyRing(read_pepper(pepper_file), read_keys(keys_file)))
+        self._ring = Watched(
+            [keys_file, pepper_file],
+            lambda: KeyRing(read_peppers(pepper_file), read_keys(keys_file)),
+            setting="edge.keys_file",
+            grace_s=grace_s,
+        )
 
     def identify(self, given: str) -> ApiKey:
-        """InvalidApiKey as KeyRing.identify."""
+        """InvalidApiKey as KeyRing.identify. Unavailable: the files have been unusable for too long."""
         return self._ring.get().identify(given, self._clock.now_ms())
 
 
@@ -121,15 +131,16 @@ def new_pepper() -> str:
     return secrets.token_hex(32)
 
 
-def read_pepper(path: Path) -> bytes:
-    text = read_text(path, "the pepper").strip()
-    if len(text) < PEPPER_CHARS_MIN:
+def read_peppers(path: Path) -> list[bytes]:
+    """The peppers of a file, the newest first. SettingsError."""
+    lines = [line.strip() for line in read_secret(path, "the pepper").splitlines() if line.strip()]
+    if not lines or min(map(len, lines)) < PEPPER_CHARS_MIN:
         raise SettingsError(f"{path} holds a pepper of less than {PEPPER_CHARS_MIN} characters: it could be guessed.")
-    return text.encode()
+    return [line.encode() for line in lines]
 
 
 def read_keys(path: Path) -> dict[str, ApiKey]:
-    keys = parse_keys(read_text(path, "the keys file"), str(path))
+    keys = parse_keys(read_secret(path, "the keys file", may_be_read=True), str(path))
     if not keys:
         raise SettingsError(f"{path} holds no keys. 'antiphon keys create --tenant NAME' makes one.")
     return keys
@@ -161,6 +172,7 @@ def parse_line(line: str, where: str) -> ApiKey:
     checks = [
         (_ID.fullmatch(key_id), "ID must be 12 hexadecimal digits"),
         (is_tenant(tenant), "TENANT must be 1 to 128 printable ASCII characters"),
+        (not is_reserved_tenant(tenant), "a TENANT that begins with 'antiphon.' is Antiphon's own"),
         (re.fullmatch(rf"[0-9a-f]{{{_DIGEST_DIGITS}}}", digits), f"HMAC must be {_DIGEST_DIGITS} hexadecimal digits"),
         (is_key_name(name), f"NAME must be at most {NAME_CHARS_MAX} printable characters"),
     ]

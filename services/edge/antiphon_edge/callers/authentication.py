@@ -21,10 +21,10 @@ from aiohttp import web
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import InvalidApiKey, InvalidRequest
-from antiphon_core.ids import is_tenant
+from antiphon_core.ids import is_reserved_tenant, is_tenant
 from antiphon_edge.access_settings import AccessSettings, Network
 from antiphon_edge.callers.api_keys import KeyGuard
-from antiphon_edge.callers.tenancy import set_tenant
+from antiphon_edge.callers.tenancy import set_tenant, tenant_of
 from antiphon_edge.http.http_errors import Handler
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,8 @@ class Authenticator:
         """Reads the files. SettingsError: one of them will not do."""
         if settings.keys_file is None or settings.keys_pepper_file is None:
             return cls(None, settings.networks())
-        return cls(KeyGuard(settings.keys_file, settings.keys_pepper_file, clock=clock), settings.networks())
+        files = settings.keys_file, settings.keys_pepper_file
+        return cls(KeyGuard(*files, clock=clock, grace_s=settings.secrets_grace_s), settings.networks())
 
     def tenant_of(self, request: web.Request) -> str | None:
         """The tenant that a request may speak for; None for the default one, where nobody is asked.
@@ -68,28 +69,33 @@ class Authenticator:
         return self.keys.identify(_bearer(request)).tenant
 
     def _said_tenant(self, request: web.Request, said: Sequence[str]) -> str:
-        if not self._trusts(request.remote):
+        if not self.trusts(request.remote):
             raise InvalidRequest(
                 f"The header '{TENANT_HEADER}' is believed from trusted proxies only, and this request did not come "
                 "from one. Leave it out: the API key says whose request it is.",
                 field=TENANT_HEADER,
                 code="tenant_not_accepted",
             )
-        if len(said) > 1 or not is_tenant(said[0]):
+        if len(said) > 1 or not is_tenant(said[0]) or is_reserved_tenant(said[0]):
             raise InvalidRequest(
-                f"The header '{TENANT_HEADER}' must be there once, with 1 to 128 printable ASCII characters.",
+                f"The header '{TENANT_HEADER}' must be there once, with 1 to 128 printable ASCII characters that do "
+                "not begin with 'antiphon.'.",
                 field=TENANT_HEADER,
                 code="invalid_value",
             )
         return said[0]
 
-    def _trusts(self, peer: str | None) -> bool:
+    def trusts(self, peer: str | None) -> bool:
+        """Whether this address is that of a proxy which says whose requests it brings."""
         if not peer or not self.trusted_proxies:
             return False
         address = ip_address(peer.partition("%")[0])
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             address = address.ipv4_mapped  # what a socket for both families makes of an IPv4 peer
         return any(address in network for network in self.trusted_proxies)
+
+
+_DOOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", Authenticator)
 
 
 def open_paths(app: web.Application, *paths: str) -> None:
@@ -117,9 +123,18 @@ def middleware(door: Authenticator) -> Handler:
                 raise
             if tenant is not None:
                 set_tenant(request, tenant)
+            request[_DOOR] = door  # no callable of the request: a cycle would leave it to the garbage collector
         return await handler(request)
 
     return authenticate  # type: ignore[return-value]
+
+
+def check_again(request: web.Request) -> None:
+    """Looks at the credential of a request once more, for what outlives the request's beginning. InvalidApiKey: it was
+    revoked, has expired or speaks for another tenant by now."""
+    tenant = request[_DOOR].tenant_of(request)
+    if tenant is not None and tenant != tenant_of(request):
+        raise InvalidApiKey("The API key of this connection speaks for another tenant now. Connect again.")
 
 
 def _bearer(request: web.Request) -> str:

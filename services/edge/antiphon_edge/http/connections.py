@@ -17,6 +17,8 @@ from typing import Any, Protocol, Self
 from aiohttp import web
 
 from antiphon_edge.access_settings import AccessSettings
+from antiphon_edge.http.byte_budget import Tally
+from antiphon_edge.http.masking import MaskedFrames
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class StreamConnection(web.RequestHandler):
         super().__init__(*args, **options)
         self.writing_listener: WritingListener | None = None
         self.options: dict[tuple[int, int], int | bytes] = {}
+        self.frames: MaskedFrames | None = None  # once the connection is a WebSocket
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -60,6 +63,8 @@ class StreamConnection(web.RequestHandler):
             self.writing_listener.resume_writing()
 
 
+_NO_ROOM_REASON = b"too many bytes of messages are being received; connect again later"
+_NO_ROOM = b"\x88" + bytes([len(_NO_ROOM_REASON) + 2]) + (1013).to_bytes(2) + _NO_ROOM_REASON  # a close frame
 _FORGET_WHAT_IS_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
 _BOUNDS: web.AppKey[WriteBounds] = web.AppKey("write bounds", WriteBounds)
 
@@ -91,6 +96,32 @@ def watch_writing(request: web.Request, listener: WritingListener | None) -> Non
     connection.writing_listener = listener
     if listener is not None and connection.writing_paused:
         listener.pause_writing()
+
+
+def bound_messages(request: web.Request, tally: Tally) -> None:
+    """Counts what is received of a WebSocket's message until the message is complete. A message that there is no room
+    for ends the connection."""
+    connection = request.protocol
+    if isinstance(connection, StreamConnection) and connection.frames is not None:
+        connection.frames.listener = _MessageBound(connection, tally)
+
+
+class _MessageBound:
+    def __init__(self, connection: StreamConnection, tally: Tally) -> None:
+        self._connection = connection
+        self._tally = tally
+
+    def grow(self, size: int) -> bool:
+        if self._tally.try_add(size) is None:
+            return True
+        log.info("%s sends a message that there is no room for, and is cut off", self._connection.peername)
+        if self._connection.transport is not None:
+            self._connection.transport.write(_NO_ROOM)
+            self._connection.transport.close()
+        return False
+
+    def end(self) -> None:
+        self._tally.clear()
 
 
 def cut(request: web.Request) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 
 from aiohttp import web
 
@@ -122,6 +123,20 @@ def refuse(status: int, code: str | None, message: str, headers: Mapping[str, st
     """The answer to what is wrong with a request as HTTP, in the envelope of all errors."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
     return web.Response(status=status, body=dumps(body), content_type="application/json", headers=headers)
+
+
+def raw_refusal(status: int, code: str, message: str) -> bytes:
+    """`refuse` as bytes, for a connection on which no request was read."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    body = dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *([f"Retry-After: {RETRY_AFTER_S}"] if status == HTTPStatus.SERVICE_UNAVAILABLE else []),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 def _answer(error: AntiphonError) -> web.Response:

@@ -26,10 +26,13 @@ from aiohttp.http_exceptions import (
 from aiohttp.web_protocol import ERROR
 
 from antiphon_core.ids import Ids
-from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
+from antiphon_core.limits import HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
 from antiphon_edge.http import ambiguity, encodings, request_ids
+from antiphon_edge.http.byte_budget import ByteBudget
+from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.cors import Cors
+from antiphon_edge.http.heads import HEAD_REFUSED, HeadBound
 from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, refuse
 from antiphon_edge.http.masking import MaskedFrames
 from antiphon_edge.http.slow_senders import SenderWatch
@@ -83,7 +86,9 @@ def unreadable(error: HttpProcessingError) -> Unreadable:
 class HttpServer(web.Server):
     """Serves what an application's own server would, with a name for every request and an envelope for every error."""
 
-    def __init__(self, inner: web.Server, ids: Ids, cors: Cors | None, *, read_timeout_s: float) -> None:
+    def __init__(
+        self, inner: web.Server, ids: Ids, cors: Cors | None, *, read_timeout_s: float, table: ConnectionTable
+    ) -> None:
         super().__init__(
             request_ids.naming(_refusing(enveloping(inner.request_handler), cors), ids),  # type: ignore[arg-type]
             request_factory=_adapted(inner.request_factory),
@@ -92,15 +97,26 @@ class HttpServer(web.Server):
         self._ids = ids
         self._cors = cors
         self._read_timeout_s = read_timeout_s
+        self._table = table
+        self._heads = ByteBudget("heads", total=HEADS_BYTES_MAX, share=HEADS_BYTES_MAX // 8)
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, self._ids, self._cors, self._read_timeout_s)
+        heads = HeadBound(self._heads)
+        return _Connection(self, self._ids, self._cors, self._read_timeout_s, self._table, heads)
 
 
 class _Connection(StreamConnection):
     """One connection."""
 
-    def __init__(self, server: HttpServer, ids: Ids, cors: Cors | None, read_timeout_s: float) -> None:
+    def __init__(
+        self,
+        server: HttpServer,
+        ids: Ids,
+        cors: Cors | None,
+        read_timeout_s: float,
+        table: ConnectionTable,
+        heads: HeadBound,
+    ) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -114,8 +130,29 @@ class _Connection(StreamConnection):
         """Whether nothing that comes behind the request in hand is taken for another one."""
         self._is_over = False
         self._sender = SenderWatch(read_timeout_s, self._hang_up)
+        self._table = table
+        self._head = heads
+        self.peer = ""
+
+    @property
+    def idle_since_s(self) -> float | None:
+        """Since when no request is in hand. A piece of a head is none: it may be all that ever comes."""
+        is_busy = self._current_request is not None or self._messages or self.frames is not None
+        return None if is_busy else self._sender.heard_at_s
+
+    def shed(self) -> None:
+        """Closes the connection, for one that has something to ask."""
+        self.force_close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0]) if name else ""
+        self._table.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        self._table.remove(self)
+        self._head.clear()
         self._sender.stop()
         super().connection_lost(exc)
 
@@ -127,6 +164,9 @@ class _Connection(StreamConnection):
         heads = self._request_count
         super().data_received(data)
         self._sender.came(data, self._messages[-1][1] if self._request_count > heads else None)
+        if self.frames is None and not self._head.has_room(self.peer, len(data), is_in_head=self._sender.is_in_head):
+            self._refuse_head()
+            return
         if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
             return
         bodies = [body for _, body in self._messages]
@@ -136,6 +176,19 @@ class _Connection(StreamConnection):
             if not body.is_eof():
                 body.set_exception(web.RequestPayloadError("the rest of the body cannot be read"))
 
+    def _refuse_head(self) -> None:
+        """Answers a head that is too large, or that there is no room for, and drops what else comes."""
+        self._is_over = True
+        self._sender.stop()
+        self._head.clear()
+        if self._current_request is not None or self.transport is None:
+            self.force_close()  # another answer is on its way
+            return
+        log.info("a head from %s is refused: it is too large, or there are too many", self.peername)
+        self.transport.write(HEAD_REFUSED)
+        self.transport.write_eof()
+        self._loop.call_later(LINGER_S, self.force_close)
+
     def _hang_up(self) -> None:
         log.info("%s sent no request, or no more of one, for too long", self.peername)
         self.force_close()
@@ -144,7 +197,8 @@ class _Connection(StreamConnection):
         """From here on the connection is a WebSocket, and may be silent for as long as it answers pings."""
         self._sender.stop()
         self.serves_last = False
-        super().set_parser(MaskedFrames(parser), data_received_cb)  # type: ignore[arg-type]
+        self.frames = MaskedFrames(parser)
+        super().set_parser(self.frames, data_received_cb)  # type: ignore[arg-type]
 
     def handle_error(
         self,

@@ -14,11 +14,14 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from aiohttp import web
 
 from antiphon_core.telemetry import remedies
+from antiphon_edge.http.connection_table import ConnectionTable
+from antiphon_edge.http.http_errors import raw_refusal
 
 log = logging.getLogger(__name__)
 
@@ -29,14 +32,24 @@ ACCEPTED_AT_ONCE_MAX = 64
 """Per poll, and the rest at the next one: each takes 0.1 ms of the event loop."""
 PAUSE_S = 1.0
 """How long nothing is accepted when the process has no file descriptors left."""
+TOO_MANY = raw_refusal(503, "too_many_connections", "The server has as many connections as it takes. Try again later.")
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Listener:
     """Accepts the connections of listening sockets until it is closed. Use inside one event loop."""
 
-    def __init__(self, server: web.Server, sockets: Sequence[socket.socket], *, pause_s: float = PAUSE_S) -> None:
-        """`server` makes the protocol of each connection. `sockets` are bound; from now on the listener owns them."""
+    def __init__(
+        self,
+        server: web.Server,
+        sockets: Sequence[socket.socket],
+        *,
+        table: ConnectionTable | None = None,
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        """`server` makes the protocol of each connection. `sockets` are bound; from now on the listener owns them.
+        `table` says whether there is room for one more."""
+        self._table = table
         self.sockets = tuple(sockets)
         self._server = server
         self._pause_s = pause_s
@@ -63,7 +76,7 @@ class Listener:
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTED_AT_ONCE_MAX):
             try:
-                connection, _address = listening.accept()
+                connection, address = listening.accept()
             except BlockingIOError:
                 return
             except OSError as error:
@@ -71,12 +84,26 @@ class Listener:
                     self._pause(listening, error)
                     return
                 continue  # accept(2): an error of the connection, which is gone
-            opening = self._loop.create_task(self._open(connection), name="accepted connection")
-            self._opening.add(opening)
-            opening.add_done_callback(self._opening.discard)
+            if not self._admit(connection, str(address[0])):
+                return
+
+    def _admit(self, connection: socket.socket, peer: str) -> bool:
+        """Opens the connection, or refuses it. Whether more can be accepted at once: another one that was closed for
+        this one gives its descriptor back when the event loop goes on."""
+        open_before = len(self._table) if self._table is not None else 0
+        if self._table is not None and not self._table.has_room(peer, arriving=len(self._opening)):
+            _refuse(connection)
+            return True
+        opening = self._loop.create_task(self._open(connection), name="accepted connection")
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
+        return self._table is None or len(self._table) >= open_before
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """Leaves connections in the kernel's queue for a while: the loop would poll them without a pause."""
+        """Leaves connections in the kernel's queue for a while: the loop would poll them without a pause. An idle
+        connection is closed, so that there is a descriptor then."""
+        if self._table is not None:
+            self._table.shed_one()
         log.error("no connection is accepted for %g s: %s", self._pause_s, error, extra=remedies.RAISE_FILE_LIMIT)
         self._loop.remove_reader(listening)
         self._pauses[listening] = self._loop.call_later(self._pause_s, self._watch, listening)
@@ -90,12 +117,29 @@ class Listener:
             connection.close()
 
 
+def _refuse(connection: socket.socket) -> None:
+    """Says why, as far as the socket takes it at once, and closes."""
+    with connection, suppress(OSError):
+        connection.setblocking(False)
+        connection.send(TOO_MANY)
+        connection.shutdown(socket.SHUT_WR)
+
+
 class ListeningSite(web.BaseSite):
     """The listener of one address, as aiohttp's runner wants it."""
 
-    def __init__(self, runner: web.BaseRunner, host: str, port: int, *, shares_port: bool = False) -> None:
+    def __init__(
+        self,
+        runner: web.BaseRunner,
+        host: str,
+        port: int,
+        *,
+        table: ConnectionTable | None = None,
+        shares_port: bool = False,
+    ) -> None:
         """With `shares_port` other processes may listen on the same port."""
         super().__init__(runner)
+        self._table = table
         self._host = host
         self._port = port
         self._shares_port = shares_port
@@ -110,7 +154,7 @@ class ListeningSite(web.BaseSite):
         server = self._runner.server
         if server is None:
             raise RuntimeError("the runner was not set up")
-        listener = Listener(server, await self._bound())
+        listener = Listener(server, await self._bound(), table=self._table)
         self._server = cast(asyncio.AbstractServer, listener)  # aiohttp reads its sockets and closes it
 
     async def _bound(self) -> Sequence[socket.socket]:

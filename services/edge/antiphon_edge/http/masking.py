@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Protocol
 
 _IS_MASKED, _LENGTH = 0x80, 0x7F
+_IS_FINAL, _IS_CONTROL = 0x80, 0x08
 _LENGTH_BYTES = {126: 2, 127: 8}
 _MASK_BYTES = 4
 _RESERVED_BITS = b"\x70\x00"
@@ -23,16 +24,32 @@ class Reader(Protocol):
     def feed_eof(self) -> None: ...
 
 
+class MessageListener(Protocol):
+    """Is told how a message grows, and when it is complete."""
+
+    def grow(self, size: int) -> bool:
+        """Whether there is room for so many more bytes. Where there is not, nothing is read any more."""
+        ...
+
+    def end(self) -> None: ...
+
+
 class MaskedFrames:
     """Hands on what comes, the head of a frame as soon as it is whole."""
 
     def __init__(self, reader: Reader) -> None:
+        self.listener: MessageListener | None = None
         self._reader = reader
+        self._is_refused = False
+        self._is_control = False
+        self._is_last = True  # of its message
         self._head = bytearray()
         self._payload_bytes = 0  # of the current frame, still to come
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """Whether nothing more is read, as the reader has it."""
+        if self._is_refused:
+            return True, b""
         return self._reader.feed_data(self._followed(data))
 
     def feed_eof(self) -> None:
@@ -45,8 +62,10 @@ class MaskedFrames:
             if self._payload_bytes:
                 payload = data[at : at + self._payload_bytes]
                 self._payload_bytes -= len(payload)
-                followed += payload
                 at += len(payload)
+                if not self._count(len(payload)):
+                    break
+                followed += payload
                 continue
             self._head.append(data[at])
             at += 1
@@ -54,9 +73,22 @@ class MaskedFrames:
                 return bytes(followed) + _RESERVED_BITS
             if len(self._head) >= 2 and len(self._head) == _head_bytes(self._head):
                 self._payload_bytes = _payload_bytes(self._head)
+                self._is_last, self._is_control = bool(self._head[0] & _IS_FINAL), bool(self._head[0] & _IS_CONTROL)
                 followed += self._head
                 self._head.clear()
+                self._count(0)
         return bytes(followed)
+
+    def _count(self, size: int) -> bool:
+        """Tells of bytes of the current frame, and of the end of its message. Whether there is room for them."""
+        if self.listener is None or self._is_control:
+            return True
+        if size and not self.listener.grow(size):
+            self._is_refused = True
+            return False
+        if self._is_last and not self._payload_bytes:
+            self.listener.end()
+        return True
 
 
 def _head_bytes(head: bytearray) -> int:

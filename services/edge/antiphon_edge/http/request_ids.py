@@ -90,6 +90,7 @@ def headers_of(request: web.BaseRequest) -> dict[str, str]:
     elapsed_s = _elapsed_s(request)
     return {
         "x-request-id": request[_REQUEST_ID],
+        "Server": "antiphon",  # aiohttp's own says its version and Python's
         "openai-version": "2020-10-01",
         "openai-processing-ms": str(round(elapsed_s * 1000)),
         phases.HEADER: phases.header(elapsed_s),

@@ -22,6 +22,7 @@ class SenderWatch:
     def __init__(self, limit_s: float, hang_up: Callable[[], None]) -> None:
         self._limit_s = limit_s
         self._hang_up = hang_up
+        self._has_piece = False
         self._owes_head = True  # who connects has something to ask
         self._body: StreamReader | None = None  # of the last request, while it is not whole
         self._loop = asyncio.get_running_loop()
@@ -36,9 +37,20 @@ class SenderWatch:
             body = self._body
         self._body = body if body is not None and not body.is_eof() else None
         if data:
+            self._has_piece = is_piece_of_head
             if not (is_piece_of_head and self._owes_head):  # another piece of a head brings nothing on
                 self._heard_at = self._loop.time()
             self._owes_head = is_piece_of_head
+
+    @property
+    def heard_at_s(self) -> float:
+        """When something came that brought a request on, by the loop's clock."""
+        return self._heard_at
+
+    @property
+    def is_in_head(self) -> bool:
+        """Whether the last piece that came was one of a head that is not complete."""
+        return self._has_piece
 
     def stop(self) -> None:
         self._timer.cancel()

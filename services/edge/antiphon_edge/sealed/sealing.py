@@ -6,7 +6,8 @@ version are authenticated with it; the time it expires is inside. A key file has
     # ID        64 hexadecimal digits; `openssl rand -hex 32`
     2026-11     6f1d...
 
-New texts are sealed with the first; the others still open old ones, until they are taken out.
+New texts are sealed with the first; the others still open old ones, until they are taken out. The file is read again
+when it changes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -26,6 +28,7 @@ from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps, loads
+from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
 _VERSION = "v1"
 _NONCE_BYTES = 12
@@ -47,10 +50,7 @@ class SealingKeys:
     @classmethod
     def read(cls, path: Path) -> SealingKeys:
         """SettingsError: what is wrong in which line; never what a key is."""
-        try:
-            lines = path.read_text("ascii").splitlines()
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"Cannot read the sealing keys {path}: {error}") from error
+        lines = read_secret(path, "the sealing keys").splitlines()
         keys: dict[str, bytes] = {}
         for number, line in enumerate(lines, 1):
             text = line.partition("#")[0].strip()
@@ -64,45 +64,59 @@ class SealingKeys:
             raise SettingsError(f"{path} holds no keys.")
         return cls(next(iter(keys)), keys)
 
+    def get(self) -> SealingKeys:
+        """These keys at any time; a file of keys gives those of the moment."""
+        return self
+
     @classmethod
     def ephemeral(cls) -> SealingKeys:
         """A key that ends with this process."""
         return cls("ephemeral", {"ephemeral": secrets.token_bytes(_KEY_BYTES)})
 
 
-class Sealer:
-    """Seals and opens texts. `ttl_s` is how long a sealed text can be opened, in seconds."""
+class KeySource(Protocol):
+    """Keys that may change: `SealingKeys`, or a file of them that is watched."""
 
-    def __init__(self, keys: SealingKeys, *, ttl_s: int, clock: Clock) -> None:
-        self._current = keys.current
-        self._ciphers = {key_id: AESGCM(key) for key_id, key in keys.keys.items()}
+    def get(self) -> SealingKeys: ...
+
+
+class Sealer:
+    """Seals and opens texts with the keys of the moment. `ttl_s` is how long a sealed text can be opened, in seconds.
+    Both raise Unavailable where the keys have been unusable for too long."""
+
+    def __init__(self, keys: KeySource, *, ttl_s: int, clock: Clock) -> None:
+        self._keys = keys
         self._ttl_s = ttl_s
         self._clock = clock
 
     @classmethod
-    def of(cls, path: Path | None, *, ttl_s: int, clock: Clock) -> Sealer:
+    def of(cls, path: Path | None, *, ttl_s: int, clock: Clock, grace_s: float = GRACE_S) -> Sealer:
         """A sealer by a file of keys; without one, with a key of its own. SettingsError."""
-        return cls(SealingKeys.read(path) if path is not None else SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
+        if path is None:
+            return cls(SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
+        file = Watched([path], lambda: SealingKeys.read(path), setting="edge.sealing_keys_file", grace_s=grace_s)
+        return cls(file, ttl_s=ttl_s, clock=clock)
 
     def seal(self, tenant: str, text: str, *, purpose: str = "") -> str:
         """Seals a text. A text that was sealed for one purpose cannot be opened for another."""
         expires_at = self._clock.now_ms() // 1000 + self._ttl_s
         nonce = secrets.token_bytes(_NONCE_BYTES)
         plain = dumps([expires_at, text])
-        ciphertext = self._ciphers[self._current].encrypt(nonce, plain, _bound_to(tenant, purpose))
-        return f"{_VERSION}.{self._current}.{urlsafe_b64encode(nonce + ciphertext).decode()}"
+        keys = self._keys.get()
+        ciphertext = AESGCM(keys.keys[keys.current]).encrypt(nonce, plain, _bound_to(tenant, purpose))
+        return f"{_VERSION}.{keys.current}.{urlsafe_b64encode(nonce + ciphertext).decode()}"
 
     def open(self, tenant: str, sealed: str, *, purpose: str = "") -> str:
         """BadSeal."""
         version, _, rest = sealed.partition(".")
         key_id, _, encoded = rest.partition(".")
-        cipher = self._ciphers.get(key_id)
-        if version != _VERSION or cipher is None:
+        key = self._keys.get().keys.get(key_id)
+        if version != _VERSION or key is None:
             raise BadSeal
         try:
             raw = urlsafe_b64decode(encoded)
             bound_to = _bound_to(tenant, purpose)
-            expires_at, text = loads(cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to))
+            expires_at, text = loads(AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to))
         except (InvalidTag, ValueError, binascii.Error) as error:
             raise BadSeal from error
         if self._clock.now_ms() // 1000 >= expires_at:

@@ -43,7 +43,7 @@ async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
     session_id = facts["session_id"]
     return AcceptedTurn(
         tenant,
-        turn,
+        replace(turn, tenant=tenant),
         parent_id=facts["parent_id"],
         lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
         logged=True,
@@ -63,4 +63,4 @@ def _made_for(job: Job, facts: Object) -> Correlation:
 def _turn_of(job: Job) -> tuple[Object, Turn]:
     """The facts in a payload, and the turn."""
     facts: Object = loads(job.payload)
-    return facts, Turn(job.id, facts["created_at"], **{name: dumps(facts[name]) for name in _RAW})
+    return facts, Turn(job.id, facts["created_at"], *(dumps(facts[name]) for name in _RAW))

@@ -110,7 +110,7 @@ class TurnStarter:
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
         try:
-            turn = await self._turn(response_id, request, start.history.items, given, carried)
+            turn = await self._turn(tenant, response_id, request, start.history.items, given, carried)
         except BaseException:
             self.cleanup.schedule(self._let_go(tenant, asked, start), _KEPT)
             raise
@@ -133,7 +133,7 @@ class TurnStarter:
         """The turn that a request would be, as things stand: no lease is taken, and nothing remembered."""
         given = await self._looked_up(tenant, request)
         history = await self._history(tenant, request)
-        return await self._turn(new_response_id(self._ids), request, history, given)
+        return await self._turn(tenant, new_response_id(self._ids), request, history, given)
 
     async def _history(self, tenant: str, request: CreateRequest) -> bytes:
         if request.conversation_id is not None:
@@ -187,6 +187,7 @@ class TurnStarter:
 
     async def _turn(
         self,
+        tenant: str,
         response_id: str,
         request: CreateRequest,
         stored: bytes,
@@ -204,6 +205,7 @@ class TurnStarter:
                 request=compact(request.asked()),
                 history=history,
                 input=compact(normalise_input(placed, self._ids)),
+                tenant=tenant,
             )
 
         return await offload.run(write, size_bytes=request.work_bytes + len(carried or b""))

@@ -16,20 +16,22 @@ from functools import partial
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from antiphon_core import offload
-from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
+from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, InvalidRequest, Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics, remedies
+from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections, pages
 from antiphon_edge.quotas.admission import limiter_of
-from antiphon_edge.routes import response_list, sessions
+from antiphon_edge.routes import bodies, response_list, sessions
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket import subprotocols
+from antiphon_edge.websocket.messages import Create
 from antiphon_edge.websocket.outbox import Outbox
 from antiphon_edge.websocket.session import Asked, Phase, Session
 from antiphon_edge.websocket.warm_up import WarmUps
@@ -99,7 +101,9 @@ class SocketRoutes:
         metrics.STREAMS_OPEN.of("websocket").add()
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
         try:
-            await connection.serve()
+            with bodies.tally_of(request) as tally:
+                connections.bound_messages(request, tally)
+                await connection.serve()
         finally:
             ageing.cancel()
             metrics.STREAMS_OPEN.of("websocket").add(-1)
@@ -148,6 +152,7 @@ class _Connection:
         self._tenant = tenant_of(request)
         self._session_id = session_id
         self._limiter = limiter_of(request)
+        self._waiting = bodies.tally_of(request)  # what waits behind the running response
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
         self._session = Session()
         self._changed = asyncio.Event()
@@ -198,6 +203,7 @@ class _Connection:
             try:
                 await asyncio.gather(reading, running, return_exceptions=True)
             finally:  # the client may go in this very moment, which cancels us
+                self._waiting.clear()
                 self._served.set_result(None)
 
     async def _read(self) -> None:
@@ -216,7 +222,14 @@ class _Connection:
             message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
         except AntiphonError as error:
             return [socket_messages.error(error)]
-        return self._session.receive(message)
+        if isinstance(message, Create):
+            try:
+                self._waiting.add(message.size_bytes)
+            except AntiphonError as error:
+                return [socket_messages.error(error, message.stream_id)]
+        answers = self._session.receive(message)
+        self._waiting.shrink_to(self._session.waiting_bytes)
+        return answers
 
     async def _run(self) -> None:
         """One response after the other, until there are to be no more."""
@@ -226,7 +239,11 @@ class _Connection:
                 await self._changed.wait()
                 continue
             try:
-                await self._answer(self._session.begin())
+                await self._answer(self._begin_next())
+            except InvalidApiKey as error:
+                await self._send(self._session.fail(error))
+                self._close_code = WSCloseCode.POLICY_VIOLATION
+                self._close(error, say_so=False)
             except AntiphonError as error:
                 await self._send(self._session.fail(error))
             except (ConnectionError, asyncio.CancelledError):
@@ -236,7 +253,15 @@ class _Connection:
                 fault = InternalError("The server had an error while processing your request. Its log says why.")
                 await self._send(self._session.fail(fault))
 
+    def _begin_next(self) -> Asked:
+        """The next response; what waited for it is its own now, also where it is refused. ChainTooLong."""
+        try:
+            return self._session.begin()
+        finally:
+            self._waiting.shrink_to(self._session.waiting_bytes)
+
     async def _answer(self, asked: Asked) -> None:
+        authentication.check_again(self._request)
         parse = partial(asked.create.request, drops_hosted=self._drops_hosted)
         request = await offload.run(parse, size_bytes=asked.create.work_bytes)
         await self._limiter.admit(self._tenant, generates=asked.generates)

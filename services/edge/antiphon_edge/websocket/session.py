@@ -89,6 +89,11 @@ class Session:
         """Whether a response can begin."""
         return self.phase is Phase.IDLE and bool(self._waiting)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the messages that wait."""
+        return sum(each.size_bytes for each in self._waiting)
+
     def begin(self) -> Asked:
         """The next response. Whatever comes of it is told with `end` or `fail`, also what is raised here.
 
@@ -148,6 +153,6 @@ class Session:
 
     def _has_room(self, message: Create) -> bool:
         """Whether it can wait behind what waits already; one of any size always can."""
-        waiting_bytes = sum(each.size_bytes for each in self._waiting)
-        is_full = len(self._waiting) >= SOCKET_WAITING_ITEMS_MAX or waiting_bytes + message.size_bytes > BODY_BYTES_MAX
+        waiting_bytes = self.waiting_bytes + message.size_bytes
+        is_full = len(self._waiting) >= SOCKET_WAITING_ITEMS_MAX or waiting_bytes > BODY_BYTES_MAX
         return not (self._waiting and is_full)

@@ -52,6 +52,8 @@ def check_size(items: bytes) -> None:
 def parse_metadata(metadata: bytes) -> bytes:
     """The metadata in the form in which it is stored."""
     check_given(metadata, "metadata")
+    if len(metadata) > limits.METADATA_BYTES_MAX:
+        raise rules.invalid("metadata", f"'metadata' has more than {limits.METADATA_BYTES_MAX} bytes.")
     pairs = parse_object(metadata, field="metadata")
     if len(pairs) > limits.METADATA_PAIRS_MAX:
         raise rules.invalid("metadata", f"'metadata' must have at most {limits.METADATA_PAIRS_MAX} pairs.")

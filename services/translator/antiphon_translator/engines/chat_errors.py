@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 REASON_CHARS_MAX = 500
 RETRY_AFTER_MS_MAX = 3_600_000
-_LOGGED_CHARS_MAX = 1_000
+_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REFUSALS = (400, 413, 422)
 _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
     401: (EngineUnavailable, "refuses the API key"),
@@ -73,10 +73,10 @@ def of_answer(
 ) -> AntiphonError:
     """The error that an answer with this status stands for, or an event of a stream, whose status is 200. `server` is
     what callers know the server as, `url` its address, which they must not learn."""
-    log.warning("model '%s': the server reports: %d %.*s", model, status, _LOGGED_CHARS_MAX, told)
+    error = _error_in(told)
+    log.warning("model '%s': the server reports: %d %s", model, status, _labels(error, told))
     if (refusal := guide_errors.of_text(str(told), server=server)) is not None:
         return refusal
-    error = _error_in(told)
     code = error.get("code")
     meant = code if status == 200 and isinstance(code, int) else status
     reason = readable(_reason(error, told), url)
@@ -87,6 +87,12 @@ def of_answer(
     kind, what = _BY_STATUS.get(meant, (EngineFault, "reported an error"))
     wait_ms = _milliseconds(retry_after) if kind in _SAY_WHEN else None
     return kind(f"{server} {what}.", retry_after_ms=wait_ms)
+
+
+def _labels(error: Mapping[str, Any], told: object) -> str:
+    """What an error may be logged as: its code and type. Its text repeats the prompt on some servers."""
+    words = [f"{name} {error[name]}" for name in ("code", "type") if _LABEL.fullmatch(str(error.get(name, "")))]
+    return ", ".join(words) or f"{len(str(told))} characters that are not logged"
 
 
 def readable(reason: str, url: str) -> str:

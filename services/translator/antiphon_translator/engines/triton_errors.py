@@ -37,6 +37,7 @@ _IN_BAND: tuple[tuple[re.Pattern[str], type[AntiphonError], str], ...] = (
 """(text, compared in lower case; what it is; what happened). The first row that matches counts."""
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+_TRANSPORT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
     grpc.StatusCode.UNAVAILABLE: (EngineUnavailable, "cannot be reached"),
     grpc.StatusCode.CANCELLED: (EngineUnavailable, "closed the connection"),
@@ -48,19 +49,21 @@ _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
 
 def from_text(text: str, *, model: str) -> AntiphonError:
     """The error that an in-band error message of a stream stands for."""
-    log.warning("model '%s': Triton reports: %s", model, text)
     if (refusal := guide_errors.of_text(text, server=f"The Triton server of model '{model}'")) is not None:
         return refusal
     lowered = text.lower()
     for pattern, error, what in _IN_BAND:
         if pattern.search(lowered):
+            log.warning("model '%s': Triton %s", model, what)
             return error(f"The Triton server of model '{model}' {what}.")
+    # The text of a backend may repeat the prompt.
+    log.warning("model '%s': Triton reports an error of %d characters, which its own log has", model, len(text))
     return EngineFault(f"The Triton server of model '{model}' reported an error.")
 
 
 @contextmanager
 def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
-    """Turns what grpc.aio and antiphon_core.http2 raise into our errors, their own words logged at `level`; lets the
+    """Turns what grpc.aio and antiphon_core.http2 raise into our errors, logged at `level`; lets the
     cancellation of the current task pass."""
     try:
         yield
@@ -79,6 +82,8 @@ def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
 
 def _from_rpc(code: grpc.StatusCode, words: str | None, *, model: str, level: int) -> AntiphonError:
     """The error that a failed RPC stands for."""
-    log.log(level, "model '%s': RPC to Triton failed: %s %s", model, code, words)
+    # The transport's own words name addresses. Those of a backend may repeat the prompt.
+    shown = words if code in _TRANSPORT else f"{len(words or '')} characters that are not logged"
+    log.log(level, "model '%s': RPC to Triton failed: %s %s", model, code, shown)
     kind, what = _BY_CODE.get(code, (EngineFault, "reported an error"))
     return kind(f"The Triton server of model '{model}' {what}.")

@@ -1,19 +1,43 @@
 """Which addresses a URL of a stranger may lead to.
 
 An address is judged by what it is, not by the name that led to it, and where it is connected to (fetching.py), so that
-no second look-up can put another in its place.
+no second look-up can put another in its place. The tables are written out: Python's own judgement changes with its
+version (3.11 takes 192.0.0.0/29 only for private, where IANA has 192.0.0.0/24), and knows nothing of what clouds serve.
 """
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
+_SPECIAL_V4 = tuple(
+    map(
+        IPv4Network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+            *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24"),
+            *("192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+            *("224.0.0.0/4", "240.0.0.0/4"),
+            "168.63.129.16/32",  # Azure's own server, with the settings and keys of a machine
+        ),
+    )
+)
+"""IANA's special-purpose registry of IPv4, with those that are routed, multicast, and one address of a cloud."""
 _UNICAST = IPv6Network("2000::/3")
-_IN_IPV6 = (IPv6Network("2002::/16"), IPv6Network("2001::/32"))
-"""6to4 and Teredo: an IPv4 address in disguise, and obsolete."""
+_SPECIAL_V6 = tuple(
+    map(
+        IPv6Network,
+        (
+            *("2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20"),
+            "2002::/16",  # 6to4: an IPv4 address in disguise, and obsolete; so is Teredo, in 2001::/23
+        ),
+    )
+)
+"""Those of IANA's special-purpose registry of IPv6 that are inside of `_UNICAST`."""
+_INTERNAL_V4 = tuple(map(IPv4Network, ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+_INTERNAL_V6 = (IPv6Network("::1/128"), IPv6Network("fc00::/7"))
 _NAT64 = IPv6Network("64:ff9b::/96")
 _CREDENTIALS = (IPv6Network("fd00:ec2::/32"), IPv6Network("fd20:ce::/32"))
-"""Where Amazon and Google serve a machine's credentials over IPv6; over IPv4 they all use link-local addresses."""
+"""Where Amazon and Google serve a machine's credentials over IPv6; over IPv4 they use link-local addresses."""
 
 
 def is_public(address: str) -> bool:
@@ -23,18 +47,20 @@ def is_public(address: str) -> bool:
         case None:
             return False
         case IPv4Address():
-            return known.is_global and not known.is_multicast
-    return known in _UNICAST and known.is_global and not any(known in network for network in _IN_IPV6)
+            return not any(known in network for network in _SPECIAL_V4)
+    return known in _UNICAST and not any(known in network for network in _SPECIAL_V6)
 
 
 def is_internal(address: str) -> bool:
     """Whether this is a machine of a private network, or this one. Where clouds serve credentials is never that."""
     known = _read(address)
-    if known is None or known.is_link_local or known.is_multicast or known.is_unspecified:
-        return False
-    if known.is_reserved or any(known in network for network in _CREDENTIALS):
-        return known.is_loopback  # which IPv6 has among its reserved addresses
-    return known.is_private
+    match known:
+        case None:
+            return False
+        case IPv4Address():
+            return any(known in network for network in _INTERNAL_V4)
+    is_inside = any(known in network for network in _INTERNAL_V6)
+    return is_inside and not any(known in network for network in _CREDENTIALS)
 
 
 def _read(address: str) -> IPv4Address | IPv6Address | None:
@@ -46,7 +72,7 @@ def _read(address: str) -> IPv4Address | IPv6Address | None:
         return None
     if isinstance(known, IPv4Address):
         return known
-    if known.ipv4_mapped is not None:
+    if known.scope_id is not None or known.ipv4_mapped is not None:
         return None
     if known in _NAT64:  # how clusters with nothing but IPv6 reach the rest of the internet
         return IPv4Address(int(known) & 0xFFFF_FFFF)

@@ -24,12 +24,14 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from antiphon_core import limits
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Downloads, Failure, Problem
 from antiphon_translator.media.resolver import Resolver
@@ -86,14 +88,17 @@ class Fetcher:
         self._tls = tls
         self._resolver = resolver or Resolver()
         self._session: aiohttp.ClientSession | None = None
+        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def fetch(self, wanted: Mapping[str, int]) -> Downloads:
-        """What is behind each URL, or why nothing is. `wanted` says how many bytes each may have."""
+    async def fetch(self, wanted: Mapping[str, int], *, tenant: str = DEFAULT_TENANT) -> Downloads:
+        """What is behind each URL, or why nothing is. `wanted` says how many bytes each may have. A tenant's turns wait
+        for each other, not for those of other tenants, and the time that they wait is part of their time limit."""
         found: dict[str, Download | Failure] = {}
         turn = _Turn()
+        share = self._shares.setdefault(tenant, asyncio.Semaphore(limits.MEDIA_TENANT_FETCHES_MAX))
 
         async def fetch_one(url: str, bytes_max: int) -> None:
-            async with turn.places:
+            async with turn.places, share:
                 found[url] = await self._fetched(url, bytes_max, turn)
 
         try:
@@ -118,7 +123,7 @@ class Fetcher:
         except TimeoutError:
             return _LATE
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            log.info("not fetched: %r", error)
+            log.info("not fetched: %s", _reason(error))
             return _UNREACHED
 
     async def _followed(self, url: str, bytes_max: int, turn: _Turn) -> Download:
@@ -177,6 +182,13 @@ class _Doorman:
         if not self._permits(str(address[0])):
             raise OSError(errno.EACCES, f"{address[0]} is no address that may be fetched from")
         return socket.socket(family, kind, protocol)
+
+
+def _reason(error: Exception) -> str:
+    """Why nothing came, in words that repeat no URL: a signed one is a key to what stands behind it."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    words = cause.strerror if isinstance(cause, OSError) else ""
+    return f"{type(error).__name__} {words or ''}".strip()
 
 
 def _checked(url: str, rules: FetchRules) -> URL:

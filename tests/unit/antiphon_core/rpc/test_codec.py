@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from grpc_health.v1 import health_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.rpc.codec import decode, encode
+from antiphon_core.rpc.codec import decode, decode_plain, encode
 from antiphon_core.rpc.methods import STORE
 from antiphon_protos.antiphon.store import v1
 
@@ -42,3 +43,10 @@ def test_random_bytes_are_a_message_or_refused(data: bytes) -> None:
     except InvalidRequest:
         return
     assert isinstance(message.id, str)
+
+
+def test_a_message_of_grpcs_own_services_is_read_or_refused() -> None:
+    asked = health_pb2.HealthCheckRequest(service="a")
+    assert decode_plain(health_pb2.HealthCheckRequest, asked.SerializeToString()) == asked
+    with pytest.raises(InvalidRequest):
+        decode_plain(health_pb2.HealthCheckRequest, b"\xff")

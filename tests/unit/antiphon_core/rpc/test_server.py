@@ -204,13 +204,13 @@ async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.M
     options["grpc.max_connection_age_ms"] = 50
     monkeypatch.setattr(server_module, "_OPTIONS", [*options.items()])
     peers: set[str] = set()
-    known_caller = server_module._call
+    admit = server_module._Served.admit
 
-    def note_peer(context: Any, *rest: Any) -> Call:
+    def note_peer(served: Any, context: Any) -> tuple[str, Call]:
         peers.add(context.peer())
-        return known_caller(context, *rest)
+        return admit(served, context)
 
-    monkeypatch.setattr(server_module, "_call", note_peer)
+    monkeypatch.setattr(server_module._Served, "admit", note_peer)
     state, server = Fixture(), RpcServer()
     server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
     port = await server.start("127.0.0.1", 0)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.config import SettingsError
-from antiphon_core.rpc.watched import LOOK_INTERVAL_S, Watched, read_text
+from antiphon_core.errors import Unavailable
+from antiphon_core.rpc.watched import LOOK_INTERVAL_S, Watched, read_secret, read_text
 
 
 class Clock:
@@ -93,3 +94,40 @@ def test_a_file_that_is_broken_from_the_start_is_refused(tmp_path: Path) -> None
         Watched([tmp_path / "number"], lambda: read_text(tmp_path / "number", "the number"))
     with pytest.raises(SettingsError, match="Cannot read the number .*gone: No such file"):
         Watched([tmp_path / "gone"], lambda: read_text(tmp_path / "gone", "the number"))
+
+
+def test_after_the_grace_a_file_that_went_away_gives_no_value(number: Number) -> None:
+    guarded = Watched([number.path], number.read, setting="a", grace_s=10.0, now_s=number.clock)
+    number.path.unlink()
+    number.clock.now += LOOK_INTERVAL_S
+    assert guarded.get() == 1
+    number.clock.now += 10.0
+    with pytest.raises(Unavailable):
+        guarded.get()
+    number.path.write_text("6")
+    number.clock.now += LOOK_INTERVAL_S
+    assert guarded.get() == 6
+
+
+def test_the_grace_begins_with_the_first_unusable_state(number: Number) -> None:
+    guarded = Watched([number.path], number.read, grace_s=10.0, now_s=number.clock)
+    for text in ("broken", "still broken", "broken in another way"):
+        number.path.write_text(text)
+        number.clock.now += 4.0
+        if number.clock.now < 110.0:
+            assert guarded.get() == 1
+    number.clock.now += 4.0
+    with pytest.raises(Unavailable):
+        guarded.get()
+
+
+@pytest.mark.parametrize(("mode", "is_read"), [(0o600, True), (0o440, True), (0o604, False), (0o620, False)])
+def test_a_secret_is_read_where_others_may_not_read_or_change_it(tmp_path: Path, mode: int, is_read: bool) -> None:
+    path = tmp_path / "secret"
+    path.write_text("x")
+    path.chmod(mode)
+    if is_read:
+        assert read_secret(path, "the secret") == "x"
+    else:
+        with pytest.raises(SettingsError, match="other users"):
+            read_secret(path, "the secret")

@@ -18,8 +18,9 @@ import grpc_testing
 import pytest
 
 from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Timeout, Unimplemented
+from antiphon_core.rpc.intake import Intake, IntakeLimits
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import Call, Handler, _rpc_handler, _unimplemented
+from antiphon_core.rpc.server import Call, Handler, _rpc_handler, _Served, _unimplemented
 from antiphon_core.rpc.status import from_rpc_error
 from antiphon_protos.antiphon.store import v1
 
@@ -32,8 +33,12 @@ GET, READ_EVENTS = RESPONSES.methods_by_name["GetResponseRecord"], EVENT_LOGS.me
 class AioContext:
     """What our handlers use of grpc.aio's context, on top of grpcio-testing's."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, data: bytes) -> None:
         self.context = context
+        self.data = data
+
+    async def read(self) -> bytes:
+        return self.data
 
     def invocation_metadata(self) -> Any:
         return self.context.invocation_metadata()
@@ -57,15 +62,15 @@ class Servicer:
 
     def __init__(self, handlers: dict[str, Handler]) -> None:
         for name, method in STORE.methods.items():
-            handler: Any = _rpc_handler(method, handlers.get(name, _unimplemented(method)), None)
-            setattr(
-                self, name, self.stream(handler.unary_stream) if method.streams else self.unary(handler.unary_unary)
-            )
+            served = _Served(method, handlers.get(name, _unimplemented(method)), None, Intake(IntakeLimits()))
+            handler: Any = _rpc_handler(served)
+            is_stream = method.streams
+            setattr(self, name, self.stream(handler.stream_stream) if is_stream else self.unary(handler.stream_unary))
 
     def unary(self, serve: Any) -> Any:
         def call(data: bytes, context: Any) -> bytes:
             try:
-                answer: bytes = asyncio.run(serve(data, AioContext(context)))
+                answer: bytes = asyncio.run(serve(None, AioContext(context, data)))
             except grpc.aio.AbortError:
                 return b""
             return answer
@@ -74,7 +79,7 @@ class Servicer:
 
     def stream(self, serve: Any) -> Any:
         def call(data: bytes, context: Any) -> Iterator[bytes]:
-            answers = serve(data, AioContext(context))
+            answers = serve(None, AioContext(context, data))
             with asyncio.Runner() as runner:
                 try:
                     while True:

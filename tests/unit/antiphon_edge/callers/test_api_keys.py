@@ -22,7 +22,7 @@ from antiphon_edge.callers.api_keys import (
     digest,
     parse_keys,
     read_keys,
-    read_pepper,
+    read_peppers,
     show_time,
 )
 from tests.support.api_keys import PEPPER, KeyFiles, id_of
@@ -65,7 +65,7 @@ def test_neither_the_file_nor_a_repr_has_what_a_key_is_made_of(files: KeyFiles) 
     kept = files.keys.read_text()
     assert secret.split("_")[2] not in kept
     assert PEPPER not in kept
-    ring = KeyRing(PEPPER.encode(), read_keys(files.keys))
+    ring = KeyRing([PEPPER.encode()], read_keys(files.keys))
     assert PEPPER not in repr(ring)
     assert ring.keys[id_of(secret)].digest.hex() not in repr(ring)
 
@@ -79,7 +79,7 @@ def flipped(secret: str, bit: int) -> str:
 
 def test_ten_thousand_wrong_keys_and_none_is_let_in(files: KeyFiles) -> None:
     secret = files.make("acme")
-    ring = KeyRing(PEPPER.encode(), read_keys(files.keys))
+    ring = KeyRing([PEPPER.encode()], read_keys(files.keys))
     draw = random.Random(1)
     wrong = [flipped(secret, bit) for bit in range(8 * len(secret))]
     digits = "0123456789abcdef"
@@ -100,7 +100,7 @@ def test_digests_are_compared_in_constant_time_whether_there_is_such_an_id_or_no
     files: KeyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = files.make("acme")
-    ring = KeyRing(PEPPER.encode(), read_keys(files.keys))
+    ring = KeyRing([PEPPER.encode()], read_keys(files.keys))
     compared: list[tuple[bytes, bytes]] = []
 
     def compare(a: bytes, b: bytes) -> bool:
@@ -115,7 +115,7 @@ def test_digests_are_compared_in_constant_time_whether_there_is_such_an_id_or_no
 
 
 def test_an_id_that_nobody_has_does_not_match_the_digest_of_nobody(files: KeyFiles) -> None:
-    ring = KeyRing(b"p" * 32, {})
+    ring = KeyRing([b"p" * 32], {})
     with pytest.raises(InvalidApiKey, match=r"Incorrect API key provided: ak_ffffffffffff_\*\*\*\."):
         ring.identify(api_keys.new_key("ffffffffffff"), 0)
 
@@ -196,10 +196,10 @@ def test_files_that_will_not_do(files: KeyFiles) -> None:
     with pytest.raises(SettingsError, match="holds no keys. 'antiphon keys create --tenant NAME' makes one"):
         read_keys(files.keys)
     with pytest.raises(SettingsError, match="Cannot read the pepper"):
-        read_pepper(files.pepper)
+        read_peppers(files.pepper)
     files.pepper.write_text("short\n")
     with pytest.raises(SettingsError, match="less than 32 characters") as caught:
-        read_pepper(files.pepper)
+        read_peppers(files.pepper)
     assert "short" not in str(caught.value)
 
 

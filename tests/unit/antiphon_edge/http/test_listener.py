@@ -12,7 +12,8 @@ import pytest
 import uvloop
 from aiohttp import web
 
-from antiphon_edge.http.listener import ACCEPTED_AT_ONCE_MAX, Listener, ListeningSite
+from antiphon_edge.http.connection_table import ConnectionLimits, ConnectionTable
+from antiphon_edge.http.listener import ACCEPTED_AT_ONCE_MAX, TOO_MANY, Listener, ListeningSite
 
 HOST = "127.0.0.1"
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -164,5 +165,26 @@ def test_a_listener_that_pauses_can_be_closed(run: Run) -> None:
             await asyncio.sleep(0.01)  # its timer would watch a socket that is closed
             assert not runner.server.connections
             client.close()
+
+    run(main())
+
+
+class Full(ConnectionTable):
+    """A table in which there is no room for anybody."""
+
+    def __init__(self) -> None:
+        super().__init__(ConnectionLimits(1, 1), now_s=lambda: 0.0)
+
+    def has_room(self, peer: str, *, arriving: int = 0) -> bool:
+        return False
+
+
+def test_a_connection_without_room_is_told_so_and_closed(run: Run) -> None:
+    async def main() -> None:
+        async with started_runner() as runner:
+            await ListeningSite(runner, HOST, 0, table=Full()).start()
+            reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
+            assert await reader.read() == TOO_MANY
+            writer.close()
 
     run(main())

@@ -92,3 +92,43 @@ async def test_a_client_that_does_not_mask_is_closed_with_1002(edge: RunningEdge
         assert (await reader.readexactly(size))[:2] == PROTOCOL_ERROR
     writer.close()
     assert edge.translator.turns == []
+
+
+class Bound:
+    """Room for so many bytes of one message."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.held = 0
+        self.ends = 0
+
+    def grow(self, size: int) -> bool:
+        self.held += size
+        return self.held <= self.room
+
+    def end(self) -> None:
+        self.held = 0
+        self.ends += 1
+
+
+@pytest.mark.parametrize("cut", [1, 3, 10_000])
+def test_messages_count_until_they_are_complete(cut: int) -> None:
+    seen, bound = Seen(), Bound(300)
+    frames = MaskedFrames(seen)
+    frames.listener = bound
+    not_last, continued = TEXT & 0x7F, 0x80
+    stream = (
+        frame(TEXT, b"x" * 200) + frame(not_last, b"y" * 200) + frame(PING, b"p" * 99) + frame(continued, b"z" * 100)
+    )
+    for begin in range(0, len(stream), cut):
+        assert frames.feed_data(stream[begin : begin + cut]) == (False, b"")
+    assert (bytes(seen.data), bound.held, bound.ends) == (stream, 0, 2)
+
+
+def test_a_message_without_room_is_not_handed_on() -> None:
+    seen = Seen()
+    frames = MaskedFrames(seen)
+    frames.listener = Bound(100)
+    frames.feed_data(frame(TEXT, b"x" * 101))
+    assert frames.feed_data(b"more") == (True, b"")
+    assert b"x" not in seen.data

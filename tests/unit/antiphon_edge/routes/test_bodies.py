@@ -1,20 +1,34 @@
 from __future__ import annotations
 
+import asyncio
 import threading
+from typing import Any
+from unittest import mock
 
 import pytest
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.test_utils import make_mocked_request
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import InvalidRequest, RequestRateExceeded
 from antiphon_core.jsons import parse_object
 from antiphon_core.offload import INLINE_BYTES_MAX
+from antiphon_edge.callers.tenancy import set_tenant
+from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.routes import bodies
+
+SHARE = 2**20
+BUDGET = ByteBudget("bodies", total=2 * SHARE, share=SHARE)
 
 
 def request_with(body: bytes) -> web.Request:
-    request = make_mocked_request("POST", "/")
-    request._read_bytes = body
+    connection: Any = mock.Mock()
+    payload = StreamReader(connection, 2**16, loop=asyncio.get_running_loop())
+    payload.feed_data(body)
+    payload.feed_eof()
+    app = web.Application()
+    bodies.set_budget(app, BUDGET)
+    request = make_mocked_request("POST", "/", payload=payload, app=app, client_max_size=2 * SHARE)
+    set_tenant(request, "acme")
     return request
 
 
@@ -31,3 +45,24 @@ async def test_large_bodies_are_parsed_in_another_thread(length: int, is_here: b
 async def test_errors_of_the_parser_are_raised() -> None:
     with pytest.raises(InvalidRequest, match="could not be parsed"):
         await bodies.parsed(request_with(b"{"), parse_object)
+    assert BUDGET.held == 0
+
+
+async def test_a_body_counts_while_it_is_read_and_parsed() -> None:
+    held = await bodies.parsed(request_with(b"x" * 100), lambda _: BUDGET.held)
+    assert (held, BUDGET.held) == (100, 0)
+
+
+async def test_more_than_the_share_of_a_tenant_is_refused() -> None:
+    with pytest.raises(RequestRateExceeded):
+        await bodies.parsed(request_with(b"x" * (SHARE + 1)), len)
+    assert BUDGET.held == 0
+
+
+async def test_more_than_a_body_may_have_is_refused() -> None:
+    wide = ByteBudget("bodies", total=9 * SHARE, share=9 * SHARE)
+    request = request_with(b"x" * (2 * SHARE + 1))
+    request.app[bodies._BUDGET] = wide
+    with pytest.raises(web.HTTPRequestEntityTooLarge):
+        await bodies.parsed(request, len)
+    assert wide.held == 0

@@ -12,7 +12,8 @@ from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 RESPONSE_ID = "resp_" + "a" * 48
-TURN = Turn(RESPONSE_ID, 1_700_000_000, b'{"model":"m","temperature":0.1}', b'[{"id":"msg_1"}]', '["ä"]'.encode())
+REQUEST = b'{"model":"m","temperature":0.1}'
+TURN = Turn(RESPONSE_ID, 1_700_000_000, REQUEST, b'[{"id":"msg_1"}]', '["ä"]'.encode(), tenant="acme")
 
 
 def job_with(payload: bytes) -> Job:

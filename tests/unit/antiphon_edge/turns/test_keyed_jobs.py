@@ -90,7 +90,7 @@ async def shelf() -> AsyncIterator[Shelf]:
 
 def accepted(**members: Any) -> AcceptedTurn:
     asked = replace(turn("Hi"), response_id=new_response_id(RandomIds()))
-    return AcceptedTurn(TENANT, asked, key="k", logged=True, **members)
+    return AcceptedTurn(TENANT, replace(asked, tenant=TENANT), key="k", logged=True, **members)
 
 
 async def test_what_is_held_is_written_under_its_fence_and_by_nobody_else(shelf: Shelf) -> None:

@@ -1,0 +1,25 @@
+"""The caller of an RPC, by the name that its share of the server is counted under."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+from antiphon_core.rpc.authentication import Credential, Guard, text_metadata
+
+
+def identify(context: grpc.aio.ServicerContext[Any, Any], guard: Guard | None) -> str:
+    """The name of a caller of any tenant and role. Unauthenticated."""
+    if guard is None:
+        return host_of(context.peer())
+    return name_of(guard.identify(text_metadata(context.invocation_metadata()), context.auth_context()))
+
+
+def name_of(credential: Credential) -> str:
+    return f"credential {credential.name}"
+
+
+def host_of(peer: str) -> str:
+    """The address of a peer without its port, so that another connection makes no other caller."""
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer

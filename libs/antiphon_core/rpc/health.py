@@ -1,0 +1,64 @@
+"""gRPC's health service, open to everybody, for probes. So it takes small requests only, and few at once of a host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+
+from antiphon_core.errors import AntiphonError, InvalidRequest
+from antiphon_core.rpc import callers
+from antiphon_core.rpc.codec import decode_plain
+from antiphon_core.rpc.intake import Intake, IntakeLimits
+from antiphon_core.rpc.status import to_status
+
+SERVICE_NAME: str = health.SERVICE_NAME
+LIMITS = IntakeLimits(bytes_max=2**20, caller_bytes_max=2**16, caller_calls_max=64)
+"""A request names a service. One that is not complete at once is longer than these, and refused."""
+
+_Answer = health_pb2.HealthCheckResponse
+
+
+class Health:
+    """The health of the services of one server."""
+
+    def __init__(self) -> None:
+        self._servicer = health.aio.HealthServicer()
+        self._intake = Intake(LIMITS)
+
+    async def report(self, service: str, *, is_serving: bool) -> None:
+        await self._servicer.set(service, _Answer.SERVING if is_serving else _Answer.NOT_SERVING)
+
+    async def drain(self) -> None:
+        """From now on no service serves."""
+        await self._servicer.enter_graceful_shutdown()
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        methods: dict[str, Any] = {
+            "Check": grpc.stream_unary_rpc_method_handler(self._check),
+            "Watch": grpc.stream_stream_rpc_method_handler(self._watch, response_serializer=_Answer.SerializeToString),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
+
+    async def _check(self, _requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        try:
+            with self._intake.budget.call(callers.host_of(context.peer())):
+                answer = await self._servicer.Check(await self._request(context), context)
+        except AntiphonError as error:
+            await context.abort_with_status(to_status(error))
+        return bytes(answer.SerializeToString())
+
+    async def _watch(self, _requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        try:
+            with self._intake.budget.call(callers.host_of(context.peer())):
+                await self._servicer.Watch(await self._request(context), context)
+        except AntiphonError as error:
+            await context.abort_with_status(to_status(error))
+
+    async def _request(self, context: grpc.aio.ServicerContext[Any, Any]) -> health_pb2.HealthCheckRequest:
+        request = await self._intake.receive(context, callers.host_of(context.peer()))
+        if request is None:
+            raise InvalidRequest("The call carries no request.")
+        request.release()
+        return decode_plain(health_pb2.HealthCheckRequest, request.data)

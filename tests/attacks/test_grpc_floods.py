@@ -1,0 +1,120 @@
+"""Attack 1: calls that announce large messages and stop a byte short. Without a token the server holds nothing of them
+beyond their streams' windows; with one, no more than the budget, and half of that for one caller."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import Unavailable
+from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.authentication import Guard
+from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.credentials import ClientCredentials
+from antiphon_core.rpc.intake import IntakeLimits
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.security import ServerSecurity
+from antiphon_core.rpc.server import RpcServer
+from antiphon_store.server import handlers
+from antiphon_store.service import StoreService
+from tests.support.grpc_flood import Flood, flood
+from tests.support.patience import until
+from tests.support.stores import MemoryStore
+
+MIB = 2**20
+CALLS = 20
+ANNOUNCED = 47 * MIB
+WINDOWS = CALLS * 2**17
+PUT = STORE.methods["PutResponseRecord"].path
+CHECK = "/grpc.health.v1.Health/Check"
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+ATTACKER, VICTIM = "attacker-0123456789", "victim-0123456789ab"
+UNAUTHENTICATED, UNAVAILABLE = (
+    str(code.value[0]) for code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.UNAVAILABLE)
+)
+LIMITS = IntakeLimits(bytes_max=4 * RPC_MESSAGE_BYTES_MAX, caller_bytes_max=2 * RPC_MESSAGE_BYTES_MAX)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A store that asks for tokens, and another tenant's client of it."""
+
+    port: int
+    server: RpcServer
+    victim: RpcClient
+
+    async def ask(self) -> None:
+        """A request of the victim; it has its answer within the deadline of its method."""
+        sent = STORE.methods["DescribeSession"].request.message(session_id="conv_1")
+        await self.victim.call("DescribeSession", sent, tenant="globex")
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    path = tmp_path / "credentials"
+    path.write_text(f"attacker {ATTACKER} acme writer\nvictim {VICTIM} globex writer\n")
+    path.chmod(0o600)
+    backend, server = MemoryStore(SystemClock()), RpcServer(ServerSecurity(Guard(path)), limits=LIMITS)
+    await backend.open()
+    store = StoreService(backend)
+    server.add(STORE, handlers(store), ready=store.ready)
+    port = await server.start("127.0.0.1", 0)
+    victim = RpcClient(f"127.0.0.1:{port}", STORE, unavailable=Unavailable, credentials=ClientCredentials(token=VICTIM))
+    yield Served(port, server, victim)
+    await victim.close()
+    await server.drain(0)
+
+
+async def attack(opened: Flood, path: str, *metadata: tuple[str, str]) -> None:
+    for _ in range(CALLS):
+        opened.call(path, ANNOUNCED, metadata)
+    await opened.send_all()
+
+
+@pytest.mark.parametrize("path", [PUT, REFLECTION])
+@pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),)], ids=["no token", "wrong token"])
+async def test_without_a_token_nothing_of_a_request_is_received(
+    served: Served, path: str, metadata: tuple[tuple[str, str], ...]
+) -> None:
+    async with flood(served.port) as opened:
+        await attack(opened, path, *metadata)
+        assert opened.statuses == {UNAUTHENTICATED}
+        assert sum(each.taken for each in opened.sendings.values()) < WINDOWS
+        await served.ask()
+
+
+async def test_health_is_open_and_holds_no_large_request(served: Served) -> None:
+    async with flood(served.port) as opened:
+        await attack(opened, CHECK)
+        await opened.all_ended()
+        assert opened.statuses == {UNAVAILABLE}
+        await served.ask()
+
+
+async def test_a_caller_with_a_token_holds_its_share_of_the_budget_and_no_more(served: Served) -> None:
+    async with flood(served.port) as opened:
+        await attack(opened, PUT, ("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
+        held = [each for each in opened.sendings.values() if each.status is None]
+        assert len(held) <= LIMITS.caller_bytes_max // RPC_MESSAGE_BYTES_MAX
+        assert opened.statuses <= {UNAVAILABLE, None}
+        assert opened.taken <= LIMITS.caller_bytes_max
+        await served.ask()
+
+
+async def test_what_was_held_is_given_back_when_the_attacker_leaves(served: Served) -> None:
+    budget = served.server._intake.budget
+    async with flood(served.port) as opened:
+        await attack(opened, PUT, ("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
+        assert not budget.is_unused
+    await until(lambda: budget.is_unused, "the budget is given back")
+
+
+async def test_a_connection_has_a_limit_of_streams(served: Served) -> None:
+    async with flood(served.port) as opened:
+        await until(lambda: opened.streams_max is not None, "the server's settings")
+        assert opened.streams_max == RPC_CONNECTION_STREAMS_ITEMS_MAX

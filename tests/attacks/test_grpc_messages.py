@@ -1,0 +1,116 @@
+"""Attack 12: messages that are not what a method declares. They are refused as the caller's mistake, and never logged
+as a fault of the server: whoever reaches the port could fill the disk with tracebacks, without a token."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.rpc.methods import APIS, STORE, TRANSLATOR
+from antiphon_core.rpc.server import RpcServer
+from antiphon_store.server import handlers
+from antiphon_store.service import StoreService
+from antiphon_translator.server import handlers as translator_handlers
+from tests.support.stores import MemoryStore
+from tests.support.translators import ScriptedTranslator
+from tests.support.wire_types import tagged, wrong_wire_types
+
+CHECK, WATCH, LIST = (f"/grpc.health.v1.Health/{name}" for name in ("Check", "Watch", "List"))
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+BROKEN = (b"\xff" * 8, b"\x0a", b"\x0a\x02\xff\xfe", b"\x0b" * 200)
+MESSAGES = 2_000
+
+
+@pytest.fixture
+async def channel() -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to a store and a translator on one server."""
+    backend, translator, server = MemoryStore(SystemClock()), ScriptedTranslator(), RpcServer()
+    await backend.open()
+    store = StoreService(backend)
+    server.add(STORE, handlers(store), ready=store.ready)
+    server.add(TRANSLATOR, translator_handlers(translator), ready=translator.ready)
+    port = await server.start("127.0.0.1", 0)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as opened:
+        yield opened
+    await server.drain(0)
+
+
+async def outcome(channel: grpc.aio.Channel, path: str, data: bytes) -> tuple[grpc.StatusCode, str]:
+    """How a call with one message ends, whatever kind of method it is."""
+    method: Any = channel.stream_stream(path)
+    call = method(iter([data]), timeout=60)
+    try:
+        await call.read()
+        call.cancel()
+    except grpc.aio.AioRpcError as error:
+        return error.code(), error.details() or ""
+    return grpc.StatusCode.OK, ""
+
+
+async def test_every_field_of_a_wrong_wire_type_is_named(channel: grpc.aio.Channel) -> None:
+    """Messages of a single field, as they were found to end as INTERNAL."""
+    sent = 0
+    for method in (method for api in APIS for method in api.methods.values()):
+        for field in method.request.strict.DESCRIPTOR.fields:
+            for wire_type in wrong_wire_types(field):
+                code, message = await outcome(channel, method.path, tagged(field.number, wire_type))
+                assert (code, field.name in message) == (grpc.StatusCode.INVALID_ARGUMENT, True), method.path
+                sent += 1
+    assert sent > 400
+
+
+@pytest.mark.parametrize("path", [CHECK, WATCH, REFLECTION])
+async def test_health_and_reflection_refuse_what_is_no_message(
+    channel: grpc.aio.Channel, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for data in BROKEN:
+        assert (await outcome(channel, path, data))[0] is grpc.StatusCode.INVALID_ARGUMENT, data
+    assert_nothing_broke(caplog)
+
+
+async def test_a_method_of_health_that_is_not_served_is_unimplemented(
+    channel: grpc.aio.Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    for data in (b"", *BROKEN):
+        assert (await outcome(channel, LIST, data))[0] is grpc.StatusCode.UNIMPLEMENTED
+    assert_nothing_broke(caplog)
+
+
+@pytest.mark.parametrize("path", [CHECK, REFLECTION])
+async def test_a_call_without_a_message_breaks_nothing(
+    channel: grpc.aio.Channel, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    method: Any = channel.stream_stream(path)
+    call = method(iter([]), timeout=60)
+    try:
+        assert await call.read() is grpc.aio.EOF
+    except grpc.aio.AioRpcError as error:
+        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT  # noqa: PT017 - reflection ends well instead
+    assert_nothing_broke(caplog)
+
+
+async def test_random_messages_are_no_fault_of_the_server(
+    channel: grpc.aio.Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    random_bytes = random.Random(14)
+    paths = [CHECK, REFLECTION, *(method.path for api in APIS for method in api.methods.values())]
+    waits = ("ClaimJob", "AcquireSession", "ReadEvents", "BeginTurn")
+    paths = [path for path in paths if not path.endswith(waits)]
+    codes = Counter[str]()
+    for number in range(MESSAGES):
+        data = random_bytes.randbytes(random_bytes.randrange(1, 40))
+        codes[(await outcome(channel, paths[number % len(paths)], data))[0].name] += 1
+    assert not codes.keys() & {"INTERNAL", "UNKNOWN", "DATA_LOSS", "DEADLINE_EXCEEDED"}, codes
+    assert codes["INVALID_ARGUMENT"] > MESSAGES * 0.9
+    assert_nothing_broke(caplog)
+
+
+def assert_nothing_broke(caplog: pytest.LogCaptureFixture) -> None:
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR or record.exc_info] == []

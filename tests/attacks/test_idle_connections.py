@@ -1,0 +1,68 @@
+"""Attack 15: connections that say nothing, at the limit of open files. A new request is answered all the same, the log
+has one line about it, and no traceback."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from yarl import URL
+
+from tests.support.patience import PATIENCE_S
+from tests.support.system import Command
+
+OPEN_FILES = 128
+ATTACKERS = 300
+LIVE = b"GET /v1/health/live HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def edge() -> Iterator[tuple[Command, URL]]:
+    """An edge that may have few files open."""
+    nowhere = ("--edge-store=127.0.0.1:1", "--edge-translator=127.0.0.1:1")
+    command = Command("serve", "--target=edge", "--edge-port=0", f"--edge-connections-max={OPEN_FILES - 64}", *nowhere)
+    try:
+        url = URL(command.wait_for(r"^edge +(http://\S+)")[1])
+        resource.prlimit(command.process.pid, resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+        yield command, url
+    finally:
+        command.stop()
+
+
+def live(url: URL) -> bytes:
+    with socket.create_connection((str(url.host), url.port or 0), PATIENCE_S) as victim:
+        victim.sendall(LIVE)
+        answer = b""
+        while piece := victim.recv(4096):
+            answer += piece
+        return answer
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nX-Slow: "], ids=["silent", "pieces of heads"])
+def test_idle_connections_keep_nobody_out(edge: tuple[Command, URL], said: bytes) -> None:
+    command, url = edge
+    with ExitStack() as stack:
+        for _ in range(ATTACKERS):
+            idle = stack.enter_context(socket.create_connection((str(url.host), url.port or 0), PATIENCE_S))
+            idle.sendall(said)
+        answers = [live(url) for _ in range(10)]
+    assert all(b"HTTP/1.1 200 OK" in answer for answer in answers)
+    print("".join(command.lines)[:6000])
+    assert not any("Traceback" in line or "Too many open files" in line for line in command.lines)
+    assert sum("connections were closed or refused" in line for line in command.lines) <= 2
+
+
+def test_the_server_header_tells_no_version(edge: tuple[Command, URL]) -> None:
+    answers = [exchange(edge[1], said) for said in (LIVE, LIVE.replace(b"live", b"x"), b"rubbish\r\n\r\n")]
+    for answer in answers:
+        assert b"ython" not in answer
+        assert b"aiohttp" not in answer
+
+
+def exchange(url: URL, said: bytes) -> bytes:
+    with socket.create_connection((str(url.host), url.port or 0), PATIENCE_S) as client:
+        client.sendall(said)
+        return client.recv(4096)

@@ -1,0 +1,115 @@
+"""Attack 13: images that are fetched. One tenant's slow servers cost another no wait, no address inside is reached, and
+no URL stands in a log. Nothing leaves this machine: names and sockets are the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from ipaddress import ip_address, ip_network
+from itertools import islice
+
+import pytest
+
+from antiphon_core.limits import MEDIA_FETCHES_MAX, MEDIA_TENANT_FETCHES_MAX, MEDIA_TURN_FETCHES_MAX
+from antiphon_translator.media import addresses
+from antiphon_translator.media.downloads import Download, Failure
+from antiphon_translator.media.fetching import Fetcher, FetchRules
+from tests.support.patience import PATIENCE_S, until
+from tests.support.web import HERE, Names, Page, Web, web_server
+
+MOST = 1_000
+# https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry, whole.
+REGISTRY = """
+0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.0.0/29
+192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24
+192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4
+255.255.255.255/32 ::1/128 ::/128 ::ffff:0:0/96 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001::/32 2001:1::1/128
+2001:1::2/128 2001:1::3/128 2001:2::/48 2001:3::/32 2001:4:112::/48 2001:10::/28 2001:20::/28 2001:30::/28 2001:db8::/32
+2002::/16 2620:4f:8000::/48 3fff::/20 5f00::/16 fc00::/7 fe80::/10
+""".split()
+CLOUDS = ["168.63.129.16", "169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"]
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Web]:
+    async with web_server() as served:
+        yield served
+
+
+@pytest.fixture
+async def fetcher() -> AsyncIterator[Fetcher]:
+    here_only = FetchRules(permits=lambda address: address == HERE, schemes=("https", "http"), timeout_s=PATIENCE_S)
+    made = Fetcher(here_only, resolver=Names())
+    yield made
+    await made.close()
+
+
+async def test_slow_servers_of_one_tenant_cost_another_no_wait(web: Web, fetcher: Fetcher) -> None:
+    """Six turns of one tenant at servers that never answer, as many URLs as they may have."""
+    web.pages = {"/tarpit": Page([b"x", 2 * PATIENCE_S]), "/image": Page([b"x"])}
+    wanted = [{web.url(f"/tarpit?{turn}-{n}"): MOST for n in range(MEDIA_TURN_FETCHES_MAX)} for turn in range(6)]
+    stuck = [asyncio.ensure_future(fetcher.fetch(each, tenant="acme")) for each in wanted]
+    await until(lambda: len(web.requests) == MEDIA_TENANT_FETCHES_MAX, "the attacker has its share")
+    found = await fetcher.fetch({web.url("/image"): MOST}, tenant="globex")
+    assert isinstance(found[web.url("/image")], Download)
+    assert len(web.requests) == MEDIA_TENANT_FETCHES_MAX + 1 <= MEDIA_FETCHES_MAX
+    assert not any(task.done() for task in stuck)
+    for task in stuck:
+        task.cancel()
+    await asyncio.wait(stuck)
+
+
+async def test_waiting_for_ones_own_share_is_part_of_the_time_limit(web: Web) -> None:
+    web.pages = {"/tarpit": Page([b"x", 2 * PATIENCE_S])}
+    hurried = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=0.05)
+    fetcher = Fetcher(hurried, resolver=Names())
+    urls = [{web.url(f"/tarpit?{turn}-{n}"): MOST for n in range(MEDIA_TURN_FETCHES_MAX)} for turn in range(6)]
+    found = await asyncio.gather(*(fetcher.fetch(each, tenant="acme") for each in urls))
+    assert all(isinstance(each, Failure) for downloads in found for each in downloads.values())
+    await fetcher.close()
+
+
+def examples(network: str) -> Iterator[str]:
+    """The first and the last addresses of a network."""
+    known = ip_network(network)
+    yield from map(str, islice(known, 3))
+    yield str(known[-1])
+
+
+@pytest.mark.parametrize("network", REGISTRY)
+def test_no_address_of_the_special_registries_is_public(network: str) -> None:
+    for address in examples(network):
+        assert not addresses.is_public(address), address
+
+
+@pytest.mark.parametrize("address", CLOUDS)
+def test_where_clouds_serve_credentials_nobody_gets(address: str) -> None:
+    assert str(ip_address(address)) == address
+    assert not addresses.is_public(address)
+    assert not addresses.is_internal(address)
+
+
+@pytest.mark.parametrize("address", ["192.0.0.1", "192.0.0.192", "100.64.0.1", "198.18.0.1"])
+def test_special_addresses_are_no_private_network(address: str) -> None:
+    assert not addresses.is_internal(address)
+
+
+async def test_a_signed_url_is_in_no_log(web: Web, fetcher: Fetcher, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with socket.socket() as silent:
+        silent.bind((HERE, 0))
+        signature = "X-Amz-Signature=5ec7e7"
+        urls = [
+            web.url(f"/absent?{signature}"),
+            f"http://a.example:{silent.getsockname()[1]}/?{signature}",
+            f"http://forbidden.example:1/?{signature}",
+            f"https://a.example:{web.port}/?{signature}",
+            f"http://[::1/?{signature}",
+            f"http://a.example:{web.port}\x00/?{signature}",
+        ]
+        found = await fetcher.fetch(dict.fromkeys(urls, MOST), tenant="acme")
+    assert all(isinstance(each, Failure) for each in found.values())
+    assert "5ec7e7" not in caplog.text
+    assert "5ec7e7" not in str(found.values())

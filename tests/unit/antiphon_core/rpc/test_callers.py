@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import Unauthenticated
+from antiphon_core.rpc import callers
+from antiphon_core.rpc.authentication import Guard
+
+TOKEN = "token-0123456789abcdef"
+
+
+class Context:
+    def __init__(self, *metadata: tuple[str, str]) -> None:
+        self.metadata = metadata
+
+    def invocation_metadata(self) -> Any:
+        return self.metadata
+
+    def auth_context(self) -> Any:
+        return {}
+
+    def peer(self) -> str:
+        return "ipv4:10.0.0.1:4711"
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [("ipv4:10.0.0.1:4711", "ipv4:10.0.0.1"), ("ipv6:[::1]:4711", "ipv6:[::1]"), ("unix:/a:b", "unix:/a:b")],
+)
+def test_another_port_is_no_other_caller(peer: str, host: str) -> None:
+    assert callers.host_of(peer) == host
+
+
+def test_a_caller_is_its_credential_or_its_host(tmp_path: Path) -> None:
+    path = tmp_path / "credentials"
+    path.write_text(f"billing {TOKEN} acme reader\n")
+    path.chmod(0o600)
+    known: Any = Context(("authorization", f"Bearer {TOKEN}"))
+    stranger: Any = Context()
+    assert callers.identify(known, Guard(path)) == "credential billing"
+    assert callers.identify(stranger, None) == "ipv4:10.0.0.1"
+    with pytest.raises(Unauthenticated):
+        callers.identify(stranger, Guard(path))

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import RequestRateExceeded, Unavailable
+from antiphon_edge.http.byte_budget import ByteBudget, Excess, Tally
+
+
+def test_a_holder_has_its_share_and_all_have_the_total() -> None:
+    budget = ByteBudget("bodies", total=15, share=10)
+    assert budget.take("a", 10) is None
+    assert budget.take("a", 1) is Excess.SHARE
+    assert budget.take("b", 6) is Excess.TOTAL
+    assert budget.take("b", 5) is None
+    budget.give_back("a", 10)
+    assert budget.take("b", 5) is None
+    assert budget.held == 10
+
+
+def test_a_tally_gives_back_what_it_counted() -> None:
+    budget = ByteBudget("bodies", total=15, share=10)
+    with Tally(budget, "a") as tally:
+        tally.add(4)
+        tally.add(4)
+        with pytest.raises(RequestRateExceeded):
+            tally.add(4)
+        with Tally(budget, "b") as other, pytest.raises(Unavailable):
+            other.add(8)
+        assert budget.held == 8
+        tally.shrink_to(5)
+        assert budget.held == 5
+    assert budget.held == 0

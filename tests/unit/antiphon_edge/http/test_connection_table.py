@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_edge.http.connection_table import (
+    LOG_INTERVAL_S,
+    MIN_CONNECTIONS,
+    RESERVED_DESCRIPTORS,
+    ConnectionLimits,
+    ConnectionTable,
+    open_files_max,
+)
+
+
+@dataclass(eq=False)
+class Connection:
+    peer: str
+    idle_since_s: float | None = 0.0
+    is_shed: bool = False
+
+    def shed(self) -> None:
+        self.is_shed = True
+
+
+def table_of(
+    *connections: Connection, total: int = 4, per_peer: int = 3, clock: ManualClock | None = None
+) -> ConnectionTable:
+    limits, now_s = ConnectionLimits(total, per_peer), (clock or ManualClock()).monotonic
+    table = ConnectionTable(limits, is_exempt=lambda peer: peer == "proxy", now_s=now_s)
+    for each in connections:
+        table.add(each)
+    return table
+
+
+def test_with_room_nothing_is_closed() -> None:
+    connection = Connection("a")
+    assert table_of(connection).has_room("a")
+    assert not connection.is_shed
+
+
+def test_a_peer_that_has_too_many_loses_its_own_idlest() -> None:
+    mine = [Connection("a", 3.0), Connection("a", 1.0), Connection("a", None)]
+    other = Connection("b", 0.0)
+    table = table_of(*mine, other, total=9)
+    assert table.has_room("a")
+    assert [each.is_shed for each in (*mine, other)] == [False, True, False, False]
+    assert len(table) == 3
+
+
+def test_a_peer_whose_connections_are_all_busy_gets_no_more() -> None:
+    table = table_of(*(Connection("a", None) for _ in range(3)), total=9)
+    assert not table.has_room("a")
+    assert table.has_room("b")
+
+
+def test_a_proxy_may_have_any_number() -> None:
+    table = table_of(*(Connection("proxy", None) for _ in range(5)), total=9)
+    assert table.has_room("proxy")
+
+
+def test_at_the_total_the_peer_with_the_most_loses_one() -> None:
+    many = [Connection("a", 5.0), Connection("a", 6.0)]
+    few = Connection("b", 1.0)
+    assert table_of(*many, few, Connection("c")).has_room("d")
+    assert [each.is_shed for each in (*many, few)] == [True, False, False]
+
+
+def test_at_the_total_another_idle_one_is_closed_where_the_most_are_busy() -> None:
+    few = Connection("b", 1.0)
+    assert table_of(Connection("a", None), Connection("a", None), few, total=3).has_room("d")
+    assert few.is_shed
+
+
+def test_at_the_total_without_an_idle_one_nobody_gets_in() -> None:
+    assert not table_of(*(Connection(str(number), None) for number in range(4))).has_room("d")
+
+
+def test_connections_that_arrive_count_towards_the_total() -> None:
+    busy = [Connection("a", None), Connection("b", None)]
+    assert table_of(*busy).has_room("c", arriving=1)
+    assert not table_of(*busy).has_room("c", arriving=2)
+
+
+def test_one_line_tells_of_many(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    table = table_of(*(Connection("a", None) for _ in range(3)), clock=clock)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(1_000):
+            table.has_room("a")
+        assert len(caplog.records) == 1
+        clock.advance(LOG_INTERVAL_S)
+        table.has_room("a")
+    assert "1000 connections" in caplog.records[-1].message
+
+
+def test_the_limits_leave_descriptors_for_everything_else() -> None:
+    limits = ConnectionLimits(16_384, 2_048)
+    assert limits.within(1_024) == ConnectionLimits(1_024 - RESERVED_DESCRIPTORS, 480)
+    assert limits.within(10**6) == limits
+    assert limits.within(70) == ConnectionLimits(MIN_CONNECTIONS, MIN_CONNECTIONS // 2)
+    assert open_files_max() > 0
