@@ -80,7 +80,7 @@ async def test_what_a_worker_sealed_is_opened_by_an_edge_with_the_same_keys() ->
 
 async def test_a_background_response_that_was_begun_is_queued_before_the_end() -> None:
     async with thinking_edges(drain_s=30) as edges:
-        edges.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.15))
+        edges.backend.plan(Fault("commit_turn", When.BEFORE, error=None, delay_s=0.15))
         asking = asyncio.create_task(edges.http.create(model="m", input="hi", background=True))
         while edges.backend._planned:
             await asyncio.sleep(0.01)
