@@ -130,8 +130,8 @@ dist: $(VENV)/.installed-dev node_modules/.installed  ## build the wheels, and t
 	cd services/allinone/distribution && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
 	$(BIN)/python -m clients.package dist
 
-clients: $(VENV)/.installed-dev node_modules/.installed  ## try docs/howto/call-the-store.md in Python, TypeScript and Go
-	TEST_VOLUME=nightly $(PYTEST) -n 0 tests/clients/test_call_the_store.py $(ARGS)
+clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's clients, and the store's in three languages, and write their table
+	TEST_VOLUME=nightly $(PYTEST) -n 0 tests/clients/test_call_the_store.py tests/clients/test_documented_clients.py tests/clients/test_llmprobe.py --clients-page=docs/reference/clients.md $(ARGS)
 
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
@@ -148,6 +148,7 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --no-default-groups --output-file requirements.txt
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
+	for each in tests/clients/*/requirements.in; do $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file $${each%.in}.txt $$each || exit 1; done
 	echo checkov | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file tests/k8s/requirements-checkov.txt --upgrade -
 
 bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run

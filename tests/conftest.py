@@ -10,6 +10,8 @@ import grpc
 import pytest
 from hypothesis import settings
 
+from tests.clients.client_results import OPTION as CLIENTS_PAGE
+from tests.clients.client_results import ClientResults
 from tests.contract.store.kit_table import KitTable
 from tests.support.system import System, split, up
 
@@ -31,9 +33,14 @@ settings.register_profile("nightly", deadline=None, derandomize=False, max_examp
 settings.load_profile("quick")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(CLIENTS_PAGE, help="the page of the table of clients, to be written from this run")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """The table is printed by the process that hears of all tests."""
+    """The tables are printed by the process that hears of all tests."""
     config.pluginmanager.register(KitTable(), "kit table")
+    config.pluginmanager.register(ClientResults(config.getoption(CLIENTS_PAGE)), "client results")
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def blocks(document: Path) -> Iterator[Block]:
 @dataclass
 class Stranger:
     """Runs blocks in a folder of its own. `ports` are the ports of the document and those that they stand for. All
-    strangers of a document share the folder `shared`."""
+    strangers of a document share the folder `shared`. `entry` is a command that runs others, such as nsenter."""
 
     folder: Path
     shared: Path
@@ -50,6 +50,7 @@ class Stranger:
     tools: list[Path] = field(default_factory=list)
     environ: dict[str, str] = field(default_factory=dict)
     servers: list[Command] = field(default_factory=list)
+    entry: Sequence[str] = ()
 
     def try_all(self, tried: list[Block]) -> str:
         """Runs the blocks one after the other, and returns what they printed. AssertionError: one failed."""
@@ -62,7 +63,7 @@ class Stranger:
         for port, real in self.ports.items():
             text = text.replace(f":{port}", f":{real}")
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", _RUNNERS[block.language](self.folder, text)],
+            [*self.entry, "bash", "-euo", "pipefail", "-c", _RUNNERS[block.language](self.folder, text)],
             cwd=self.folder, env=self._environ(), capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
@@ -102,9 +103,16 @@ def _typescript(folder: Path, text: str) -> str:
     return f"{NODE_TOOLS}/{_TSC} program.ts && node program.js"
 
 
+def _javascript(folder: Path, text: str) -> str:
+    (folder / "program.mjs").write_text(text, encoding="utf-8")
+    return "node program.mjs"
+
+
 def _go(folder: Path, text: str) -> str:
     (folder / "main.go").write_text(text, encoding="utf-8")
     return "go build -o program . && ./program"
 
 
-_RUNNERS: dict[str, Callable[[Path, str], str]] = {"sh": _shell, "python": _python, "ts": _typescript, "go": _go}
+_RUNNERS: dict[str, Callable[[Path, str], str]] = {
+    "sh": _shell, "python": _python, "ts": _typescript, "js": _javascript, "go": _go,
+}  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import aiohttp
 
@@ -27,7 +27,7 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
     EngineChunk,
@@ -140,30 +140,40 @@ class ScriptedSystem:
 
 
 @asynccontextmanager
-async def scripted_system(
-    *, port: int = 0, context_length: int = 100_000, hosted_tools: Literal["refuse", "drop"] = "refuse"
-) -> AsyncIterator[ScriptedSystem]:
-    """Ready to answer."""
+async def served(models: Sequence[tuple[ServedModel, Engine]], **settings: Any) -> AsyncIterator[EdgeServer]:
+    """Store, translator, edge and a worker with these models, ready to answer. `settings` are the edge's."""
     backend, clock, ids = open_backend("memory://"), SystemClock(), RandomIds()
-    engine, seer = ScriptedModel(), ScriptedModel(Level.TEXT)
     sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
     await backend.open()
     store, translator = StoreService(backend), TranslatorService(TranslatorSettings(), clock=clock)
-    translator.add(_model(MODEL, Sight.REFUSE, context_length), engine)
-    translator.add(_model(SEER, Sight.NATIVE, context_length), seer)
-    settings = EdgeSettings(port=port, drain_s=1.0, hosted_tools=hosted_tools)
-    server = EdgeServer(settings, store, translator, clock=clock, ids=ids, sealer=sealer)
+    for served_model, engine in models:
+        translator.add(served_model, engine)
+    edge_settings = EdgeSettings(drain_s=1.0, **settings)
+    server = EdgeServer(edge_settings, store, translator, clock=clock, ids=ids, sealer=sealer)
     worker = Worker(WorkerSettings(drain_s=1.0), store, translator, clock=clock, ids=ids, sealer=sealer)
     await server.start()
     await worker.start()
     try:
-        async with aiohttp.ClientSession() as session:
-            yield ScriptedSystem(server, engine, seer, Http(session, server.url))
+        yield server
     finally:
         await worker.stop()
         await server.stop()
         await translator.close()
         await backend.close()
+
+
+@asynccontextmanager
+async def scripted_system(
+    *, port: int = 0, context_length: int = 100_000, hosted_tools: Literal["refuse", "drop"] = "refuse"
+) -> AsyncIterator[ScriptedSystem]:
+    """Ready to answer."""
+    engine, seer = ScriptedModel(), ScriptedModel(Level.TEXT)
+    models = [
+        (_model(MODEL, Sight.REFUSE, context_length), engine),
+        (_model(SEER, Sight.NATIVE, context_length), seer),
+    ]
+    async with served(models, port=port, hosted_tools=hosted_tools) as server, aiohttp.ClientSession() as session:
+        yield ScriptedSystem(server, engine, seer, Http(session, server.url))
 
 
 @contextmanager

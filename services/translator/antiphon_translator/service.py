@@ -253,7 +253,7 @@ class TranslatorService:
 
 
 def _loggable(error: AntiphonError) -> str:
-    """The description of an error for the log, without the words of a server that refused a request: they may repeat it."""
+    """The description of an error for the log. A server that refuses a request may repeat it: its words are left out."""
     return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 

@@ -91,8 +91,8 @@ class Fetcher:
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def fetch(self, wanted: Mapping[str, int], *, tenant: str = DEFAULT_TENANT) -> Downloads:
-        """Fetches each URL; the result holds its content or its failure. `wanted` gives the most bytes of each. Turns of
-        one tenant wait for each other, not for those of other tenants, and the wait counts as their time."""
+        """Fetches each URL; the result holds its content or its failure. `wanted` gives the most bytes of each. Turns
+        of one tenant wait for each other, not for those of other tenants, and the wait counts as their time."""
         found: dict[str, Download | Failure] = {}
         turn = _Turn()
         share = self._shares.setdefault(tenant, asyncio.Semaphore(limits.MEDIA_TENANT_FETCHES_MAX))

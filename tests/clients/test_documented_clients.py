@@ -1,0 +1,57 @@
+"""docs/howto/use-with-*.md, section by section, with the clients that they are about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.clients.client_results import PROPERTY
+from tests.clients.client_table import CLIENTS, CORE, FEATURES, expected_fields, models_of
+from tests.support.client_environments import Client, Served, features, programs, stranger
+from tests.support.howto import blocks
+from tests.support.patience import until
+from tests.support.volume import volume
+
+WEBSOCKET = "GET /v1/responses 101"
+TRIED = [
+    pytest.param(client, feature, model, id=f"{client.name}-{feature}-{model}")
+    for client in CLIENTS
+    for feature in features(client)
+    if volume(client.is_core and feature in CORE, True)
+    for model in models_of(feature)[: volume(1, None)]
+]
+
+
+@pytest.mark.parametrize(("client", "feature", "model"), TRIED)
+async def test_a_section_prints_what_the_document_shows(
+    client: Client, feature: str, model: str, client_server: Served, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    request.node.user_properties.append((PROPERTY, f"{client.name}|{feature}"))
+    sockets = client_server.answered(WEBSOCKET)
+    run, shown = programs(client, feature, model)
+    printed = stranger(client, tmp_path, client_server.entry).try_all(run)
+    assert printed == shown
+    if feature == "WebSocket":  # a client may have fallen back to HTTP
+        await until(lambda: client_server.answered(WEBSOCKET) > sockets, "a connection of a WebSocket")
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_every_block_is_tried_and_every_section_is_a_feature(client: Client) -> None:
+    assert set(features(client)) <= set(FEATURES)
+    for feature in features(client):
+        run, shown = programs(client, feature, "qwen3")
+        assert run, feature
+        assert shown, feature
+    languages = {block.language for block in blocks(client.page)}
+    assert languages <= {"console", "sh", "python", "js", "text"}
+
+
+def test_the_table_has_a_passed_field_for_every_section() -> None:
+    fields = expected_fields()
+    assert fields == [
+        (client.name, feature, str(len(models_of(feature))))
+        for client in CLIENTS
+        for feature in FEATURES
+        if feature in features(client)
+    ]

@@ -1,0 +1,144 @@
+"""Antiphon with models of four families for other people's clients: `python -m tests.support.client_models PORT`.
+
+Each model has the chat template that it comes with, and answers as client_plays.py says, in token ids of its family's
+format, so that the parsers of the product read it. SEER sees images, and is spoken to in text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import signal
+import socket
+import struct
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon_core.errors import EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_core.jsons import dumps
+from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, GuideKind, Level, Usage
+from antiphon_translator.models import profiles, served_model
+from antiphon_translator.models.served_model import ServedModel
+from tests.support import client_plays
+from tests.support.client_plays import HARMONY, HERMES, MISTRAL, QWEN_CODER, Format
+from tests.support.scripted_system import served
+from tests.support.small_vocabulary import byte_tokenizer, ids_of
+from tests.support.templated_system import source_of
+
+
+@dataclass(frozen=True)
+class Family:
+    """The beginning of a template's file name, and how the model writes."""
+
+    template: str
+    form: Format
+
+
+MODELS: Mapping[str, Family] = {
+    "qwen3": Family("Qwen-Qwen3-0.6B", HERMES),
+    "qwen3.5": Family("Qwen3.5-4B", QWEN_CODER),
+    "mistral-small": Family("Mistral-Small-3.2", MISTRAL),
+    "gpt-oss": Family("openai-gpt-oss-120b", HARMONY),
+}
+SEER = "qwen-vl"
+_SEER = Family("Qwen3.5-4B", QWEN_CODER)
+_CONTEXT_LENGTH = 200_000
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+
+
+class PlayedModel:
+    """An engine that answers with the next step of a play."""
+
+    def __init__(self, form: Format, level: Level) -> None:
+        self.level = level
+        self._form = form
+        self._tokenizer = byte_tokenizer(*form.control_tokens)
+        self._closed = False
+
+    async def controls(self) -> frozenset[str]:
+        return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
+
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        is_text = self.level is Level.TEXT
+        prompt = request.prompt_text if is_text else self._tokenizer.decode(request.prompt_ids)
+        guide = None if request.guide is None else self._guided(request.guide.kind.value, request.guide.text)
+        said = client_plays.answer(prompt, self._form, images=len(request.images), guide=guide)
+        if is_text:
+            chunks = [EngineChunk(text=letter) for letter in "".join(said[:-1])]
+            chunks.append(EngineChunk(finish=FinishReason.STOP, usage=Usage(len(prompt), len(chunks))))
+        else:
+            chunks = [EngineChunk((token_id,)) for token_id in ids_of(self._tokenizer, *said)]
+        for chunk in chunks[: request.max_tokens]:
+            await flow.wait_until_open()
+            if not deliver([chunk]):
+                return
+
+    @staticmethod
+    def _guided(kind: str, text: str) -> str:
+        """A text that the guide allows."""
+        if kind == GuideKind.JSON_SCHEMA.value:
+            return json.dumps(client_plays.example(json.loads(text)))
+        return client_plays.CITY if kind == GuideKind.JSON.value else text
+
+    async def ready(self) -> None:
+        if self._closed:
+            raise EngineUnavailable("The model is closed.")
+
+    async def close(self) -> None:
+        self._closed = True
+
+
+def load(name: str, family: Family, folder: Path, **members: str) -> ServedModel:
+    """A model as an operator describes it: its directory is written, its family found by its template."""
+    directory, form = folder / name, family.form
+    directory.mkdir()
+    tokenizer = byte_tokenizer(*form.control_tokens)
+    tokenizer._tokenizer.save(str(directory / "tokenizer.json"))
+    ends = [tokenizer.token_id(token) for token in dict.fromkeys((form.end, form.call_end))]
+    (directory / "tokenizer_config.json").write_bytes(dumps({"bos_token": "<s>", "eos_token": form.end}))
+    (directory / "generation_config.json").write_bytes(dumps({"eos_token_id": ends}))
+    (directory / "config.json").write_bytes(dumps({"max_position_embeddings": _CONTEXT_LENGTH}))
+    (directory / "chat_template.jinja").write_text(source_of(family.template), "utf-8")
+    values = {"name": name, "directory": str(directory), "endpoint": "triton:8001"} | members
+    return served_model.load(profiles.from_values(values))
+
+
+async def serve(port: int) -> None:
+    """Serves all models until it is stopped. Prints its URL when it is ready; the access log goes to stderr."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    with tempfile.TemporaryDirectory(prefix="client-models-") as folder:
+        models = [
+            (load(name, family, Path(folder)), PlayedModel(family.form, Level.TOKENS))
+            for name, family in MODELS.items()
+        ]
+        seer = load(SEER, _SEER, Path(folder), images="native")
+        models.append((seer, PlayedModel(_SEER.form, Level.TEXT)))
+        async with served(models, port=port) as server:
+            print(server.url, flush=True)
+            await stopping.wait()
+
+
+def raise_loopback() -> None:
+    """Starts the loopback interface, which is down in a new network namespace."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control, suppress(PermissionError):
+        flags = struct.unpack("16sh", fcntl.ioctl(control, _SIOCGIFFLAGS, struct.pack("16sh", b"lo", 0)))[1]
+        if not flags & _IFF_UP:
+            fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", flags | _IFF_UP))
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("antiphon_edge.access").setLevel(logging.INFO)
+    raise_loopback()
+    asyncio.run(serve(int(sys.argv[1]) if len(sys.argv) > 1 else 0))
