@@ -1,8 +1,8 @@
 """Fixtures of this folder: whole systems whose models are scripts, for clients that do not block.
 
 A test can look into `scripted`. `served` offers only its URL: either a system in one process, or `antiphon up` with
-the same models on a real Triton. `client_server` is the server of clients in
-environments of their own.
+the same models on a real Triton. `client_server` is the server of clients in environments of their
+own.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class TranslatorService:
 
 
 def _loggable(error: AntiphonError) -> str:
-    """The description of an error for the log. A server that refuses a request may repeat it: its words are left out."""
+    """Describes an error for the log. A server that refuses a request may repeat it, so its words are left out."""
     return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 
