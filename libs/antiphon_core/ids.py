@@ -112,5 +112,5 @@ def is_tenant(text: str) -> bool:
 
 
 def is_reserved_tenant(text: str) -> bool:
-    """Whether a tenant is Antiphon's own: its jobs are tickets of all other tenants, and no caller speaks for it."""
+    """Whether a tenant is Antiphon's own: its queue is the line of tenants with jobs, and no caller speaks for it."""
     return text.lower().startswith(RESERVED_TENANT_PREFIX)

@@ -125,15 +125,16 @@ class AccessSettings:
     shared_limits: bool = field(
         default=True,
         metadata={
-            "doc": "Whether the store counts these three limits for all edges together. Otherwise each edge enforces "
-            "an equal part of them by itself, and the tokens of background responses are not counted."
+            "doc": "Whether the store counts requests_per_minute, tokens_per_minute and streams_per_tenant for all "
+            "edges together. Otherwise each edge enforces an equal part of them by itself, and the tokens of "
+            "background responses are not counted."
         },
     )
     replicas: int = field(
         default=1,
         metadata={
-            "doc": "How many edges share these three limits where the store does not count them, or while it does not "
-            "answer."
+            "doc": "How many edges share the limits of shared_limits where the store does not count them, or while it "
+            "does not answer."
         },
     )
     stream_slot_ttl_s: float = field(

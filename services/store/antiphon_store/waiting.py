@@ -1,7 +1,7 @@
 """Waiting in this process: for a session that is locked, for a job, for more of an event log.
 
-Somebody in this process who changes what is waited for wakes those in its line; polling finds out about all others. A
-wake-up is a hint: whether there is something, the backend says.
+A change that is made in this process wakes its waiters; changes of other processes are found by polling. A wake-up is a
+hint: the waiter asks the backend again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _Answer = TypeVar("_Answer")
 Line = tuple[str, str]  # a tenant, and what is waited for
 
 
-class Place:
-    """A place in lines. Comes to its turn at once when it was woken since the last time."""
+class Waiter:
+    """One waiter in some lines. `wait` returns at once if the waiter was woken since its last call."""
 
     def __init__(self, lines: WaitingLines) -> None:
         self._lines = lines
@@ -42,7 +42,7 @@ class WaitingLines:
     def __init__(self, *, poll_s: float) -> None:
         self.poll_s = poll_s
         self.are_over = False  # this process stops
-        self._lines: dict[Line, list[Place]] = {}
+        self._lines: dict[Line, list[Waiter]] = {}
 
     async def until_free(self, line: Line, attempt: Callable[[], Awaitable[_Answer]], *, wait_ms: int) -> _Answer:
         """The answer of `attempt`, as soon as it does not raise SessionLocked; raises that after `wait_ms`.
@@ -54,9 +54,9 @@ class WaitingLines:
         except SessionLocked:
             if wait_ms <= 0:
                 raise
-        with self.place([line]) as place:
+        with self.waiter([line]) as waiter:
             while True:
-                await place.wait(deadline_s)
+                await waiter.wait(deadline_s)
                 try:
                     return await attempt()
                 except SessionLocked:
@@ -69,21 +69,21 @@ class WaitingLines:
         """The answer of `attempt`, as soon as there is one; None after `wait_ms`, or `end_waits`."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + wait_ms / 1000
-        with self.place(lines) as place:
+        with self.waiter(lines) as waiter:
             while (answer := await attempt()) is None and loop.time() < deadline_s and not self.are_over:
-                await place.wait(deadline_s)
+                await waiter.wait(deadline_s)
         return answer
 
     def wake_first(self, line: Line) -> None:
         """Wakes the first in line that was not woken yet."""
-        for place in self._lines.get(line, ()):
-            if not place.woken.is_set():
-                place.woken.set()
+        for waiter in self._lines.get(line, ()):
+            if not waiter.woken.is_set():
+                waiter.woken.set()
                 return
 
     def wake_all(self, line: Line) -> None:
-        for place in self._lines.get(line, ()):
-            place.woken.set()
+        for waiter in self._lines.get(line, ()):
+            waiter.woken.set()
 
     def end_waits(self) -> None:
         """Ends all waiting, from now on, behind a last look: the process stops, and another one goes on with it."""
@@ -92,15 +92,15 @@ class WaitingLines:
             self.wake_all(line)
 
     @contextmanager
-    def place(self, lines: Sequence[Line]) -> Iterator[Place]:
-        """A place at the end of lines, for as long as the block runs."""
-        place, chosen = Place(self), list(dict.fromkeys(lines))
+    def waiter(self, lines: Sequence[Line]) -> Iterator[Waiter]:
+        """Adds a waiter at the end of lines, for as long as the block runs."""
+        waiter, chosen = Waiter(self), list(dict.fromkeys(lines))
         for line in chosen:
-            self._lines.setdefault(line, []).append(place)
+            self._lines.setdefault(line, []).append(waiter)
         try:
-            yield place
+            yield waiter
         finally:
             for line in chosen:
-                self._lines[line].remove(place)
+                self._lines[line].remove(waiter)
                 if not self._lines[line]:
                     del self._lines[line]

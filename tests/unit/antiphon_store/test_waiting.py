@@ -165,7 +165,7 @@ async def test_waiting_has_an_end() -> None:
 
 async def test_news_come_at_once_to_all_who_follow() -> None:
     followers = WaitingLines(poll_s=60)
-    with followers.place([KEY]) as one, followers.place([KEY]) as two, followers.place([("t", "x")]) as other:
+    with followers.waiter([KEY]) as one, followers.waiter([KEY]) as two, followers.waiter([("t", "x")]) as other:
         waiting = [asyncio.create_task(news.wait()) for news in (one, two, other)]
         await asyncio.sleep(0)
         followers.wake_all(KEY)
@@ -176,7 +176,7 @@ async def test_news_come_at_once_to_all_who_follow() -> None:
 
 async def test_news_from_before_the_waiting_are_not_lost() -> None:
     followers = WaitingLines(poll_s=60)
-    with followers.place([KEY]) as news:
+    with followers.waiter([KEY]) as news:
         followers.wake_all(KEY)
         await asyncio.wait_for(news.wait(), 30)
         waiting = asyncio.create_task(news.wait())
@@ -186,13 +186,13 @@ async def test_news_from_before_the_waiting_are_not_lost() -> None:
 
 
 async def test_without_news_waiting_ends_after_a_while() -> None:
-    with WaitingLines(poll_s=0.01).place([KEY]) as news:
+    with WaitingLines(poll_s=0.01).waiter([KEY]) as news:
         await asyncio.wait_for(news.wait(), 30)
 
 
 async def test_those_who_left_are_forgotten() -> None:
     followers = WaitingLines(poll_s=60)
-    with followers.place([KEY]):
+    with followers.waiter([KEY]):
         pass
     followers.wake_all(KEY)
     assert not followers._lines
@@ -227,12 +227,12 @@ async def test_a_process_that_stops_ends_all_waiting_for_jobs() -> None:
 
 async def test_a_process_that_stops_ends_all_following_behind_what_there_is() -> None:
     followers = WaitingLines(poll_s=NEVER_S)
-    with followers.place([KEY]) as place:
+    with followers.waiter([KEY]) as place:
         waiting = asyncio.create_task(place.wait())
         await asyncio.sleep(0)
         followers.end_waits()
         await waiting  # for a last look at the log
-        with followers.place([KEY]) as later:
+        with followers.waiter([KEY]) as later:
             for each in (place, later):
                 with pytest.raises(StoreUnavailable):
                     await each.wait()

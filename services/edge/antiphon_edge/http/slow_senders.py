@@ -1,4 +1,4 @@
-"""A client that stops in the middle of its request: a connection, and who waits for the rest, are not kept for it."""
+"""Read timeouts: gives up a request whose client stops in the middle, and closes the connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SenderWatch:
         self._limit_s = limit_s
         self._hang_up = hang_up
         self._has_piece = False
-        self._owes_head = True  # who connects has something to ask
+        self._owes_head = True  # a new connection owes its first head
         self._body: StreamReader | None = None  # of the last request, while it is not whole
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
@@ -38,7 +38,7 @@ class SenderWatch:
         self._body = body if body is not None and not body.is_eof() else None
         if data:
             self._has_piece = is_piece_of_head
-            if not (is_piece_of_head and self._owes_head):  # another piece of a head brings nothing on
+            if not (is_piece_of_head and self._owes_head):  # a further piece of a head does not extend its timeout
                 self._heard_at = self._loop.time()
             self._owes_head = is_piece_of_head
 

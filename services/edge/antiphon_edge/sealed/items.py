@@ -1,4 +1,4 @@
-"""All that is sealed in the items of a request, opened, and all that is sealed into a response on its way out."""
+"""Opens sealed content in the items of a request, and seals content into a response."""
 
 from __future__ import annotations
 

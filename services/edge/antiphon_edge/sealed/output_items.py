@@ -1,4 +1,4 @@
-"""Output items, changed wherever a response tells them: in the event that ends each, and in the end of the stream."""
+"""Changes finished output items wherever they are sent: in `response.output_item.done` and in the terminal event."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Renewing leases for as long as the work under them runs.
 
-One loop serves every lease that an edge or a worker holds: of sessions, of the jobs of keyed turns, of background jobs
-and of their tickets. All leases of one pace are renewed at the same moments: renewals that meet at the store share a
+One loop serves every lease that an edge or a worker holds: of sessions, of the jobs of keyed turns and of background
+jobs. All leases of one pace are renewed at the same moments: renewals that meet at the store share a
 transaction. A store that cannot be reached is asked again soon, because the lease outlives a short outage. Whether a
 lease is lost is the store's word (StaleFence), never the clock's.
 """

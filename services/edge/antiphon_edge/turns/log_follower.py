@@ -74,7 +74,8 @@ class LogFollower:
                         until_s = now() + STORE_BACK_S
                 return
             except (LogNotFound, Unavailable, Timeout) as error:
-                # At first only the log may be missing; later only the store, for a log that is not found then is over.
+                # Before the first batch only a missing log is retried. Later only an unreachable store is: a log
+                # that is gone by then has expired.
                 if now() >= until_s or isinstance(error, LogNotFound) is has_begun:
                     raise
                 await asyncio.sleep(LOOK_AGAIN_S)

@@ -20,7 +20,7 @@ class TurnTiming:
     job_lease_ms: int = JOB_LEASE_MS
     """So long after the death of an edge or a worker another one takes its jobs over."""
     job_pace: RenewalPace = field(default=RenewalPace(every_s=JOB_LEASE_MS / 1000 / 3, retry_s=0.5))
-    """Renewing the lease of a keyed turn's job, or of a ticket."""
+    """Renews the lease of a keyed turn's job."""
     key_pace: RenewalPace = field(default=RenewalPace(every_s=60.0, retry_s=5.0))
     """Claiming an idempotency key again: a turn may take longer than a claim lasts."""
     cancel_pace: RenewalPace = field(default=RenewalPace(every_s=0.5, retry_s=0.5))
@@ -37,9 +37,6 @@ class TurnTiming:
     the turn ends as failed."""
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
     """Something that another process is about to write, a log or a job; and the store, for a reader in mid-stream."""
-
-    job_arrival: RetryPolicy = field(default=RetryPolicy(for_s=15.0, first_s=0.05, most_s=0.5))
-    """A ticket is written before its job: longer than that can take."""
 
     linger_s: float = 0.05
     """How long an event waits for more at most, before it is appended to an event log."""

@@ -41,7 +41,7 @@ class EventLogOperations:
         rules.check_after(after)
         read, page_bytes = self._backend.read_log, limits.EVENT_PAGE_BYTES
         position = 0 if after is None else after + 1
-        with self._followers.place([(tenant, response_id)]) as place:
+        with self._followers.waiter([(tenant, response_id)]) as place:
             page = await read(tenant, response_id, position=position, max_bytes=page_bytes)
             end = page.next_position  # what was there at the beginning
             while True:

@@ -33,7 +33,7 @@ def can_be_stopped(step: TritonModel) -> bool:
 
 
 class StopRequests:
-    """Those of one engine. A server that does not answer one within `timeout_s` is left alone."""
+    """The stop requests of one engine. One that is not answered within `timeout_s` is not repeated."""
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -46,7 +46,7 @@ class StopRequests:
         task.add_done_callback(self._under_way.discard)
 
     async def close(self) -> None:
-        """Gives those under way a moment."""
+        """Waits up to CLOSE_GRACE_S for requests under way, then cancels them."""
         if self._under_way:
             _, late = await asyncio.wait(self._under_way, timeout=CLOSE_GRACE_S)
             for task in late:

@@ -1,8 +1,8 @@
 """Log probabilities as clients ask for them, and as they see them.
 
 They are in a response when `include` has `message.output_text.logprobs`; `top_logprobs` alone adds nothing, as with
-OpenAI. What is asked for and cannot be given is refused. An engine that takes the request for them and gives none costs
-nobody the answer: it comes without them.
+OpenAI. What is asked for and cannot be given is refused. An engine that accepts the request and gives none does not
+fail the response: the answer comes without them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _as_object(token: ScoredToken | Candidate) -> Object:
     """A part of a character is U+FFFD in `token`; `bytes` are exact."""
     return {
         "token": token.written.decode("utf-8", "replace"),
-        "logprob": token.logprob if token.logprob > LOWEST else LOWEST,  # not a number is neither
+        "logprob": token.logprob if token.logprob > LOWEST else LOWEST,  # NaN compares false, so it becomes LOWEST, too
         "bytes": list(token.written),
     }
 

@@ -1,6 +1,6 @@
 """Calls without any marker, where an answer begins: Llama 3 writes JSON there, Llama 4 Python.
 
-Only a tool that was offered is called that way. What is no such call is text, and is read as that.
+Only a tool that was offered is called that way. All other output is read as text.
 """
 
 from __future__ import annotations
