@@ -164,6 +164,7 @@ class RpcClient:
             raise self._unavailable(f"{self._api.name}: {error.details()}", away=away) from error
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             raise self._unavailable(f"{self._api.name} reports that it is not ready.")
+        self._absence.is_over()
 
     def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:
         metadata = call_metadata(tenant, self._token)

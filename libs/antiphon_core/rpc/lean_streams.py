@@ -102,7 +102,8 @@ class LeanStreams:
                 return
             except GrpcError as error:
                 fault = from_grpc_error(error, self._unavailable)
-                pause_s = next(pauses_s, None) or self._absence.pause_after(fault, asyncio.get_running_loop().time())
+                absence_s = self._absence.pause_after(fault, asyncio.get_running_loop().time())
+                pause_s = next(pauses_s, absence_s)
                 if pause_s is None or answers.have_begun or not isinstance(fault, Unavailable):
                     raise made.failed(fault) from error
                 log.info("%s is tried again: %s", method.path, error.message)

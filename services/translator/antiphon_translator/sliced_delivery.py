@@ -63,10 +63,10 @@ class SlicedDelivery:
 
     def take(self, chunks: Sequence[EngineChunk]) -> bool:
         """Passes chunks on, now or slice by slice. Whether more are wanted, as far as is known."""
-        if not self._waiting and _are_small(chunks):
-            return self._deliver(chunks)
         if self._has_enough:
             return False
+        if not self._waiting and _are_small(chunks):
+            return self._deliver(chunks)
         was_idle = not self._waiting
         self._waiting.extend(part for chunk in chunks for part in slices(chunk))
         if was_idle:
@@ -110,7 +110,7 @@ def slices(chunk: EngineChunk) -> Iterator[EngineChunk]:
         return
     *firsts, last = parts
     yield from firsts
-    yield replace(last, finish=chunk.finish, usage=chunk.usage)
+    yield replace(last, finish=chunk.finish, usage=chunk.usage, cached_blocks=chunk.cached_blocks)
 
 
 def _parts(chunk: EngineChunk) -> Iterator[EngineChunk]:

@@ -129,3 +129,20 @@ def test_slices_of_segments() -> None:
     parts = list(slices(EngineChunk(segments=segments)))
     assert [each for part in parts for each in part.segments] == segments
     assert len(parts) == 2
+
+
+def test_the_last_slice_has_what_was_counted() -> None:
+    chunk = EngineChunk(range(2 * ENGINE_SLICE_ITEMS_MAX), cached_blocks=7)
+    assert [each.cached_blocks for each in slices(chunk)] == [0, 7]
+
+
+async def test_nothing_is_passed_on_behind_the_error_of_a_slice() -> None:
+    receiver = Receiver(error=EngineUnavailable("no"))
+    sliced = SlicedDelivery(receiver, Flow())
+    with pytest.raises(EngineUnavailable):
+        async with sliced.running():
+            sliced.take([LARGE])
+            while not receiver.calls:
+                await asyncio.sleep(0)
+            assert not sliced.take([EngineChunk(text="c")])
+    assert receiver.calls == 1

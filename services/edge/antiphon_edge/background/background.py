@@ -178,6 +178,8 @@ class Background:
             accepted = await lost_parents.committed(accepted, commit)
         except BaseException:
             with suppress(AntiphonError):  # it may have happened, and its caller does not know of it
+                await self._store.cancel_job(accepted.tenant, accepted.response_id)
+            with suppress(AntiphonError):
                 await self._store.delete(accepted.tenant, accepted.response_id)
             raise
         metrics.JOBS_ENQUEUED.of().add()

@@ -18,6 +18,8 @@ class _Outage:
     """One model that is down: the pauses between two tries, and when the next one is due."""
 
     pauses_s: Iterator[float]
+    pause_s: float = 0.0
+    """The last of the pauses."""
     until_s: float = 0.0
     is_tried: bool = field(default=False)
 
@@ -39,14 +41,21 @@ class ModelHealth:
         if rest_s <= 0 and not outage.is_tried:
             outage.is_tried = True
             return 0.0
-        return max(rest_s, self._retry.first_s)
+        return max(rest_s, outage.pause_s)
 
     def failed(self, model: str) -> None:
         """An attempt could not reach the model."""
         outage = self._outages.setdefault(model, _Outage(self._retry.pauses_s()))
-        outage.until_s = self._clock.monotonic() + next(outage.pauses_s)
+        outage.pause_s = next(outage.pauses_s)
+        outage.until_s = self._clock.monotonic() + outage.pause_s
         outage.is_tried = False
 
-    def ended(self, model: str) -> None:
-        """An attempt ended in another way: the model answers, or nothing is known against it."""
+    def answered(self, model: str) -> None:
+        """The model generates, or an attempt ended in another way than by not reaching it."""
         self._outages.pop(model, None)
+
+    def gave_up(self, model: str) -> None:
+        """An attempt was cancelled before it was known whether the model answers: the next job may try."""
+        outage = self._outages.get(model)
+        if outage is not None:
+            outage.is_tried = False

@@ -88,11 +88,17 @@ class QueuedTurn:
         self._pause_s = _pause_s(timing.engine_retry, job.attempt)
         self._has_lost_engine = False
         self._attempt_begins_at = 0
+        self._has_begun = False
         self._timing = timing
         self._accepted = accepted
         self.turn_run = TurnRun(self._accepted, delivery=Delivery.BACKGROUND)
         self.is_cancelled = False
         """Whether the turn ended because a client asked for it."""
+
+    @property
+    def has_output(self) -> bool:
+        """Whether the model has answered in this attempt."""
+        return self._has_begun and self.turn_run.state.next_sequence > self._attempt_begins_at
 
     async def run(self, runner: TurnRunner) -> None:
         """Returns when the response has its end. Raises what keeps it from being written: the job is to be tried again,
@@ -123,6 +129,7 @@ class QueuedTurn:
         await self._begin(run)
         run.accepted = await self._starter.reclaim_session(self._accepted)
         self._attempt_begins_at = run.state.next_sequence
+        self._has_begun = True
 
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
         final = final_of(terminal)

@@ -189,7 +189,8 @@ class Worker:
             return await self._run_turn(tenant, job, accepted)
 
     def _note_start(self, job: Job, accepted: AcceptedTurn) -> None:
-        if job.attempt > 1:
+        postponed = job.max_attempts - queueing.JOB_ATTEMPTS  # each postponement gives the job one attempt more
+        if job.attempt - postponed > 1:
             metrics.TAKEOVERS.of("worker").add()
         elif accepted.accepted_at_ms:
             metrics.JOB_WAIT.of().observe(max(0, self._clock.now_ms() - accepted.accepted_at_ms) / 1000)
@@ -206,6 +207,8 @@ class Worker:
         run = turn.turn_run
 
         async def renew() -> None:
+            if turn.has_output:
+                self._models.answered(accepted.model)
             pulse = await self._store.heartbeat_job(tenant, job.fence, lease_ttl_ms=self._timing.job_lease_ms)
             if pulse.cancel_requested:
                 run.break_off(TurnCancelled())
@@ -220,10 +223,17 @@ class Worker:
             log.warning("%s is tried again in %.1f s: %s", job.id, postponed.pause_s, postponed)
             return JobOutcome.RETRY if postponed.counts else JobOutcome.POSTPONED, postponed.pause_s
         except BaseException:
-            self._models.ended(accepted.model)
+            self._note_end(turn, accepted.model)
             raise
-        self._models.ended(accepted.model)
+        self._note_end(turn, accepted.model)
         return JobOutcome.CANCELLED if turn.is_cancelled else JobOutcome.SUCCEEDED, 0.0
+
+    def _note_end(self, turn: QueuedTurn, model: str) -> None:
+        """Notes whether an attempt that ended has heard of its model."""
+        if turn.has_output:
+            self._models.answered(model)
+        else:
+            self._models.gave_up(model)
 
 
 def _named(job: Job | None) -> str:

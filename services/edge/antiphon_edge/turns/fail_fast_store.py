@@ -22,6 +22,7 @@ SOON = frozenset(
         "batch_get",
         "delete",
         "list_items",
+        "list_responses",
         "resolve_items",
         "chain",
         "fork",

@@ -25,5 +25,26 @@ def test_a_model_that_is_down_is_tried_by_one_job_at_a_time() -> None:
 def test_a_model_that_answers_again_has_no_past() -> None:
     models = ModelHealth(RETRY, clock=ManualClock())
     models.failed("m")
-    models.ended("m")
+    models.answered("m")
     assert models.begin("m") == 0
+
+
+def test_jobs_wait_as_long_as_the_model_does_while_one_of_them_tries() -> None:
+    clock = ManualClock()
+    models = ModelHealth(RETRY, clock=clock)
+    models.failed("m")
+    clock.advance(1)
+    assert models.begin("m") == 0
+    clock.advance(100)  # the try takes long
+    assert 0.7 <= models.begin("m") <= 1  # and not a moment: each claim of a postponed job is an attempt of it
+
+
+def test_the_next_job_tries_after_one_that_was_cancelled_without_an_answer() -> None:
+    clock = ManualClock()
+    models = ModelHealth(RETRY, clock=clock)
+    models.failed("m")
+    clock.advance(1)
+    assert models.begin("m") == 0
+    models.gave_up("m")
+    assert models.begin("m") == 0
+    assert models.begin("m") > 0

@@ -56,6 +56,10 @@ def test_every_name_is_one_of_the_stores() -> None:
     assert [name for name in SOON if not hasattr(FullStore, name)] == []
 
 
+def test_every_listing_is_told_soon() -> None:
+    assert {name for name in dir(FullStore) if name.startswith("list_")} <= SOON
+
+
 async def test_a_store_that_is_gone_is_told_soon_and_asked_no_longer(store: Store) -> None:
     store.is_there = False
     with pytest.raises(StoreUnavailable):
