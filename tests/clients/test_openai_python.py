@@ -124,11 +124,20 @@ def test_log_probabilities_are_included_where_they_are_asked_for(client: OpenAI,
             assert [(each.token, each.logprob) for each in part.logprobs] == deltas
             assert "".join(token for token, _ in deltas) == part.text == "The capital of France is Paris."
             assert client.responses.retrieve(event.response.id).output == event.response.output
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.responses.create(
-            model=system.model, input=QUESTION, include=["message.output_text.logprobs"], top_logprobs=2
-        )
-    assert (refused.value.code, refused.value.param) == ("unsupported_parameter", "top_logprobs")
+
+
+def test_the_most_likely_tokens_stand_beside_the_chosen_one(client: OpenAI, system: System) -> None:
+    response = client.responses.create(
+        model=system.model, input=QUESTION, temperature=0, include=["message.output_text.logprobs"], top_logprobs=2
+    )
+    (message,) = response.output
+    assert message.type == "message"
+    (part,) = message.content
+    assert part.type == "output_text"
+    assert part.logprobs
+    for each in part.logprobs:
+        assert each.top_logprobs[0].token == each.token
+        assert len(each.top_logprobs) == 2
 
 
 def test_models(client: OpenAI, system: System) -> None:

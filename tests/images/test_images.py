@@ -68,7 +68,7 @@ def test_the_bill_of_materials_is_spdx_and_names_what_is_installed(images: Image
     (tmp_path / "sbom.spdx.json").write_text(text, encoding="utf-8")
     checkers_program("pyspdxtools", "--infile", str(tmp_path / "sbom.spdx.json"))
     locators = {one["externalRefs"][0]["referenceLocator"].partition("@")[0] for one in json.loads(text)["packages"]}
-    assert {"pkg:pypi/antiphon", "pkg:pypi/grpcio", "pkg:deb/debian/libssl3"} <= locators
+    assert {"pkg:pypi/antiphon-server", "pkg:pypi/grpcio", "pkg:deb/debian/libssl3"} <= locators
     assert ("pkg:pypi/tokenizers" in locators) == (target in ("translator", "all"))
     assert ("pkg:pypi/redis" in locators) == (target in ("store", "all"))
 
@@ -83,7 +83,6 @@ def test_a_container_is_nobody_and_can_write_nothing(images: Images) -> None:
 
 
 async def test_a_turn_passes_through_all_four_containers(images: Images, tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)  # noqa: ASYNC240 - the user of the container is another
     async with fake_chat() as chat, _system(images, chat.endpoint, tmp_path) as http:
         chat.script = [delta(content="Hello"), delta(content=" there"), Ending.BY_ITSELF]
         answer = await http.create(model="small", input="Hi")
@@ -100,6 +99,7 @@ async def _system(images: Images, engine: str, folder: Path) -> AsyncIterator[Ht
     profile = f'name = "small"\ndirectory = "{folder}/model"\nengine = "openai_chat"\nendpoint = "{engine}"\n'
     (folder / "profiles").mkdir()
     (folder / "profiles" / "small.toml").write_text(profile + f'chat_model = "{MODEL}"\n')
+    _let_others_read(folder)
     edge, translator, store = free_ports(3)
     targets = {"ANTIPHON_EDGE_STORE": f"{HOST}:{store}", "ANTIPHON_EDGE_TRANSLATOR": f"{HOST}:{translator}"}
     served = {"ANTIPHON_TRANSLATOR_PORT": str(translator), "ANTIPHON_TRANSLATOR_PROFILES": f"{folder}/profiles"}
@@ -112,6 +112,12 @@ async def _system(images: Images, engine: str, folder: Path) -> AsyncIterator[Ht
             http = Http(session, f"http://{HOST}:{edge}")
             await _ready(http)
             yield http
+
+
+def _let_others_read(folder: Path) -> None:
+    """The user of the container is another one."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 async def _ready(http: Http) -> None:

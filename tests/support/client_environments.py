@@ -109,6 +109,8 @@ def loopback_only(folder: Path) -> Iterator[Served]:
     finally:
         server.terminate()
         server.wait()
+        if server.stdout is not None:
+            server.stdout.close()
 
 
 def features(client: Client) -> list[str]:

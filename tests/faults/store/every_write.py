@@ -13,10 +13,11 @@ from typing import Any
 
 from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, ResponseNotFound
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
+from antiphon_store.decisions import jobs as job_decisions
 from antiphon_store.testing import conversations, jobs
 from antiphon_store.testing.event_logs import append_at, frame
 from antiphon_store.testing.event_logs import new_id as new_response_id
@@ -302,6 +303,11 @@ async def the_oldest(world: World) -> Scene:
 
 @writes("hand_in")
 async def of_a_tenant_with_jobs(world: World) -> Scene:
+    """The job is committed, and its tenant does not stand in the line yet."""
+    draft = jobs.new_draft(queue=DISPATCH_QUEUE)
+    enqueue = partial(job_decisions.enqueue, draft=draft, retention_ms=60_000)
+    await world.engine._trees.of_response(world.tenant, draft.id, enqueue)
+
     async def look() -> object:
         return (await world.engine.queue_head(limit=9)).due
 
