@@ -135,6 +135,7 @@ def _edge(process: Process) -> Part:
 
 def _worker(process: Process) -> Part:
     """Runs background responses over the edge's store and translator."""
+    from antiphon_core.process_load import ProcessLoad
     from antiphon_edge.background.worker import Worker
 
     process.worker = Worker(
@@ -144,6 +145,7 @@ def _worker(process: Process) -> Part:
         clock=process.clock,
         ids=process.ids,
         sealer=process.sealer,
+        load=ProcessLoad(memory_limit_bytes=process.settings.edge.memory_limit_bytes),
     )
     return process.worker
 

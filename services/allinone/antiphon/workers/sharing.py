@@ -3,6 +3,7 @@
 ports            by SO_REUSEPORT: the kernel gives each new connection to one of them
 sealing keys     one set for all, so that each opens what another sealed
 rate limits      counted by the store, or divided among all workers of all edges
+memory           divided: each stops taking turns before its own part is full
 a store          only a database that several processes may open; memory belongs to one
 """
 
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from antiphon.settings import Settings
 from antiphon_core.config import SettingsError
+from antiphon_core.process_load import available_bytes
 
 _ALONE = (
     "Run the store as a process of its own (antiphon serve --target=store), and the workers with ANTIPHON_EDGE_STORE"
@@ -39,8 +41,9 @@ def require_shareable(settings: Settings, targets: Collection[str]) -> None:
 
 def of_one_worker(settings: Settings) -> Settings:
     """The settings that each worker has: what an edge enforces by itself is its part among all workers of all edges."""
-    edge = replace(settings.edge, replicas=settings.edge.replicas * settings.serve.workers)
-    return replace(settings, edge=edge)
+    count, edge = settings.serve.workers, settings.edge
+    memory_bytes = (edge.memory_limit_bytes or available_bytes()) // count
+    return replace(settings, edge=replace(edge, replicas=edge.replicas * count, memory_limit_bytes=memory_bytes))
 
 
 def _are_limits_in_the_store(settings: Settings) -> bool:

@@ -6,6 +6,7 @@ did before where the template allows that, and an engine finds it in its cache; 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from antiphon_core.errors import EngineFault, InvalidRequest
@@ -39,24 +40,27 @@ class Summary:
     usage: Object
 
 
-async def summarise(translator: Translator, turn: Turn) -> Summary:
+async def summarise(
+    translator: Translator, turn: Turn, on_usage: Callable[[Object], None] = lambda _usage: None
+) -> Summary:
     """A compaction of all that a turn would show to its model. A summary that does not come to its end is written once
-    more, so that a small model cannot repeat itself.
+    more, so that a small model cannot repeat itself. `on_usage` gets the usage of each generation, also of those whose
+    text is no summary.
 
     Raises what is wrong with the turn, and what keeps the model from writing a whole summary: EngineFault, say."""
-    final = await _written(translator, summary_turn(turn))
+    final = await _written(translator, summary_turn(turn), on_usage)
     if final.status is not Status.INCOMPLETE:
         return _summary(turn, final)
     spent = loads(final.body)["usage"]
     try:
-        second = await _written(translator, summary_turn(turn, attempt=2, **_AGAINST_REPETITION))
+        second = await _written(translator, summary_turn(turn, attempt=2, **_AGAINST_REPETITION), on_usage)
     except InvalidRequest as error:  # the engine takes no such penalty
         raise _unfinished() from error
     summary = _summary(turn, second)
     return replace(summary, usage=sum_of(summary.usage, spent))
 
 
-async def _written(translator: Translator, turn: Turn) -> Final:
+async def _written(translator: Translator, turn: Turn, on_usage: Callable[[Object], None]) -> Final:
     finals: list[Final] = []
 
     def receive(batch: Batch) -> None:
@@ -65,6 +69,9 @@ async def _written(translator: Translator, turn: Turn) -> Final:
 
     await translator.generate(turn, receive)
     (final,) = finals
+    usage = loads(final.body).get("usage")
+    if usage:
+        on_usage(usage)
     return final
 
 

@@ -58,8 +58,11 @@ class CompactRoutes:
         tenant = tenant_of(request)
         turn = await context_window.shown_off_loop(await self._starter.look(tenant, asked))
         kept = await offload.run(partial(_kept, turn), size_bytes=turn.size_bytes)
-        summary = await compaction.summarise(self._translator, turn)
-        self._meter.ended(tenant, dumps({"usage": summary.usage}))
+
+        def charge(usage: Object) -> None:
+            self._meter.ended(tenant, dumps({"usage": usage}))
+
+        summary = await compaction.summarise(self._translator, turn, charge)
         output = join_arrays([kept, dumps([sealed(summary.item, self._starter.sealer, tenant)])])
         return answers.json(
             {

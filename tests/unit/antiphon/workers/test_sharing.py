@@ -7,6 +7,7 @@ import pytest
 from antiphon.settings import ServeSettings, Settings
 from antiphon.workers.sharing import of_one_worker, require_shareable
 from antiphon_core.config import SettingsError
+from antiphon_core.process_load import available_bytes
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.settings import StoreSettings
 from tests.support.local_settings import settings
@@ -53,5 +54,10 @@ def test_rate_limits_that_are_counted_for_all_are_fine(url: str, edge: EdgeSetti
 
 
 def test_a_worker_enforces_its_part_among_all_workers_of_all_edges() -> None:
-    loaded = with_store(SQLITE, EdgeSettings(replicas=2))
-    assert of_one_worker(loaded).edge == replace(loaded.edge, replicas=6)
+    loaded = with_store(SQLITE, EdgeSettings(replicas=2, memory_limit_bytes=900))
+    assert of_one_worker(loaded).edge == replace(loaded.edge, replicas=6, memory_limit_bytes=300)
+
+
+def test_workers_share_the_memory_of_their_container() -> None:
+    loaded = with_store(SQLITE, EdgeSettings())
+    assert of_one_worker(loaded).edge.memory_limit_bytes == available_bytes() // 3

@@ -114,3 +114,18 @@ async def test_an_engine_that_takes_no_penalty_has_no_second_summary() -> None:
     translator.generate = generate  # type: ignore[method-assign]
     with pytest.raises(EngineFault):
         await compaction.summarise(translator, TURN)
+
+
+async def test_a_generation_that_is_no_summary_is_counted_too() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+    output = [{"type": "message", "content": [{"type": "output_text", "text": "half of"}]}]
+    translator = ScriptedTranslator()
+
+    async def generate(_turn: Turn, receive: Receive, **_options: object) -> None:
+        receive(Batch(0, 1, b"", Final(Status.INCOMPLETE, dumps({"usage": usage}), dumps(output))))
+
+    translator.generate = generate  # type: ignore[assignment]
+    counted: list[object] = []
+    with pytest.raises(EngineFault):
+        await compaction.summarise(translator, TURN, counted.append)
+    assert counted == [usage, usage]
