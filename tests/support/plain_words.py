@@ -21,6 +21,7 @@ FOLDERS = (
     "libs",
     "services/allinone",
     "services/edge",
+    "services/store",
     "services/translator",
     "tests",
 )

@@ -56,7 +56,7 @@ def _checksum(rest: bytes) -> bytes:
 
 
 def _intact(cursor: str) -> bytes | None:
-    """What was encoded, unless something was changed on the way."""
+    """The bytes that a cursor encodes; None if it was changed on the way."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         data = urlsafe_b64decode(padded)

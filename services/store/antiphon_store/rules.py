@@ -1,4 +1,4 @@
-"""What callers may ask, wherever they stand: ids, sizes, counts, times. Pure checks that raise InvalidRequest or
+"""Checks of arguments: ids, sizes, counts, times. Pure, in the service and in the client; they raise InvalidRequest or
 TooLarge with the field's name.
 
 The service applies them to every call. The client applies those that need no knowledge of the store before it sends, so

@@ -147,7 +147,7 @@ class StoreSettings(RpcServerSettings):
         return int(weights.get(tenant, 1))
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        """What is legal and unwise: (message, explanation)."""
+        """Yields what is legal and unwise: (message, explanation)."""
         yield from self.access_warnings()
         if self.url.startswith("memory:"):
             yield "Responses are kept in memory only.", "They are gone after a restart. Set url to sqlite:///FILE."

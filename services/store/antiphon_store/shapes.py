@@ -239,7 +239,7 @@ def _check(field: Any, at: str, *, carries_zero: bool) -> Put:
 
 
 def _check_all(field: Any, at: str) -> Put:
-    """As `_check`, for the values of a repeated field."""
+    """Makes the check of the values of a repeated field."""
     check = _check(field, at, carries_zero=True)
 
     def check_numbers(values: Any) -> list[Any]:

@@ -98,7 +98,7 @@ class Slice(Generic[_Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class Twig:
+class Node:
     """One stored response as the shape of a tree needs it. `is_readable` as of the moment of reading."""
 
     id: str

@@ -1,4 +1,4 @@
-"""What callers may ask of conversations, wherever they stand. Pure checks, as in `antiphon_store.rules`.
+"""Checks of arguments about conversations, in the service and in the client. Pure, as in `antiphon_store.rules`.
 
 `check_*` are applied by service and client alike; `parse_*` look into JSON, and only the service calls them.
 """

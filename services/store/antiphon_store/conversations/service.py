@@ -151,7 +151,7 @@ class ConversationOperations:
         )
 
     def _salt(self, entries: list[Object], idempotency_key: str | None) -> str:
-        """What makes an addition the same one: its key, else the ids of all its items, else nothing."""
+        """The identity of an addition, which a repeated one has too: its key, else the ids of its items, else none."""
         if idempotency_key is not None:
             return f"key {idempotency_key}"
         given = conversation_rules.given_ids(entries)

@@ -11,7 +11,7 @@ from antiphon_store.decisions import nodes, records, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
 from antiphon_store.rows.view import View
-from antiphon_store.values import Twig
+from antiphon_store.values import Node
 
 ANY_BYTES = 2**62
 ANY_DEPTH = 2**31
@@ -66,10 +66,10 @@ def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:
     return lambda answers: list(answers[place])
 
 
-def twig(entry: Entry, now_ms: int) -> Twig:
+def twig(entry: Entry, now_ms: int) -> Node:
     """A node as the shape of a tree needs it."""
     fields = entry.row.fields if entry.row is not None else {}
-    return Twig(
+    return Node(
         id=entry.id,
         parent_id=fields["parent"],
         status=Status(fields["status"]),

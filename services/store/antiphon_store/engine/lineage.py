@@ -18,7 +18,7 @@ from antiphon_store.engine.records import RecordOperations
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Row, made_id
 from antiphon_store.rows.view import View
-from antiphon_store.values import Position, Slice, Twig
+from antiphon_store.values import Node, Position, Slice
 
 PAGE_ENTRIES = 200
 HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
@@ -98,7 +98,7 @@ class LineageOperations(RecordOperations):
             raise
         return made
 
-    async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Twig]:
+    async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Node]:
         """A readable response and everything stored below it (below its root with `from_root`), in no order, readable
         or not. ResponseNotFound. LimitExceeded: more than `max_nodes`."""
         find = partial(lineage.root_of, response_id=response_id)
@@ -114,7 +114,7 @@ class LineageOperations(RecordOperations):
         return await self._children_of(_partition(tenant, response_id), response_id, "", after, limit)
 
     async def siblings(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
-        """As `children` of the parent, readable or not, without the response itself. ResponseNotFound."""
+        """The other children of the parent, which need not be readable. ResponseNotFound."""
         record = await self.fetch(tenant, response_id)
         if record.parent_id is None:
             return Slice([])

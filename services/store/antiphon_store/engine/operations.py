@@ -25,7 +25,7 @@ _Operation = Callable[Concatenate[Any, str, _Subject, _Parameters], Coroutine[An
 
 
 class Operations:
-    """What all topics of operations run on."""
+    """The base of all topics of operations: rows, the runner of decisions, and trees."""
 
     def __init__(self, rows: RowBackend) -> None:
         self._rows = rows

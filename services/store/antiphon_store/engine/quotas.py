@@ -1,4 +1,4 @@
-"""What a tenant uses up of what it may."""
+"""Quotas of tenants: buckets and stream slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be appended and asked, like `antiphon_store.rules`: pure checks that name the culprit, here and afar."""
+"""Checks of arguments about event logs, in the service and in the client. Pure, as in `antiphon_store.rules`."""
 
 from __future__ import annotations
 

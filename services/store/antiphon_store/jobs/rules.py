@@ -1,4 +1,4 @@
-"""What may be enqueued, claimed and settled, like `antiphon_store.rules`: pure checks, here and afar."""
+"""Checks of arguments about jobs, in the service and in the client. Pure, as in `antiphon_store.rules`."""
 
 from __future__ import annotations
 

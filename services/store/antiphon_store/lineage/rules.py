@@ -1,4 +1,4 @@
-"""What callers may ask of lineage: pure checks for the service and the client, as in `antiphon_store.rules`."""
+"""Checks of arguments about lineage, in the service and in the client. Pure, as in `antiphon_store.rules`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def check_max_nodes(max_nodes: int) -> None:
 
 
 def check_cursor(cursor: str | None) -> None:
-    """What the wire can carry; whose cursor it is, `cursors.decode` tells."""
+    """Checks that the wire can carry a cursor. `cursors.decode` checks that it belongs to the question."""
     if cursor is not None and not rules.is_text(cursor):
         raise rules.invalid("cursor", "'cursor' must be a 'next_cursor' of an earlier page.")
 
 
 def check_list(tenant: str, response_id: str, cursor: str | None, limit: int) -> None:
-    """What every list around one response takes."""
+    """Checks the arguments that every list around one response has."""
     rules.check_tenant(tenant)
     rules.check_response_id(response_id, "id")
     check_cursor(cursor)

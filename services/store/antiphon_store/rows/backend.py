@@ -25,7 +25,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Durability(StrEnum):
-    """What an acknowledged write survives."""
+    """The faults that an acknowledged write survives."""
 
     MEMORY = "memory"  # nothing: it is gone with the process
     PROCESS = "process"  # the death of the process, not that of the machine

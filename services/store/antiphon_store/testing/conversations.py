@@ -67,7 +67,7 @@ async def add(subject: Subject, conversation_id: str, *names: str, **options: An
 
 
 async def context(subject: Subject, conversation_id: str) -> list[str]:
-    """What a next turn continues: equal to what is listed."""
+    """The ids of the items that a next turn continues, which must be those that are listed."""
     page = await talks_of(subject.peer).list_conversation_items(
         subject.tenant, conversation_id, limit=100, order=Order.ASCENDING
     )
@@ -220,7 +220,7 @@ class ConversationSuite:
 
 
 class ConversationItemSuite:
-    """What stands in a conversation."""
+    """The items of a conversation."""
 
     async def test_turns_and_additions_are_one_history(self, subject: Subject) -> None:
         made = await create(subject, "seed")

@@ -23,7 +23,7 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens to one call of `atom` (a method's name, or "*" for any)."""
+    """A fault of one call of `atom` (a method's name, or "*" for any)."""
 
     atom: str
     when: When

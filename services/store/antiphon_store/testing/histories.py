@@ -38,7 +38,7 @@ Key = tuple[str, str]
 
 
 class Store(ResponseStore, LineageStore, Protocol):
-    """What the clients of a history call."""
+    """The methods that the clients of a history call."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Recorder:
     async def record(
         self, key: Key, name: str, arguments: dict[str, Any], ask: Awaitable[Any], told: Callable[[Any], Any]
     ) -> Any:
-        """What `ask` came to, in the words of the models: `told` of its answer, or the name of its refusal."""
+        """Records the outcome of `ask` as the models name it: `told` of its answer, or the name of its error."""
         invoked = next(self._moments)
         try:
             answer = told(await ask)

@@ -388,7 +388,7 @@ class JobCancelSuite:
 
 
 class JobStateSuite:
-    """What an operator sees. The fixture is `backend`, opened, and `elapse` as in Subject."""
+    """The states of jobs that an operator sees. The fixture is `backend`, opened, and `elapse` as in Subject."""
 
     async def test_a_job_says_what_became_of_it(
         self, backend: StoreEngine, elapse: Callable[[int], Awaitable[None]]

@@ -35,7 +35,7 @@ class LineageRaceSuite:
         assert len(page.nodes) == PARENTS * (CHILDREN + 1)
 
     async def put_twice(self, subject: Subject, child: Record) -> None:
-        """The same child from two clients, as a retry does it."""
+        """Puts a child from two clients at once, as a retry does."""
         stamps, errors = await race(subject.store.put(subject.tenant, child), subject.peer.put(subject.tenant, child))
         assert not errors
         assert stamps[0] == stamps[1]

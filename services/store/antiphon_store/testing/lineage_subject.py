@@ -1,4 +1,4 @@
-"""What the lineage suites share."""
+"""Helpers of the lineage suites."""
 
 from __future__ import annotations
 

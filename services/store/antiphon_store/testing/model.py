@@ -201,7 +201,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.same(*self.reads())
 
     def reads(self) -> Iterator[Ask]:
-        """What is asked after every step."""
+        """Yields the questions that are asked after every step."""
         for record in self.known[-4:]:
             yield lambda store, each=record: store.get(self.tenant, each.id)  # type: ignore[misc]
             yield lambda store, each=record: store.chain(self.tenant, each.id)  # type: ignore[misc]
@@ -214,7 +214,7 @@ async def _outcomes(store: ResponseStore, asks: Sequence[Ask]) -> list[tuple[obj
 
 
 async def _outcome(answer: Awaitable[Any]) -> tuple[object, ...]:
-    """What a call came to, errors included, in a form that can be compared."""
+    """The outcome of a call, errors included, in a form that can be compared."""
     try:
         value = await answer
     except AntiphonError as error:

@@ -1,5 +1,5 @@
-"""What outlives a backend: everything that was acknowledged. The fixture is `reopen`: after the end of the last one, a
-new backend over the same data, opened; the test closes it."""
+"""Everything that was acknowledged outlives a backend. The fixture is `reopen`: after the end of the last one, a new
+backend over the same data, opened; the test closes it."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 

@@ -1,4 +1,4 @@
-"""What one response and one session's lease do when they are asked one thing at a time: models for `linearizability`.
+"""Models for `linearizability`: one response and one session's lease, asked one thing at a time.
 
     response    None, or (version, status, content)
     lease       (last token, holder or None); leases of these histories outlive them, so time ends none

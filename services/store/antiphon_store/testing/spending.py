@@ -44,7 +44,7 @@ async def spend(
 
 
 async def level(subject: Subject, draw: Draw = TWENTY) -> float:
-    """What is in the bucket now."""
+    """The level of the bucket now."""
     (found,) = (await spend(subject, replace(draw, amount=0, at_least=0))).levels
     return found.level
 

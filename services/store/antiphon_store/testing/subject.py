@@ -1,4 +1,4 @@
-"""What the suites run on: a store, a second way to the same data, and time that can be let pass."""
+"""The subject of the suites: a store, a second way to the same data, and time that can be let pass."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -104,7 +104,7 @@ def turn_in(session_id: str, *, holder: str = "holder-a", **options: Any) -> Tur
 
 
 def content(record: Record) -> tuple[object, ...]:
-    """What a writer decides about a record; the rest is the store's."""
+    """The parts of a record that its writer decides; the rest is the store's."""
     return (
         record.id,
         record.status,

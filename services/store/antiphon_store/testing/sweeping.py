@@ -187,7 +187,7 @@ class SweepSuite:
 
 
 class TenantListSuite:
-    """Whom a sweeper has to think of. The fixture is `backend`, opened."""
+    """The list of tenants that a sweeper visits. The fixture is `backend`, opened."""
 
     async def test_everybody_with_something_to_sweep_is_named_once(self, backend: StoreEngine) -> None:
         tenants = [f"tenant-{secrets.token_hex(4)}" for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What the kit asks, by topic; and what an implementation may lack, by name.
+"""The suites of the kit by topic, and the capabilities that an implementation may lack.
 
 An implementation runs every suite of every topic. It may leave out what needs a capability that it lacks, and only
 that: `needs` says what does. A new suite is one more name in a row of `TOPICS`.
@@ -93,7 +93,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
 
 
 class Capability(StrEnum):
-    """What an implementation may lack."""
+    """A capability that an implementation may lack."""
 
     DURABLE_DATA = "durable data"  # what was written is still there when the engine is opened again
     LISTS = "lists and batches"

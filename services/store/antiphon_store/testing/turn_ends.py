@@ -1,4 +1,4 @@
-"""What else a turn ends with: the last events of its log, and the lease of the job that ran it; all or nothing."""
+"""Commits of turns that also end a log, with its last events, and the lease of their job; all or nothing."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from antiphon_core.ports.store import Status
 from antiphon_store.lineage import trees
-from antiphon_store.values import Position, Twig
+from antiphon_store.values import Node, Position
 
 
-def twig(name: str, parent: str | None = None, *, depth: int = 0, born: int = 0, is_readable: bool = True) -> Twig:
-    return Twig(name, parent, Status.COMPLETED, depth, born, is_readable)
+def twig(name: str, parent: str | None = None, *, depth: int = 0, born: int = 0, is_readable: bool = True) -> Node:
+    return Node(name, parent, Status.COMPLETED, depth, born, is_readable)
 
 
 # a ─ b (gone) ─ c

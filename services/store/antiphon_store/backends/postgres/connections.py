@@ -85,7 +85,7 @@ class Connections:
             await pool.close()
 
     async def run(self, atom: Atom[_Answer], *, timeout_s: float | None = None) -> _Answer:
-        """What `atom` returns or raises. StoreUnavailable: closed, unreachable, or no answer in time."""
+        """Runs `atom`; its answer or error. StoreUnavailable: closed, unreachable, or no answer in time."""
         task = asyncio.create_task(self._attempt(self.require_open(), atom))
         self._running.add(task)
         task.add_done_callback(self._ended)

@@ -48,7 +48,7 @@ def has_changed_nothing(error: AntiphonError) -> bool:
 
 
 def translate(error: psycopg.Error) -> AntiphonError:
-    """What a caller gets instead of `error`, which is logged."""
+    """Logs a database error, and returns the one that the caller gets."""
     log.error(
         "postgresql: %s (%s)",
         error,

@@ -1,4 +1,4 @@
-"""What the server has to be, and how a connection to it is set up for a durability."""
+"""Checks of the server, and the settings of a connection for a durability."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 
 def translate(error: Exception) -> AntiphonError:
-    """What a caller gets instead of `error`, which is logged."""
+    """Logs a database error, and returns the one that the caller gets."""
     reason = _reason(error)
     if reason is not None:
         log.error(

@@ -52,7 +52,7 @@ class Link:
         self._closed = False
 
     async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
-        """What the script answers. StoreUnavailable: closed, or Redis cannot; a write may still have happened."""
+        """Runs a script. StoreUnavailable: closed, or Redis cannot; a write may still have happened."""
         call = ScriptCall(script, (len(keys), *keys, *arguments))
         if script.is_frequent and isinstance(self._client, Redis):
             self._require_turn()

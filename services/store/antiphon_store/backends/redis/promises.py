@@ -1,4 +1,4 @@
-"""What a server must be set to so that a durability is no empty word: facts in, a reason against it out.
+"""Checks that a server's settings keep the promise of a durability: facts in, a reason against it out.
 
 It is checked when the store opens, on every master, because Redis itself never says that it forgets: without an
 append-only file all is gone with the process, and a memory policy that evicts takes responses before their time.
@@ -18,7 +18,7 @@ SETTINGS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy", "min-r
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What one master says about itself."""
+    """The settings of one master, as it reports them."""
 
     version: str
     appendonly: str

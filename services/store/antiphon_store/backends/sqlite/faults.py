@@ -25,7 +25,7 @@ _UNAVAILABLE = {
 
 
 def translate(error: sqlite3.Error) -> AntiphonError:
-    """What a caller gets instead of `error`, which is logged; with a traceback where it may be a bug of ours."""
+    """Logs a database error, with a traceback where it may be our bug, and returns the one that the caller gets."""
     code = getattr(error, "sqlite_errorcode", None)
     reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
     log.error(
