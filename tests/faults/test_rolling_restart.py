@@ -6,6 +6,7 @@ import asyncio
 import runpy
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,9 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI, OpenAI
 
+from antiphon_core.errors import LogNotFound
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
+from antiphon_store.client import StoreClient
 from tests.support.howto import blocks
 from tests.support.patience import PATIENCE_S, until
 from tests.support.replicas import SIZES, Replicas, fleet
@@ -214,6 +218,22 @@ async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
     assert {response.output_text for response in read} == {story(WORDS)}
 
 
+async def logged(replicas: Replicas, seen: list[Any]) -> None:
+    """Returns when the event log has all that a client has seen: another edge goes on behind the end of the log."""
+    response_id, last = seen[0].response.id, seen[-1].sequence_number
+    (store,) = replicas.of("store")
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        StoreClient(f"{replicas.pods[store].host}:{replicas.ports['store']}") as client,
+    ):
+        end = 0
+        while end <= last:
+            await asyncio.sleep(0.02)
+            with suppress(LogNotFound):
+                async for batch in client.read_events(DEFAULT_TENANT, response_id):
+                    end = batch.first_sequence + batch.count
+
+
 async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_documents(
     replicas: Replicas, triton: StorytellingTriton, tmp_path: Path
 ) -> None:
@@ -230,6 +250,7 @@ async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_document
 
         reading = [asyncio.create_task(asyncio.to_thread(read, number)) for number in range(len(ways))]
         await until(lambda: all(log and log[-1].type == DELTA for log in seen), "deltas")
+        await asyncio.gather(*(logged(replicas, log) for log in seen))
         hosts = {host for host, _ in replicas.balancer.chosen[-len(ways) :]}
         killed = [name for name in replicas.of("edge") if replicas.pods[name].host in hosts]
         for name in killed:

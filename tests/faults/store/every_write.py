@@ -309,7 +309,7 @@ async def of_a_tenant_with_jobs(world: World) -> Scene:
     await world.engine._trees.of_response(world.tenant, draft.id, enqueue)
 
     async def look() -> object:
-        return (await world.engine.queue_head(limit=9)).due
+        return (await world.engine.queue_head(limit=1_000)).due
 
     return Scene(partial(world.faulty.hand_in, world.tenant), look, later_s=0)
 
