@@ -47,7 +47,8 @@ MEDIA_FETCHES_MAX = 16  # at once in one replica: 320 MB of images at most
 
 # ---- WebSockets ----
 SOCKET_WAITING_ITEMS_MAX = 32  # messages that wait for the response before them; a body's bytes in all
-SOCKET_HISTORIES_ITEMS_MAX = 32  # responses that are not stored and can be continued; OpenAI's number of lanes
+SOCKET_LANES_ITEMS_MAX = 32  # names of lanes in the life of one connection; OpenAI's
+SOCKET_HISTORIES_ITEMS_MAX = 64  # responses that are not stored and can be continued: two of each lane
 SOCKET_HISTORIES_BYTES_MAX = 20 * 2**20  # of all of them: as much as one chain may have
 STREAM_ID_CHARS_MAX = 256  # OpenAI's
 

@@ -101,6 +101,7 @@ class EdgeServer:
             WarmUps(store, translator, clock=clock),
             keep_alive_s=settings.keep_alive_s,
             lifetime_s=settings.websocket_max_s,
+            lanes=settings.websocket_lanes,
             origins=settings.cors_origins,
             drops_hosted=settings.hosted_tools == "drop",
             listing=ResponseList(fail_fast(store, self._turns.starter.watch)),
