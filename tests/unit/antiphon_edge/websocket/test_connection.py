@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import aiohttp
@@ -203,16 +203,23 @@ async def test_a_slow_reader_bounds_the_memory_of_all_lanes_together() -> None:
         assert len({event["stream_id"] for event in await ends(client, 8)}) == 8
 
 
-async def test_a_lane_begins_nothing_before_the_client_has_read_what_it_made() -> None:
-    async with running_edge(write_timeout_s=300) as edge, connected(edge) as client:
-        edge.translator.words = ["x" * 2_000_000]  # more than sockets hold
-        client.transport.pause_reading()
-        for _ in range(2):
-            await client.send(stream_id="a")
-        await until_session(edge, lambda session: any(turn.has_ended for turn in session.running.values()))
-        assert len(edge.translator.turns) == 1
-        client.transport.resume_reading()
-        assert [event["type"] for event in await ends(client, 2)].count(events.COMPLETED) == 2
+async def test_a_lane_begins_nothing_before_what_it_made_is_sent(edge: RunningEdge, client: Client) -> None:
+    await client.ask()
+    (connection,) = edge.server._sockets._open
+    send, release = connection._send, asyncio.Event()
+
+    async def held(messages: Sequence[bytes]) -> None:
+        if messages:  # the reader has none to send
+            await release.wait()
+        await send(messages)
+
+    connection._send = held  # type: ignore[method-assign]
+    for _ in range(2):
+        await client.send(stream_id="a")
+    await until_session(edge, lambda session: any(turn.has_ended for turn in session.running.values()))
+    assert len(edge.translator.turns) == 2
+    release.set()
+    assert [event["type"] for event in await ends(client, 2)].count(events.COMPLETED) == 2
 
 
 async def test_a_lane_with_much_to_say_lets_another_through(edge: RunningEdge, client: Client) -> None:
