@@ -114,6 +114,13 @@ SPENDING_MEMORY_MS = 24 * 3_600_000  # how long an idle bucket is known to who c
 SWEEP_ITEMS_DEFAULT = 10_000
 SWEEP_ITEMS_MAX = 100_000
 
+# ---- Stored prompts ----
+STORED_PROMPTS_ITEMS_MAX = 1_000  # of one tenant: a list reads all of them
+PROMPT_VERSIONS_ITEMS_MAX = 1_000  # of one prompt
+PROMPT_MESSAGES_ITEMS_MAX = 100
+PROMPT_VARIABLES_ITEMS_MAX = 100
+PROMPT_CONTENT_BYTES_MAX = 256 * 2**10  # of one version: a text that people write
+
 # ---- Prompts ----
 PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: ids of a thousand chats of 10,000 tokens
 
