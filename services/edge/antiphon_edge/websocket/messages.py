@@ -105,9 +105,10 @@ def error(fault: AntiphonError, stream_id: str | None = None) -> bytes:
     return _of_stream(dumps(event), stream_id)
 
 
-def steer_failed(steer: Steer) -> bytes:
-    """No model here can be steered; the input goes back, so that the client can bring it with its next turn."""
-    return dumps(
+def steer_failed(steer: Steer, stream_id: str | None = None) -> bytes:
+    """The answer to a steer, on the lane of its response. The input goes back, so that the client can bring it with its
+    next turn."""
+    event = dumps(
         {
             "type": "response.steer.failed",
             "sequence_number": 0,
@@ -120,6 +121,7 @@ def steer_failed(steer: Steer) -> bytes:
             },
         }
     )
+    return _of_stream(event, stream_id)
 
 
 def _create(given: Object, raw: bytes) -> Create:

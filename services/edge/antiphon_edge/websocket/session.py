@@ -109,7 +109,7 @@ class Session:
     def receive(self, message: Create | Steer) -> list[bytes]:
         """Takes a message of the client. Returns the answers that are sent at once."""
         if isinstance(message, Steer):
-            return [socket_messages.steer_failed(message)]
+            return [socket_messages.steer_failed(message, self._lane_of(message.previous_response_id))]
         refusal = self._refusal_of(message)
         if refusal is not None:
             return [socket_messages.error(refusal, message.stream_id)]
@@ -187,6 +187,10 @@ class Session:
             return []
         untold = [each.stream_id for each in self._waiting] or ([None] if self._say_so else [])
         return [socket_messages.error(self._closing, stream_id) for stream_id in untold]
+
+    def _lane_of(self, response_id: str) -> str | None:
+        """The lane of a running response; None also for one that is not known here."""
+        return next((lane for lane, turn in self._running.items() if turn.response_id == response_id), None)
 
     def _broken_off(self, turn: LaneTurn, error: AntiphonError) -> list[bytes]:
         turn.has_ended = True

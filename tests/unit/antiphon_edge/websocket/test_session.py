@@ -148,7 +148,15 @@ def test_what_is_no_create_is_answered_at_once() -> None:
     begin_next(session)
     (steered,) = session.receive(message(type="response.steer", previous_response_id="r"))
     assert loads(steered)["type"] == "response.steer.failed"
+    assert "stream_id" not in loads(steered)
     assert session.phase is Phase.RUNNING
+
+
+def test_a_steer_is_answered_on_the_lane_of_its_response() -> None:
+    session = Session()
+    begin_next(session, stream_id="x").response_id = "resp_1"
+    (steered,) = session.receive(message(type="response.steer", previous_response_id="resp_1"))
+    assert loads(steered)["stream_id"] == "x"
 
 
 def test_events_carry_the_lane_of_their_response() -> None:
