@@ -196,11 +196,11 @@ class TurnStarter:
     ) -> Turn:
         """The turn of a request behind the items that the store has, and those that the request carried. NotFound: the
         request names a prompt that is not there."""
-        parameters, given = await stored_prompts.filled_in(self._store, tenant, request, given)
+        prompt = await stored_prompts.read(self._store, tenant, request)
 
         def write() -> Turn:
-            keep = request.store is not False
-            history, placed = carried_history.placed(carried, stored, given, keep=keep)
+            parameters, said = stored_prompts.filled_in(request, prompt, given)
+            history, placed = carried_history.placed(carried, stored, said, keep=request.store is not False)
             return Turn(
                 response_id=response_id,
                 created_at=self._clock.now_ms() // 1000,
@@ -210,7 +210,8 @@ class TurnStarter:
                 tenant=tenant,
             )
 
-        return await offload.run(write, size_bytes=request.work_bytes + len(carried or b""))
+        prompt_bytes = len(prompt.content) if prompt is not None else 0
+        return await offload.run(write, size_bytes=request.work_bytes + len(carried or b"") + prompt_bytes)
 
     def _asked(
         self,

@@ -118,6 +118,16 @@ async def test_a_turn_takes_the_prompt_into_its_record(edge: RunningEdge) -> Non
     assert [item["content"][0]["text"] for item in history[:2]] == ["Hi, Ann.", "Go on."]
 
 
+async def test_a_repeated_request_gets_its_answer_when_the_prompt_is_gone(edge: RunningEdge) -> None:
+    prompt_id = (await made(edge))["id"]
+    asked: Object = {"model": "m", "input": "x", "prompt": {"id": prompt_id, "variables": VALUES}}
+    first = await edge.ask("POST", "/v1/responses", asked, headers={"Idempotency-Key": "k"})
+    await edge.ask("DELETE", f"{ALL}/{prompt_id}")
+    again = await edge.ask("POST", "/v1/responses", asked, headers={"Idempotency-Key": "k"})
+    assert (first.status, again.status, again.json["id"]) == (200, 200, first.json["id"])
+    assert (await edge.ask("POST", "/v1/responses", asked)).error["param"] == "prompt.id"
+
+
 async def test_an_image_is_a_variable_too_and_the_input_may_be_left_out(edge: RunningEdge) -> None:
     prompt_id = (await made(edge, {"input": [{"role": "user", "content": "What is {{it}}?"}]}))["id"]
     body = {"model": "m", "prompt": {"id": prompt_id, "variables": {"it": IMAGE}}}

@@ -29,7 +29,8 @@ async def store() -> StoreService:
 async def filled_in(store: StoreService, *, given: Any = "Hi", **members: Any) -> Any:
     prompt = {"id": ID, "variables": {"language": "Latin"}} | members.pop("prompt", {})
     request = CreateRequest.parse(dumps({"model": "m", "input": given, "prompt": prompt} | members))
-    return await stored_prompts.filled_in(store, "t", request, request.input_given)
+    found = await stored_prompts.read(store, "t", request)
+    return stored_prompts.filled_in(request, found, request.input_given)
 
 
 async def test_the_messages_of_a_prompt_come_before_the_input(store: StoreService) -> None:
@@ -53,7 +54,8 @@ async def test_instructions_of_the_request_come_first(store: StoreService) -> No
 
 async def test_a_request_without_a_prompt_stays_as_it_is(store: StoreService) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "Hi"}))
-    assert await stored_prompts.filled_in(store, "t", request, "Hi") == ({"model": "m"}, "Hi")
+    assert await stored_prompts.read(store, "t", request) is None
+    assert stored_prompts.filled_in(request, None, "Hi") == ({"model": "m"}, "Hi")
 
 
 @pytest.mark.parametrize(
