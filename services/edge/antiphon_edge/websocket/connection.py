@@ -194,6 +194,7 @@ class Connection:
         return []
 
     async def _answer(self, turn: LaneTurn, queue: LaneQueue) -> None:
+        await queue.wait_for_room()
         carried = self._session.carried_by(turn)
         authentication.check_again(self._request)
         parse = partial(turn.create.request, drops_hosted=self._drops_hosted)

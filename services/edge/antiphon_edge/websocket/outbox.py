@@ -2,8 +2,8 @@
 
 1. Every lane has a queue of its own. The socket takes one message of each lane in turn, so that a lane with much to say
    holds up no other.
-2. The memory is bounded once for the connection: while more than STREAM_WAITING_BYTES_MAX are unsent, a lane that puts
-   more has its flow paused. All go on when the client has read.
+2. The memory is bounded once for the connection: while more than STREAM_WAITING_BYTES_MAX are unsent, no response
+   begins, and a lane that puts more has its flow paused. All go on when the client has read.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ class LaneQueue:
 
     def put(self, messages: Sequence[bytes]) -> None:
         self._outbox.put(self, messages)
+
+    async def wait_for_room(self) -> None:
+        """Returns when the client has read enough for another response."""
+        self._outbox.pause_if_full(self)
+        await self.flow.wait_until_open()
 
     async def wait_until_sent(self) -> None:
         """Returns when everything that was put has been sent."""
@@ -58,10 +63,13 @@ class Outbox:
             self._ready.append(lane)
         lane.waiting += messages
         self._bytes += sum(map(len, messages))
+        self.pause_if_full(lane)
+        self._changed.set()
+
+    def pause_if_full(self, lane: LaneQueue) -> None:
         if self._bytes > STREAM_WAITING_BYTES_MAX:
             lane.flow.pause(self)
             self._paused.add(lane)
-        self._changed.set()
 
     def close(self) -> None:
         """Nothing more is put."""

@@ -8,9 +8,10 @@ import aiohttp
 import pytest
 
 from antiphon_core import events
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import STREAM_WAITING_BYTES_MAX
 from antiphon_edge.routes.sessions import SESSION_HEADER
+from antiphon_edge.websocket.outbox import LaneQueue
 from antiphon_edge.websocket.session import Phase
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.socket_client import Client, connected, held_responses, until_session
@@ -220,6 +221,28 @@ async def test_a_lane_begins_nothing_before_what_it_made_is_sent(edge: RunningEd
     assert len(edge.translator.turns) == 2
     release.set()
     assert [event["type"] for event in await ends(client, 2)].count(events.COMPLETED) == 2
+
+
+async def test_nothing_begins_while_the_client_has_too_much_to_read(edge: RunningEdge, client: Client) -> None:
+    await client.ask()
+    (connection,) = edge.server._sockets._open
+    held = LaneQueue(connection._outbox)
+    send, release = connection._send, asyncio.Event()
+
+    async def slow(messages: Sequence[bytes]) -> None:
+        if messages:
+            await release.wait()
+        await send(messages)
+
+    connection._send = slow  # type: ignore[method-assign]
+    held.put([dumps("x" * STREAM_WAITING_BYTES_MAX)])
+    await client.send(stream_id="a")
+    await until_session(edge, lambda session: bool(session.running))
+    await asyncio.sleep(0)
+    assert len(edge.translator.turns) == 1
+    release.set()
+    assert len(await client.event()) == STREAM_WAITING_BYTES_MAX
+    assert (await ends(client, 1))[-1]["type"] == events.COMPLETED
 
 
 async def test_a_lane_with_much_to_say_lets_another_through(edge: RunningEdge, client: Client) -> None:

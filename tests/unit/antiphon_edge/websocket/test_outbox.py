@@ -73,3 +73,17 @@ async def test_one_bound_holds_for_all_lanes_together() -> None:
     await outbox.take()
     assert not first.flow.is_paused
     assert not second.flow.is_paused
+
+
+async def test_a_lane_waits_for_room_before_it_begins() -> None:
+    outbox = Outbox()
+    full, new = LaneQueue(outbox), LaneQueue(outbox)
+    await new.wait_for_room()
+    full.put([b"x" * (STREAM_WAITING_BYTES_MAX + 1)])
+    waiting = asyncio.ensure_future(new.wait_for_room())
+    await outbox.take()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    taking = asyncio.ensure_future(outbox.take())
+    await waiting
+    taking.cancel()
