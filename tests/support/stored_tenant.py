@@ -39,12 +39,12 @@ class StoredTenant:
         await engine.put(tenant, _write(self.branch))
         self.deleted = draft(self.line[1])
         await engine.put(tenant, _write(self.deleted))
-        await engine.remove(tenant, self.deleted.id, NO_PRECONDITION)
+        await engine.remove(tenant, self.deleted.id)
         await engine.fork(tenant, ForkSource(self.session, None), self.fork)
         await self._run_job(engine)
         await self._talk(engine)
-        await engine.begin_turn_once(tenant, keyed(self.once, key=KEY), claim_ttl_ms=1000)
-        await engine.commit_turn_once(tenant, _write(self.once), None, key=KEY)
+        await engine.begin_turn(tenant, keyed(self.once, key=KEY), claim_ttl_ms=1000)
+        await engine.commit_turn(tenant, _write(self.once), None, key=KEY)
         await engine.spend(tenant, Spend([Draw("requests", 1, 1, 9, 9)]))
 
     async def _turn(self, engine: StoreEngine) -> None:
@@ -95,7 +95,7 @@ class StoredTenant:
             "jobs": [await engine.describe_job(tenant, each) for each in (self.running.id, self.line[0].id)],
             "conversation": await engine.fetch_conversation(tenant, self.talk),
             "context": await engine.conversation_items(tenant, self.talk),
-            "key": await engine.begin_turn_once(tenant, keyed(draft(), key=KEY), claim_ttl_ms=1000),
+            "key": await engine.begin_turn(tenant, keyed(draft(), key=KEY), claim_ttl_ms=1000),
         }
 
     async def next_steps(self, engine: StoreEngine) -> list[Any]:

@@ -1,14 +1,13 @@
-"""Checks of arguments: ids, sizes, counts, times. Pure, in the service and in the client; they raise InvalidRequest or
-TooLarge with the field's name.
+"""Rules of arguments: ids, sizes, counts, times. Pure; they raise InvalidRequest or TooLarge with the field's name.
 
-The service applies them to every call. The client applies those that need no knowledge of the store before it sends, so
-that a value which the wire cannot carry (a negative count, an empty id) is refused in the same words here and there.
-Only `check_content` looks into JSON, and only the service calls it; `tight` follows it.
+`arguments` applies them to every call of the service. Only `check_content` looks into JSON; `tight` follows it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, TooLarge
@@ -16,14 +15,16 @@ from antiphon_core.ids import is_response_id, is_session_id, is_tenant, tree_tag
 from antiphon_core.jsons import kind, parse_array, parse_object
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
 
+Check = Callable[[Any, str], None]  # of a value, and the name that errors give it
+
 INT64_MAX = 2**63 - 1
 FINGERPRINT_BYTES = 32
 TTL_MS_MAX = 10 * 366 * 24 * 3600 * 1000  # ten years: longer ones are meant as "for ever", and sums stay in 64 bits
 
 
-def check_tenant(tenant: str) -> None:
+def check_tenant(tenant: str, field: str = "tenant") -> None:
     if not is_tenant(tenant):
-        raise invalid("tenant", "A tenant is 1 to 128 printable ASCII characters without spaces.")
+        raise invalid(field, "A tenant is 1 to 128 printable ASCII characters without spaces.")
 
 
 def check_response_id(response_id: str, field: str) -> None:
@@ -42,18 +43,36 @@ def check_range(value: int, low: int, high: int, field: str) -> None:
         raise InvalidRequest(f"'{field}' must be from {low} to {high}, but is {value}.", field=field, code=code)
 
 
-def check_ttl(ttl_ms: int | None) -> None:
-    if ttl_ms is not None:
-        check_range(ttl_ms, 1, TTL_MS_MAX, "ttl_ms")
+def within(low: int, high: int) -> Check:
+    """Makes the check of a number."""
+    return lambda value, field: check_range(value, low, high, field)
 
 
-def check_page_limit(limit: int) -> None:
-    check_range(limit, 1, limits.PAGE_ITEMS_MAX, "limit")
+def each_of(check: Check, *, most: int) -> Check:
+    """Makes the check of a list of 1 to `most` values."""
+
+    def check_all(values: Sequence[Any], field: str) -> None:
+        check_range(len(values), 1, most, field)
+        for index, value in enumerate(values):
+            check(value, f"{field}[{index}]")
+
+    return check_all
 
 
-def check_after(after: str | None) -> None:
-    if after is not None and not _utf8_length(after):
-        raise invalid("after", "'after' must be the id of an item.")
+def check_lease_ttl(ttl_ms: int, field: str) -> None:
+    check_range(ttl_ms, limits.LEASE_TTL_MS_MIN, limits.LEASE_TTL_MS_MAX, field)
+
+
+check_ttl = within(1, TTL_MS_MAX)
+
+
+def lifetime_ms(ttl_ms: int | None, default_s: int | None, most_s: int | None) -> int | None:
+    """A lifetime from now: the one that was asked for, within the policy, else the default. None: for ever."""
+    if ttl_ms is None:
+        return None if default_s is None else default_s * 1000
+    if most_s is not None:
+        check_range(ttl_ms, 1, most_s * 1000, "ttl_ms")
+    return ttl_ms
 
 
 def is_text(text: str) -> bool:
@@ -61,66 +80,56 @@ def is_text(text: str) -> bool:
     return _utf8_length(text) > 0
 
 
-def check_chain_bounds(max_depth: int, max_bytes: int) -> None:
-    check_range(max_depth, 1, limits.CHAIN_DEPTH_MAX, "max_depth")
-    check_range(max_bytes, 1, limits.CHAIN_BYTES_MAX, "max_bytes")
+def check_text(text: str, field: str) -> None:
+    """Checks the id of an item: any text that the wire can carry."""
+    if not is_text(text):
+        raise invalid(field, f"'{field}' must be the id of an item.")
 
 
-def check_holder(holder: str) -> None:
+def check_holder(holder: str, field: str = "holder") -> None:
     if not 1 <= _utf8_length(holder) <= limits.HOLDER_BYTES_MAX:
-        raise invalid("holder", f"'holder' must be 1 to {limits.HOLDER_BYTES_MAX} bytes of text.")
+        raise invalid(field, f"'{field}' must be 1 to {limits.HOLDER_BYTES_MAX} bytes of text.")
 
 
-def check_lease_ttl(ttl_ms: int, field: str = "ttl_ms") -> None:
-    check_range(ttl_ms, limits.LEASE_TTL_MS_MIN, limits.LEASE_TTL_MS_MAX, field)
-
-
-def check_wait(wait_ms: int) -> None:
-    check_range(wait_ms, 0, limits.LEASE_WAIT_MS_MAX, "wait_ms")
-
-
-def check_fence(fence: Fence, field: str = "fence") -> None:
+def check_fence(fence: Fence, field: str) -> None:
     check_session_id(fence.session_id, f"{field}.session_id")
     check_range(fence.token, 1, INT64_MAX, f"{field}.token")
 
 
-def check_precondition(condition: Precondition) -> None:
+def check_precondition(condition: Precondition, field: str = "precondition") -> None:
     if condition.version is not None:
-        check_range(condition.version, 0, INT64_MAX, "precondition.version")
+        check_range(condition.version, 0, INT64_MAX, f"{field}.version")
     if condition.fence is not None:
-        check_fence(condition.fence, "precondition.fence")
+        check_fence(condition.fence, f"{field}.fence")
 
 
-def check_key(idempotency_key: str | None) -> None:
+def check_key(idempotency_key: str, field: str = "idempotency_key") -> None:
     most = limits.IDEMPOTENCY_KEY_BYTES_MAX
-    if idempotency_key is not None and not 1 <= _utf8_length(idempotency_key) <= most:
-        raise invalid("idempotency_key", f"'idempotency_key' must be 1 to {most} bytes of text.")
+    if not 1 <= _utf8_length(idempotency_key) <= most:
+        raise invalid(field, f"'{field}' must be 1 to {most} bytes of text.")
 
 
-def check_claim(idempotency_key: str | None, response_id: str | None) -> None:
-    """A key, and the response that it is claimed for."""
-    check_key(idempotency_key)
-    if response_id is not None:
-        check_response_id(response_id, "response_id")
-    elif idempotency_key is not None:
+def require_owner(idempotency_key: str | None, response_id: str | None) -> None:
+    """A key comes with the response that it is claimed for."""
+    if idempotency_key is not None and response_id is None:
         raise invalid("response_id", "'idempotency_key' needs 'response_id': the response that it belongs to.")
 
 
-def check_record(record: Record) -> None:
+def check_record(record: Record, field: str = "record") -> None:
     """Ids, their kinship and the size."""
-    check_response_id(record.id, "record.id")
+    check_response_id(record.id, f"{field}.id")
     if record.parent_id is not None:
-        check_response_id(record.parent_id, "record.parent_id")
-        _check_kinship(record.id, record.parent_id, "record.parent_id")
+        check_response_id(record.parent_id, f"{field}.parent_id")
+        _check_kinship(record.id, record.parent_id, f"{field}.parent_id")
         if record.parent_id == record.id:
-            raise invalid("record.parent_id", "A response cannot continue itself.")
+            raise invalid(f"{field}.parent_id", "A response cannot continue itself.")
     if record.session_id is not None:
-        check_session_id(record.session_id, "record.session_id")
-        _check_kinship(record.id, record.session_id, "record.session_id")
+        check_session_id(record.session_id, f"{field}.session_id")
+        _check_kinship(record.id, record.session_id, f"{field}.session_id")
     size_bytes = len(record.body) + len(record.input_items) + len(record.output_items)
     if size_bytes > limits.RECORD_BYTES_MAX:
         raise TooLarge(
-            f"The response is {size_bytes} bytes long; at most {limits.RECORD_BYTES_MAX} are stored.", field="record"
+            f"The response is {size_bytes} bytes long; at most {limits.RECORD_BYTES_MAX} are stored.", field=field
         )
 
 
@@ -145,7 +154,7 @@ def tight(record: Record) -> Record:
     return replace(record, input_items=input_items, output_items=output_items)
 
 
-def check_turn_request(request: TurnRequest) -> None:
+def check_turn_request(request: TurnRequest, _field: str) -> None:
     if request.previous_response_id is not None and request.session_id is not None:
         raise InvalidRequest(
             "'previous_response_id' and 'session_id' exclude each other.",
@@ -158,20 +167,27 @@ def check_turn_request(request: TurnRequest) -> None:
         check_session_id(request.session_id, "session_id")
         check_holder(request.holder)
         check_lease_ttl(request.lease_ttl_ms, "lease_ttl_ms")
-        check_wait(request.wait_ms)
-    check_chain_bounds(request.max_depth, request.max_bytes)
-    check_claim(request.idempotency_key, request.response_id)
+        check_range(request.wait_ms, 0, limits.LEASE_WAIT_MS_MAX, "wait_ms")
+    check_range(request.max_depth, 1, limits.CHAIN_DEPTH_MAX, "max_depth")
+    check_range(request.max_bytes, 1, limits.CHAIN_BYTES_MAX, "max_bytes")
+    if request.idempotency_key is not None:
+        check_key(request.idempotency_key)
+    if request.response_id is not None:
+        check_response_id(request.response_id, "response_id")
+    require_owner(request.idempotency_key, request.response_id)
     if len(request.fingerprint) != FINGERPRINT_BYTES and (request.fingerprint or request.idempotency_key is not None):
         raise invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
 
 
-def check_turn_commit(commit: TurnCommit) -> None:
+def check_turn_commit(commit: TurnCommit, _field: str) -> None:
     check_record(commit.record)
-    check_ttl(commit.ttl_ms)
-    check_key(commit.idempotency_key)
+    if commit.ttl_ms is not None:
+        check_ttl(commit.ttl_ms, "ttl_ms")
+    if commit.idempotency_key is not None:
+        check_key(commit.idempotency_key)
     check_precondition(commit.precondition)
     if commit.fence is not None:
-        check_fence(commit.fence)
+        check_fence(commit.fence, "fence")
         if commit.fence.session_id != commit.record.session_id:
             raise invalid(
                 "fence.session_id", "A turn is committed under the fence of the session that its record names."

@@ -58,9 +58,9 @@ def test_relatives_share_their_tree() -> None:
 
 def test_a_commit_is_fenced_by_its_own_session() -> None:
     record = draft(session_id="s")
-    rules.check_turn_commit(TurnCommit(record, Fence("s", 1)))
+    rules.check_turn_commit(TurnCommit(record, Fence("s", 1)), "commit")
     with pytest.raises(InvalidRequest):
-        rules.check_turn_commit(TurnCommit(record, Fence("other", 1)))
+        rules.check_turn_commit(TurnCommit(record, Fence("other", 1)), "commit")
 
 
 def test_items_need_ids() -> None:

@@ -1,7 +1,4 @@
-"""Checks of arguments about conversations, in the service and in the client. Pure, as in `antiphon_store.rules`.
-
-`check_*` are applied by service and client alike; `parse_*` look into JSON, and only the service calls them.
-"""
+"""Rules of arguments about conversations. Pure, as in `antiphon_store.rules`; `parse_*` look into JSON."""
 
 from __future__ import annotations
 
@@ -19,21 +16,9 @@ def check_conversation_id(conversation_id: str, field: str) -> None:
         raise rules.invalid(field, f"'{field}' must be 'conv_' followed by 48 lower-case hexadecimal digits.")
 
 
-def check_item_id(item_id: str) -> None:
-    if not rules.is_text(item_id):
-        raise rules.invalid("item_id", "'item_id' must be the id of an item.")
-
-
-def check_version(expected_version: int | None) -> None:
-    if expected_version is not None:
-        rules.check_range(expected_version, 1, rules.INT64_MAX, "expected_version")
-
-
-def check_fence(fence: Fence | None, conversation_id: str) -> None:
-    if fence is not None:
-        rules.check_fence(fence)
-        if fence.session_id != conversation_id:
-            raise rules.invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
+def require_own_fence(fence: Fence | None, conversation_id: str) -> None:
+    if fence is not None and fence.session_id != conversation_id:
+        raise rules.invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
 
 
 def check_given(data: bytes, field: str) -> None:

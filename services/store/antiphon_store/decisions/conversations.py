@@ -73,7 +73,9 @@ def fetch(view: View, conversation_id: str) -> Finish[Conversation]:
     return _shown(conversation_id, require(view, conversation_id))
 
 
-def update(view: View, conversation_id: str, metadata: bytes, expected_version: int | None) -> Finish[Conversation]:
+def update(
+    view: View, conversation_id: str, metadata: bytes, expected_version: int | None = None
+) -> Finish[Conversation]:
     """Replaces the metadata; the same update again changes nothing. ConversationNotFound, VersionMismatch."""
     row = require(view, conversation_id)
     version, text = row.fields["version"], metadata.decode()

@@ -47,12 +47,6 @@ def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], fro
     return finish
 
 
-def node(view: View, response_id: str) -> Finish[Row | None]:
-    """A node with its payloads, readable or not."""
-    row = view.need(Kind.NODE, response_id)
-    return lambda _answers: row
-
-
 def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[Row | None]]]:
     """Nodes with their payloads, and the time."""
     rows = view.need_all(*((Kind.NODE, each) for each in response_ids))

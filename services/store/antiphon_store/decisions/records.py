@@ -63,12 +63,6 @@ def is_readable(view: View, response_id: str) -> bool:
     )
 
 
-def is_stored(view: View, response_id: str) -> Finish[bool]:
-    """Whether there is a node of this id, readable or not."""
-    row = view.need(Kind.NODE, response_id)
-    return lambda _answers: row is not None
-
-
 def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp]:
     """Inserts or replaces one record. `fence` must be live, in addition to the precondition's.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
+from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, SessionLocked
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
@@ -27,20 +28,29 @@ HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
 class LineageOperations(RecordOperations):
     """Operations on the shape of trees. Each read is of one moment."""
 
-    async def fetch_many(self, tenant: str, ids: Sequence[str], *, max_bytes: int) -> Sequence[Record]:
-        """The readable ones of distinct `ids`, in their order. LimitExceeded: over `max_bytes` of body and items."""
+    async def fetch_many(
+        self, tenant: str, ids: Sequence[str], *, max_bytes: int = limits.PAGE_BYTES_MAX
+    ) -> Sequence[Record]:
+        """The readable ones of `ids`, each once, in their order. LimitExceeded: over `max_bytes` of body and items."""
         groups: dict[str, list[str]] = {}
-        for each in ids:
+        for each in dict.fromkeys(ids):
             groups.setdefault(tree_tag(each) or each, []).append(each)
         found = await asyncio.gather(*(self._fetch_group(tenant, *group) for group in groups.items()))
         by_id = {record.id: record for part in found for record in part}
         budget = ByteBudget(max_bytes, field="ids")
         for record in by_id.values():
             budget.use(size_bytes(record))
-        return [by_id[each] for each in ids if each in by_id]
+        return [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
 
     async def session_records(
-        self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int
+        self,
+        tenant: str,
+        session_id: str,
+        *,
+        after: Position | None,
+        limit: int,
+        order: Order,
+        max_bytes: int = limits.PAGE_BYTES_MAX,
     ) -> Slice[Record]:
         """The readable records with this `session_id`, ordered by birth, depth and id, in either direction. A slice
         ends before `max_bytes`, but has at least one record when there is one."""
@@ -56,7 +66,9 @@ class LineageOperations(RecordOperations):
                     break
         return take_records(records_, limit=limit, max_bytes=max_bytes)
 
-    async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
+    async def find_items(
+        self, tenant: str, item_ids: Sequence[str], *, max_bytes: int = limits.PAGE_BYTES_MAX
+    ) -> Sequence[ResolvedItem]:
         """Those of distinct `item_ids` that are in a readable response, in their order, and those that were added to a
         conversation and stand in its context. They are found by `Write.item_ids`. Of several nodes the first by birth
         and id counts. LimitExceeded: the items are over `max_bytes`."""
@@ -98,7 +110,9 @@ class LineageOperations(RecordOperations):
             raise
         return made
 
-    async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Node]:
+    async def subtree(
+        self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int = limits.TREE_WALK_NODES_MAX
+    ) -> Sequence[Node]:
         """A readable response and everything stored below it (below its root with `from_root`), in no order, readable
         or not. ResponseNotFound. LimitExceeded: more than `max_nodes`."""
         find = partial(lineage.root_of, response_id=response_id)
@@ -182,9 +196,7 @@ class LineageOperations(RecordOperations):
     async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
         """The item in the oldest response that it is found in; entries are in the order of birth."""
         async for _, entry in self._entries(Partition(tenant, ""), Index.ITEM, item_id, None, limit=HOLDERS_PER_LOOK):
-            now_ms, (row,) = await self._trees.of_response(
-                tenant, entry.id, partial(lineage.rows_of, response_ids=[entry.id]), only_reads=True
-            )
+            now_ms, row = await self._trees.look_up(tenant, entry.id)
             if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
                 record = nodes.to_record(entry.id, row)
                 picked = pick(entry.id, (record.input_items, record.output_items), {item_id})

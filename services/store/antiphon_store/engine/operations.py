@@ -6,7 +6,7 @@ A decision takes a view and the arguments of the operation behind the tenant; it
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from antiphon_core.ports.store import Fence
@@ -37,22 +37,14 @@ def on_response(
     rule: _Rule[str, _Parameters, _Answer], *, only_reads: bool = False
 ) -> _Operation[str, _Parameters, _Answer]:
     """Runs `rule` in the tree of a response, job or conversation of that id."""
-
-    def run(trees: Trees, tenant: str, response_id: str, decision: Decision[_Answer]) -> Awaitable[_Answer]:
-        return trees.of_response(tenant, response_id, decision, only_reads=only_reads)
-
-    return _operation(rule, run)
+    return _operation(rule, partial(Trees.of_response, only_reads=only_reads))
 
 
 def on_session(
     rule: _Rule[str, _Parameters, _Answer], *, only_reads: bool = False
 ) -> _Operation[str, _Parameters, _Answer]:
     """Runs `rule` in the tree of a session of that id."""
-
-    def run(trees: Trees, tenant: str, session_id: str, decision: Decision[_Answer]) -> Awaitable[_Answer]:
-        return trees.of_session(tenant, session_id, decision, only_reads=only_reads)
-
-    return _operation(rule, run)
+    return _operation(rule, partial(Trees.of_session, only_reads=only_reads))
 
 
 def under_fence(rule: _Rule[Fence, _Parameters, _Answer]) -> _Operation[Fence, _Parameters, _Answer]:

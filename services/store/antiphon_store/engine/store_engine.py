@@ -22,12 +22,10 @@ from antiphon_store.engine.conversations import ConversationOperations
 from antiphon_store.engine.jobs import EventLogOperations, JobOperations
 from antiphon_store.engine.lineage import LineageOperations
 from antiphon_store.engine.quotas import QuotaOperations
-from antiphon_store.engine.records import KeyedOperations
 from antiphon_store.rows.backend import Durability
 
 
 class StoreEngine(
-    KeyedOperations,
     LineageOperations,
     EventLogOperations,
     JobOperations,

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from antiphon_core.errors import AlreadyExists, InvalidRequest
 from antiphon_core.ids import session_tag, tree_tag
+from antiphon_store.decisions import lineage
 from antiphon_store.rows.decision import Decision, Finish
-from antiphon_store.rows.model import Condition, Kind, Partition
+from antiphon_store.rows.model import Condition, Kind, Partition, Row
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import View
 
@@ -56,6 +57,12 @@ class Trees:
                 return await self._runner.run(partition, at_home, only_reads=only_reads)
             except _Moved as moved:
                 self._remember(tenant, moved)
+
+    async def look_up(self, tenant: str, response_id: str) -> tuple[int, Row | None]:
+        """The time, and the node of a response, readable or not."""
+        look = partial(lineage.rows_of, response_ids=[response_id])
+        now_ms, (row,) = await self.of_response(tenant, response_id, look, only_reads=True)
+        return now_ms, row
 
     async def locate(self, tenant: str, session_id: str) -> Partition:
         """Where a session is."""

@@ -1,4 +1,4 @@
-"""Checks of arguments about event logs, in the service and in the client. Pure, as in `antiphon_store.rules`."""
+"""Rules of arguments about event logs. Pure, as in `antiphon_store.rules`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon_store.rules import INT64_MAX, check_range, check_response_id, inva
 TOKEN_ID_MAX = 2**32 - 1
 
 
-def check_append(append: EventAppend, *, at: str = "") -> None:
+def check_append(append: EventAppend, _field: str = "", *, at: str = "") -> None:
     """`at` comes before the names of the fields."""
     check_response_id(append.response_id, "response_id")
     check_range(append.count, 1, limits.APPEND_EVENTS_MAX, f"{at}count")
@@ -27,11 +27,6 @@ def check_append(append: EventAppend, *, at: str = "") -> None:
         _check_checkpoint(append.checkpoint)
 
 
-def check_appends(count: int) -> None:
-    """`count` is how many appends a request has."""
-    check_range(count, 1, limits.APPEND_REQUEST_ITEMS_MAX, "appends")
-
-
 def end_of_log(response_id: str, end: LogEnd, *, is_terminal: bool) -> EventAppend:
     """The events that a commit appends to the log of its response, checked."""
     count = end.frames.count(FRAME_END)
@@ -40,11 +35,6 @@ def end_of_log(response_id: str, end: LogEnd, *, is_terminal: bool) -> EventAppe
         raise invalid("log_end.frames", "'log_end.frames' must be events, each closed by a blank line.")
     check_append(append, at="log_end.")
     return append
-
-
-def check_after(after: int | None) -> None:
-    if after is not None:
-        check_range(after, 0, INT64_MAX - 1, "after")
 
 
 def _check_frames(append: EventAppend) -> None:

@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator
 from antiphon_core import limits
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.store import Fence, TurnCommit
-from antiphon_store import rules as store_rules
+from antiphon_store.arguments import checked
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.event_logs import rules
 from antiphon_store.event_logs.frames import joined
+from antiphon_store.rules import INT64_MAX, check_range, check_response_id, check_tenant
 from antiphon_store.settings import StoreSettings
 from antiphon_store.values import LogEnd
 from antiphon_store.waiting import WaitingLines
@@ -19,27 +20,25 @@ from antiphon_store.waiting import WaitingLines
 class EventLogOperations:
     """The part of StoreService that implements `antiphon_core.ports.event_logs.EventLogs`."""
 
-    _backend: StoreEngine
+    engine: StoreEngine
     _settings: StoreSettings
     _followers: WaitingLines
 
+    @checked()
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
-        store_rules.check_tenant(tenant)
-        rules.check_append(append)
-        if fence is not None:
-            store_rules.check_fence(fence)
         ttl_ms = self._settings.event_log_ttl_s * 1000
-        position = await self._backend.append_events(tenant, append, fence=fence, ttl_ms=ttl_ms)
+        position = await self.engine.append_events(tenant, append, fence=fence, ttl_ms=ttl_ms)
         self._followers.wake_all((tenant, append.response_id))
         return position
 
     async def read_events(
         self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
     ) -> AsyncGenerator[EventBatch, None]:
-        store_rules.check_tenant(tenant)
-        store_rules.check_response_id(response_id, "response_id")
-        rules.check_after(after)
-        read, page_bytes = self._backend.read_log, limits.EVENT_PAGE_BYTES
+        check_tenant(tenant)
+        check_response_id(response_id, "response_id")
+        if after is not None:
+            check_range(after, 0, INT64_MAX - 1, "after")
+        read, page_bytes = self.engine.read_log, limits.EVENT_PAGE_BYTES
         position = 0 if after is None else after + 1
         with self._followers.waiter([(tenant, response_id)]) as place:
             page = await read(tenant, response_id, position=position, max_bytes=page_bytes)

@@ -1,23 +1,22 @@
-"""Checks of arguments about jobs, in the service and in the client. Pure, as in `antiphon_store.rules`."""
+"""Rules of arguments about jobs. Pure, as in `antiphon_store.rules`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from antiphon_core import limits
 from antiphon_core.errors import TooLarge
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
 from antiphon_core.ports.store import UNFINISHED, Fence, Record, TurnJob
-from antiphon_store.rules import check_fence, check_lease_ttl, check_range, check_response_id, invalid
+from antiphon_store.rules import check_fence, check_lease_ttl, check_range, check_response_id, invalid, is_text
 
 _QUEUE = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.QUEUE_NAME_CHARS_MAX}}}")
 
 
-def check_draft(draft: JobDraft, *, at: str = "") -> None:
+def check_draft(draft: JobDraft, _field: str = "", *, at: str = "") -> None:
     """`at` comes before the names of the fields."""
     check_response_id(draft.id, f"{at}id")
-    _check_queue(draft.queue, f"{at}queue")
+    check_queue(draft.queue, f"{at}queue")
     check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, f"{at}max_attempts")
     check_range(draft.run_after_ms, 0, limits.JOB_DELAY_MS_MAX, "run_after_ms")
     if len(draft.payload) > limits.JOB_PAYLOAD_BYTES_MAX:
@@ -37,30 +36,19 @@ def turn_job(record: Record, job: TurnJob) -> JobDraft:
     return draft
 
 
-def check_queues(queues: Sequence[str]) -> None:
-    check_range(len(queues), 1, limits.CLAIM_QUEUES_ITEMS_MAX, "queues")
-    for index, queue in enumerate(queues):
-        _check_queue(queue, f"queues[{index}]")
-
-
-def check_job_fence(fence: Fence) -> None:
+def check_job_fence(fence: Fence, field: str) -> None:
     """A job's fence has its id as `session_id`."""
-    check_fence(fence)
-    check_response_id(fence.session_id, "fence.session_id")
+    check_fence(fence, field)
+    check_response_id(fence.session_id, f"{field}.session_id")
 
 
-def check_reason(reason: str) -> None:
+def check_reason(reason: str, field: str) -> None:
     """Any Unicode text that is not too long; lone surrogates are none."""
-    try:
-        reason.encode()
-        too_long = len(reason) > limits.JOB_REASON_CHARS_MAX
-    except UnicodeEncodeError:
-        too_long = True
-    if too_long:
-        raise invalid("reason", f"'reason' must be text of at most {limits.JOB_REASON_CHARS_MAX} characters.")
+    if (reason and not is_text(reason)) or len(reason) > limits.JOB_REASON_CHARS_MAX:
+        raise invalid(field, f"'{field}' must be text of at most {limits.JOB_REASON_CHARS_MAX} characters.")
 
 
-def _check_queue(queue: str, field: str) -> None:
+def check_queue(queue: str, field: str) -> None:
     if not _QUEUE.fullmatch(queue):
         raise invalid(
             field,

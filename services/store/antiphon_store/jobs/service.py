@@ -11,15 +11,15 @@ from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
     Job,
-    JobDescription,
     JobDraft,
     JobOutcome,
-    JobPulse,
+    Jobs,
 )
 from antiphon_core.ports.store import Fence, TurnCommit
-from antiphon_store import rules as store_rules
+from antiphon_store.arguments import checked, handed_on
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.jobs import rules
+from antiphon_store.rules import within
 from antiphon_store.settings import StoreSettings
 from antiphon_store.values import QueuedJob
 from antiphon_store.waiting import WaitingLines
@@ -30,17 +30,20 @@ OPEN_JOBS_RETRY_MS = 10_000  # when one of them will end is not known
 class JobOperations:
     """The part of StoreService that implements `antiphon_core.ports.jobs.Jobs`."""
 
-    _backend: StoreEngine
+    engine: StoreEngine
     _settings: StoreSettings
     _claimers: WaitingLines
 
+    heartbeat_job = handed_on(Jobs.heartbeat_job, "heartbeat_job", fence=rules.check_job_fence)
+    cancel_job = handed_on(Jobs.cancel_job, "cancel_job", job_id="id")
+    describe_job = handed_on(Jobs.describe_job, "describe_job", job_id="id")
+
+    @checked()
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
-        store_rules.check_tenant(tenant)
-        rules.check_draft(draft)
         if draft.queue == DISPATCH_QUEUE:
             await self._require_room_for(tenant, draft)
         places = self._settings.job_places(tenant)
-        await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000, places=places)
+        await self.engine.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000, places=places)
         self._wake(tenant, draft.queue)
 
     def _queued_job(self, commit: TurnCommit) -> QueuedJob | None:
@@ -58,9 +61,10 @@ class JobOperations:
             return
         await self._require_room_for(tenant, job.draft)
         yield
-        await self._backend.hand_in(tenant, places=self._settings.job_places(tenant))
+        await self.engine.hand_in(tenant, places=self._settings.job_places(tenant))
         self._wake(tenant, DISPATCH_QUEUE)
 
+    @checked()
     async def claim_job(
         self,
         tenant: str,
@@ -70,53 +74,27 @@ class JobOperations:
         lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
         wait_ms: int = 0,
     ) -> Job | None:
-        store_rules.check_tenant(tenant)
-        rules.check_queues(queues)
-        store_rules.check_holder(holder)
-        store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
-        store_rules.check_wait(wait_ms)
         return await self._claimers.until_there(
             [(tenant, queue) for queue in queues],
-            lambda: self._backend.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
+            lambda: self.engine.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
             wait_ms=wait_ms,
         )
 
-    async def heartbeat_job(
-        self, tenant: str, fence: Fence, *, lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
-    ) -> JobPulse:
-        store_rules.check_tenant(tenant)
-        rules.check_job_fence(fence)
-        store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
-        return await self._backend.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
-
+    @checked(fence=rules.check_job_fence, after_ms=within(0, limits.JOB_DELAY_MS_MAX))
     async def settle_job(
         self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
     ) -> None:
-        store_rules.check_tenant(tenant)
-        rules.check_job_fence(fence)
-        rules.check_reason(reason)
-        store_rules.check_range(after_ms, 0, limits.JOB_DELAY_MS_MAX, "after_ms")
-        queue = await self._backend.settle_job(tenant, fence, outcome, reason, after_ms)
+        queue = await self.engine.settle_job(tenant, fence, outcome, reason, after_ms)
         if queue is not None and after_ms == 0:
             self._wake(tenant, queue)
-
-    async def cancel_job(self, tenant: str, job_id: str) -> bool:
-        store_rules.check_tenant(tenant)
-        store_rules.check_response_id(job_id, "id")
-        return await self._backend.cancel_job(tenant, job_id)
-
-    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
-        store_rules.check_tenant(tenant)
-        store_rules.check_response_id(job_id, "id")
-        return await self._backend.describe_job(tenant, job_id)
 
     async def _require_room_for(self, tenant: str, draft: JobDraft) -> None:
         """RequestRateExceeded: the tenant has as many open background responses as it may, and this is another one."""
         most = self._settings.jobs_per_tenant
-        if not most or await self._backend.count_jobs(tenant, draft.queue, limit=most) < most:
+        if not most or await self.engine.count_jobs(tenant, draft.queue, limit=most) < most:
             return
         with suppress(JobNotFound):
-            await self._backend.describe_job(tenant, draft.id)
+            await self.engine.describe_job(tenant, draft.id)
             return
         raise RequestRateExceeded(
             f"Rate limit reached on background responses that are not finished: Limit {most}. "

@@ -10,7 +10,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Status, TurnRequest
+from antiphon_core.ports.store import Fence, Order, Status, TurnRequest
 from antiphon_store.testing.atoms import ATOMS, Atom
 from antiphon_store.testing.subject import draft, turn_in
 from antiphon_store.values import Addition, Founding, Write
@@ -40,7 +40,7 @@ CALLS: dict[str, Call] = {
     "commit_turn in a session": lambda b: b.commit_turn(TENANT, Write(RECORD), FENCE),
     # Lineage
     "fetch_many": lambda b: b.fetch_many(TENANT, [RECORD.id], max_bytes=9999),
-    "change_status": lambda b: b.change_status(TENANT, RECORD.id, Status.FAILED, NO_PRECONDITION),
+    "change_status": lambda b: b.change_status(TENANT, RECORD.id, Status.FAILED),
     "session_records": lambda b: b.session_records(
         TENANT, SESSION, after=None, limit=1, order=Order.ASCENDING, max_bytes=9999
     ),
@@ -70,16 +70,16 @@ CALLS: dict[str, Call] = {
     "remove_item": lambda b: b.remove_item(TENANT, CONVERSATION, "msg_1"),
     "remove_conversation": lambda b: b.remove_conversation(TENANT, CONVERSATION),
     # Idempotency keys
-    "begin_turn_once": lambda b: b.begin_turn_once(TENANT, KEYED_TURN, claim_ttl_ms=60_000),
-    "commit_turn_once": lambda b: b.commit_turn_once(TENANT, Write(RECORD), None, key=KEY),
-    "put_once": lambda b: b.put_once(TENANT, Write(RECORD), key="k2", fingerprint=HASH),
+    "begin_turn under a key": lambda b: b.begin_turn(TENANT, KEYED_TURN, claim_ttl_ms=60_000),
+    "commit_turn under a key": lambda b: b.commit_turn(TENANT, Write(RECORD), None, key=KEY),
+    "put under a key": lambda b: b.put(TENANT, Write(RECORD), key="k2"),
     "forget_key": lambda b: b.forget_key(TENANT, KEY, RECORD.id),
     # Spending
     "spend": lambda b: b.spend(TENANT, Spend([Draw("requests", 1, 1, 20, 20)], Hold(["place"], 1000), ["another"])),
     # Retention
     "sweep": lambda b: b.sweep(TENANT, limit=1),
     "tenants": lambda b: b.tenants(),
-    "remove": lambda b: b.remove(TENANT, RECORD.id, NO_PRECONDITION),
+    "remove": lambda b: b.remove(TENANT, RECORD.id),
 }
 
 

@@ -169,7 +169,7 @@ async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf) -> None:
 async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf) -> None:
     shelf.use(BOTH_KEPT)
     held = await claimed(shelf)
-    shelf.backend.plan(Fault("begin_turn_once", When.BEFORE, error=None, delay_s=0.05))
+    shelf.backend.plan(Fault("begin_turn", When.BEFORE, error=None, delay_s=0.05))
     async with shelf.jobs.kept(held):
         await asyncio.sleep(0.01)  # it is about to claim the key again
         await shelf.jobs.drop(held)

@@ -72,7 +72,6 @@ def test_rows_are_asked_for_together_and_come_with_the_time() -> None:
     assert [each.id for each in caught.value.refs] == ids
     there = {(Kind.NODE, ROOT.id): node(ROOT), REF: None}
     assert answered(partial(lineage.rows_of, response_ids=ids), there) == (NOW_MS, [node(ROOT), None])
-    assert answered(partial(lineage.node, response_id=CHILD.id), there) is None
 
 
 def test_all_sessions_of_a_tree_are_one_read() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import LimitExceeded
-from antiphon_core.ports.store import NO_PRECONDITION, Order, Record
+from antiphon_core.ports.store import Order, Record
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft, new_session_id
@@ -24,7 +24,7 @@ async def put(engine: StoreEngine, *records: Record, **options: Any) -> None:
 
 async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
-        await engine.remove(T, each.id, NO_PRECONDITION)
+        await engine.remove(T, each.id)
 
 
 @pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING])

@@ -11,7 +11,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.retention import Sweeping
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, TurnRequest
+from antiphon_core.ports.store import Fence, Precondition, Record, TurnRequest
 from antiphon_store.decisions import keys
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref
@@ -35,7 +35,7 @@ async def put_line(engine: StoreEngine, length: int, parent: Record | None = Non
 
 async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
-        await engine.remove(T, each.id, NO_PRECONDITION)
+        await engine.remove(T, each.id)
 
 
 async def sweep(engine: StoreEngine, *, limit: int = 1000, tenant: str = T) -> Sweeping:
@@ -200,7 +200,7 @@ async def test_a_key_goes_with_its_time_and_is_not_counted(
     engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
-    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=1000)
+    await engine.begin_turn(T, keyed(record), claim_ttl_ms=1000)
     place = keys.partition_of(T, "k")
     clock.advance(2)
     await sweep(engine)
@@ -208,7 +208,7 @@ async def test_a_key_goes_with_its_time_and_is_not_counted(
     clock.advance(24 * 3600)
     assert await swept(engine) == 0
     assert await stored(rows, (Kind.KEY, "k"), partition=place) == [False]
-    assert (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id is None
+    assert (await engine.begin_turn(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id is None
 
 
 async def test_a_conversation_goes_with_all_that_only_it_kept(engine: StoreEngine, clock: ManualClock) -> None:
@@ -234,7 +234,7 @@ async def test_a_tenant_is_swept_alone(engine: StoreEngine) -> None:
     theirs = draft()
     await engine.put("other", Write(theirs))
     await remove(engine, mine)
-    await engine.remove("other", theirs.id, NO_PRECONDITION)
+    await engine.remove("other", theirs.id)
     assert await engine.tenants() == ["other", T]
     assert await swept(engine) == 1
     assert await engine.tenants() == ["other"]

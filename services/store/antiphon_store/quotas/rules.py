@@ -1,4 +1,4 @@
-"""Checks of arguments about quotas, in the service and in the client. Pure, as in `antiphon_store.rules`."""
+"""Rules of arguments about quotas: buckets and stream slots. Pure, as in `antiphon_store.rules`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNITS_MIN = 1e-6  # less is lost when times are added up
 UNITS_MAX = 10**15  # floating point still counts single ones there
 
 
-def check_spend(spend: Spend) -> None:
+def check_spend(spend: Spend, _field: str) -> None:
     check_range(len(spend.draws), 0, limits.SPEND_DRAWS_ITEMS_MAX, "draws")
     for index, draw in enumerate(spend.draws):
         _check_draw(draw, f"draws[{index}]")

@@ -1,0 +1,1 @@
+"""Quotas: what tenants use up of what they may, counted for all edges together."""
