@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
 
 from antiphon_core import limits
@@ -19,7 +21,7 @@ from antiphon_store.engine.records import RecordOperations
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Row, made_id
 from antiphon_store.rows.view import View
-from antiphon_store.values import Node, Position, Slice
+from antiphon_store.values import Position, Slice
 
 PAGE_ENTRIES = 200
 HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
@@ -112,7 +114,7 @@ class LineageOperations(RecordOperations):
 
     async def subtree(
         self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int = limits.TREE_WALK_NODES_MAX
-    ) -> Sequence[Node]:
+    ) -> Sequence[TreeNode]:
         """A readable response and everything stored below it (below its root with `from_root`), in no order, readable
         or not. ResponseNotFound. LimitExceeded: more than `max_nodes`."""
         find = partial(lineage.root_of, response_id=response_id)
@@ -120,7 +122,7 @@ class LineageOperations(RecordOperations):
         starts = [start if from_root else response_id]
         now_ms, found = await self._rows.subtree(_partition(tenant, response_id), starts, max_nodes=max_nodes + 1)
         require_nodes(response_id, len(found), max_nodes=max_nodes)
-        return [lineage.twig(each, now_ms) for each in found]
+        return [lineage.tree_node(each, now_ms) for each in found]
 
     async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
         """The readable children of a readable response, ordered by birth and id. ResponseNotFound."""
@@ -139,26 +141,25 @@ class LineageOperations(RecordOperations):
     ) -> Slice[TreeNode]:
         """The readable ones by birth and id."""
         start = (after.created_at_ms, after.id) if after is not None else None
-        chosen: list[Entry] = []
+        chosen: list[TreeNode] = []
         async for now_ms, entry in self._entries(partition, Index.CHILDREN, parent_id, start, limit=limit + 2):
             if entry.id != besides and nodes.is_readable(entry.row, now_ms):
-                chosen.append(entry)
+                chosen.append(lineage.tree_node(entry, now_ms))
                 if len(chosen) > limit:
                     break
         shown = chosen[:limit]
-        counts = await self._count_children(partition, [each.id for each in shown])
-        return Slice([_tree_node(each, counts[each.id]) for each in shown], has_more=len(chosen) > limit)
+        counts = await self._count_children(partition, {each.id for each in shown})
+        return Slice([replace(each, child_count=counts[each.id]) for each in shown], has_more=len(chosen) > limit)
 
-    async def _count_children(self, partition: Partition, ids: Sequence[str]) -> Counter[str]:
+    async def _count_children(self, partition: Partition, ids: AbstractSet[str]) -> Counter[str]:
         """How many readable children each node has."""
         if not ids:
             return Counter()
-        now_ms, found = await self._rows.subtree(partition, ids, max_nodes=2**31, levels=1)
-        chosen = set(ids)
+        now_ms, found = await self._rows.subtree(partition, sorted(ids), max_nodes=2**31, levels=1)
         return Counter(
             each.row.fields["parent"]
             for each in found
-            if each.row is not None and each.id not in chosen and nodes.is_readable(each.row, now_ms)
+            if each.row is not None and each.id not in ids and nodes.is_readable(each.row, now_ms)
         )
 
     async def _entries(
@@ -216,15 +217,3 @@ class LineageOperations(RecordOperations):
 
 def _partition(tenant: str, response_id: str) -> Partition:
     return Partition(tenant, tree_tag(response_id) or response_id)
-
-
-def _tree_node(entry: Entry, child_count: int) -> TreeNode:
-    fields = entry.row.fields if entry.row is not None else {}
-    return TreeNode(
-        id=entry.id,
-        parent_id=fields["parent"],
-        status=lineage.twig(entry, 0).status,
-        depth=fields["depth"],
-        child_count=child_count,
-        created_at_ms=fields["created"],
-    )

@@ -12,7 +12,7 @@ from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
 from antiphon_store.arguments import LIST_LIMIT, checked, handed_on
 from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.lineage import trees
+from antiphon_store.lineage import tree_pages
 from antiphon_store.lineage.rules import chosen_session_id
 from antiphon_store.values import Position, Slice
 
@@ -65,7 +65,7 @@ class LineageOperations:
         question = (tenant, "Tree", response_id, str(from_root))
         after = cursors.decode(question, cursor)
         found = await self.engine.subtree(tenant, response_id, from_root=from_root)
-        return _page(question, await asyncio.to_thread(trees.tree, found, after=after, limit=max_nodes))
+        return _page(question, await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes))
 
     @checked(response_id="id", limit=LIST_LIMIT)
     async def leaves(
@@ -74,7 +74,7 @@ class LineageOperations:
         question = (tenant, "Leaves", response_id)
         after = cursors.decode(question, cursor)
         found = await self.engine.subtree(tenant, response_id, from_root=False)
-        shown = await asyncio.to_thread(trees.leaves, found, below=response_id, after=after, limit=limit)
+        shown = await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
         return _page(question, shown)
 
     @checked(response_id="id", limit=LIST_LIMIT)
