@@ -71,7 +71,7 @@ class StoredTenant:
     async def _talk(self, engine: StoreEngine) -> None:
         items = dumps([{"id": "added-1", "type": "message"}, {"id": "added-2", "type": "message"}])
         first = Addition(items, "digest", "salt")
-        await engine.create_conversation(self.tenant, Founding(self.talk, b'{"a":"b"}', "origin", "one", first))
+        await engine.create_conversation(self.tenant, self.talk, Founding(b'{"a":"b"}', "origin", "one", first))
         await engine.remove_item(self.tenant, self.talk, "added-1")
 
     async def answers(self, engine: StoreEngine) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class StoredTenant:
             "session": await engine.describe_session(tenant, self.session),
             "fork": await engine.describe_session(tenant, self.fork),
             "list": listed,
-            "tree": {each.id: each for each in await engine.subtree(tenant, newest, from_root=True, max_nodes=99)},
+            "tree": (await engine.tree(tenant, newest, from_root=True, after=None, limit=99)).values,
             "children": await engine.children(tenant, self.line[0].id, after=None, limit=9),
             "siblings": await engine.siblings(tenant, self.branch.id, after=None, limit=9),
             "items": await engine.find_items(tenant, items, max_bytes=2**20),

@@ -71,7 +71,6 @@ class Addition:
 class Founding:
     """A conversation to be made. `origin` is the digest of what was asked for, `incarnation` unlike any other."""
 
-    conversation_id: str
     metadata: bytes
     origin: str
     incarnation: str

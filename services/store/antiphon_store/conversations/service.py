@@ -51,7 +51,6 @@ class ConversationOperations:
         def found() -> Founding:
             entries = conversation_rules.parse_items(items)
             return Founding(
-                conversation_id=conversation_id,
                 metadata=kept_metadata,
                 origin=sha256(kept_metadata + dumps(entries)).hexdigest(),
                 incarnation=self._ids.hex(UNIQUE_DIGITS),
@@ -60,7 +59,7 @@ class ConversationOperations:
             )
 
         founding = await offload.run(found, size_bytes=work_bytes(items))
-        return await self.engine.create_conversation(tenant, founding)
+        return await self.engine.create_conversation(tenant, conversation_id, founding)
 
     @checked(conversation_id="id")
     async def update_conversation(

@@ -33,11 +33,9 @@ from antiphon_store.rows.view import View
 from antiphon_store.values import Addition, Founding, Write
 
 
-def create(view: View, founding: Founding) -> Finish[Conversation]:
-    """Makes the conversation and its first items; an expired one of that id ends first.
-
-    AlreadyExists, SessionLocked."""
-    conversation_id = founding.conversation_id
+def create(view: View, conversation_id: str, founding: Founding) -> Finish[Conversation]:
+    """Makes the conversation and its first items; an expired one of that id ends first. The same founding again gives
+    the same answer. AlreadyExists, SessionLocked."""
     existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     if existing is not None and not nodes.is_expired(existing.fields, view.now_ms):
         if existing.fields["origin"] != founding.origin:

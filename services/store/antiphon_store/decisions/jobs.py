@@ -29,7 +29,7 @@ from antiphon_core.ports.jobs import (
     JobState,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.decisions.clock_steps import set_back_ms
+from antiphon_store.decisions.leases import set_back_ms
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View

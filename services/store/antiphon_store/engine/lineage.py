@@ -16,7 +16,7 @@ from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Record
 from antiphon_store.backends.item_search import pick
 from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes, take_records
-from antiphon_store.decisions import forks, lineage, nodes
+from antiphon_store.decisions import forks, lineage, nodes, tree_pages
 from antiphon_store.engine.records import RecordOperations
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Row, made_id
@@ -29,6 +29,8 @@ HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
 
 class LineageOperations(RecordOperations):
     """Operations on the shape of trees. Each read is of one moment."""
+
+    walk_nodes_max = limits.TREE_WALK_NODES_MAX
 
     async def fetch_many(
         self, tenant: str, ids: Sequence[str], *, max_bytes: int = limits.PAGE_BYTES_MAX
@@ -112,16 +114,27 @@ class LineageOperations(RecordOperations):
             raise
         return made
 
-    async def subtree(
-        self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int = limits.TREE_WALK_NODES_MAX
-    ) -> Sequence[TreeNode]:
-        """A readable response and everything stored below it (below its root with `from_root`), in no order, readable
-        or not. ResponseNotFound. LimitExceeded: more than `max_nodes`."""
-        find = partial(lineage.root_of, response_id=response_id)
+    async def tree(
+        self, tenant: str, response_id: str, *, from_root: bool, after: Position | None, limit: int
+    ) -> Slice[TreeNode]:
+        """A readable response and everything below it (below its root with `from_root`), by depth and birth.
+        ResponseNotFound. LimitExceeded: more than `walk_nodes_max` are stored there."""
+        found = await self._below(tenant, response_id, from_root=from_root)
+        return await asyncio.to_thread(tree_pages.tree, found, after=after, limit=limit)
+
+    async def leaves(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
+        """The readable responses below a readable one that nothing readable continues, by birth. Raises what `tree`
+        raises."""
+        found = await self._below(tenant, response_id, from_root=False)
+        return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
+
+    async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[TreeNode]:
+        """Everything stored below a response, in no order."""
+        find, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
         start = await self._trees.of_response(tenant, response_id, find, only_reads=True)
         starts = [start if from_root else response_id]
-        now_ms, found = await self._rows.subtree(_partition(tenant, response_id), starts, max_nodes=max_nodes + 1)
-        require_nodes(response_id, len(found), max_nodes=max_nodes)
+        now_ms, found = await self._rows.subtree(_partition(tenant, response_id), starts, max_nodes=most + 1)
+        require_nodes(response_id, len(found), max_nodes=most)
         return [lineage.tree_node(each, now_ms) for each in found]
 
     async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
+from typing import Any
 
 from antiphon_core import limits
 from antiphon_core.ids import Ids
@@ -12,9 +13,30 @@ from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
 from antiphon_store.arguments import LIST_LIMIT, checked, handed_on
 from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.lineage import tree_pages
 from antiphon_store.lineage.rules import chosen_session_id
 from antiphon_store.values import Position, Slice
+
+_ListOfNodes = Callable[..., Coroutine[Any, Any, NodePage]]
+
+
+def _pages(port: _ListOfNodes, operation: str) -> _ListOfNodes:
+    """Makes the method of `port` that lists nodes around a response, by an operation of the engine."""
+
+    @wraps(port)
+    @checked(response_id="id", limit=LIST_LIMIT)
+    async def pages(
+        self: LineageOperations,
+        tenant: str,
+        response_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int = limits.LIST_ITEMS_DEFAULT,
+    ) -> NodePage:
+        question = (tenant, operation, response_id)
+        after = cursors.decode(question, cursor)
+        return _page(question, await getattr(self.engine, operation)(tenant, response_id, after=after, limit=limit))
+
+    return pages
 
 
 class LineageOperations:
@@ -24,6 +46,9 @@ class LineageOperations:
     _ids: Ids
 
     batch_get = handed_on(LineageStore.batch_get, "fetch_many")
+    children = _pages(LineageStore.children, "children")
+    siblings = _pages(LineageStore.siblings, "siblings")
+    leaves = _pages(LineageStore.leaves, "leaves")
     update_status = handed_on(LineageStore.update_status, "change_status", response_id="id")
 
     @checked(limit=LIST_LIMIT)
@@ -36,7 +61,7 @@ class LineageOperations:
         limit: int = limits.LIST_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> RecordPage:
-        question = (tenant, "List", session_id, order.value)
+        question = (tenant, "list", session_id, order.value)
         after = cursors.decode(question, cursor)
         found = await self.engine.session_records(tenant, session_id, after=after, limit=limit, order=order)
         return RecordPage(found.values, _next_cursor(question, found))
@@ -62,36 +87,10 @@ class LineageOperations:
         cursor: str | None = None,
         max_nodes: int = limits.TREE_NODES_DEFAULT,
     ) -> NodePage:
-        question = (tenant, "Tree", response_id, str(from_root))
+        question = (tenant, "tree", response_id, str(from_root))
         after = cursors.decode(question, cursor)
-        found = await self.engine.subtree(tenant, response_id, from_root=from_root)
-        return _page(question, await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes))
-
-    @checked(response_id="id", limit=LIST_LIMIT)
-    async def leaves(
-        self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
-    ) -> NodePage:
-        question = (tenant, "Leaves", response_id)
-        after = cursors.decode(question, cursor)
-        found = await self.engine.subtree(tenant, response_id, from_root=False)
-        shown = await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
-        return _page(question, shown)
-
-    @checked(response_id="id", limit=LIST_LIMIT)
-    async def children(
-        self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
-    ) -> NodePage:
-        question = (tenant, "Children", response_id)
-        after = cursors.decode(question, cursor)
-        return _page(question, await self.engine.children(tenant, response_id, after=after, limit=limit))
-
-    @checked(response_id="id", limit=LIST_LIMIT)
-    async def siblings(
-        self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
-    ) -> NodePage:
-        question = (tenant, "Siblings", response_id)
-        after = cursors.decode(question, cursor)
-        return _page(question, await self.engine.siblings(tenant, response_id, after=after, limit=limit))
+        found = await self.engine.tree(tenant, response_id, from_root=from_root, after=after, limit=max_nodes)
+        return _page(question, found)
 
 
 def _page(question: Sequence[str], found: Slice[TreeNode]) -> NodePage:

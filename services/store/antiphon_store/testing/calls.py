@@ -20,7 +20,7 @@ SESSION, OTHER_SESSION, CONVERSATION = (f"conv_{'0' * 47}{digit}" for digit in "
 RECORD = draft(tag=SESSION)
 FENCE = Fence(SESSION, 1)
 JOB = JobDraft(RECORD.id, "q", b"payload")
-FOUNDING = Founding(CONVERSATION, b"{}", "origin", "incarnation")
+FOUNDING = Founding(b"{}", "origin", "incarnation")
 ADDITION = Addition(b'[{"id":"msg_1"}]', "digest", "salt")
 KEYED_TURN = TurnRequest(idempotency_key=KEY, fingerprint=HASH, response_id=RECORD.id)
 
@@ -46,7 +46,8 @@ CALLS: dict[str, Call] = {
     ),
     "find_items": lambda b: b.find_items(TENANT, ["msg_1"], max_bytes=9999),
     "fork": lambda b: b.fork(TENANT, ForkSource(up_to_response_id=RECORD.id), OTHER_SESSION),
-    "subtree": lambda b: b.subtree(TENANT, RECORD.id, from_root=True, max_nodes=9),
+    "tree": lambda b: b.tree(TENANT, RECORD.id, from_root=True, after=None, limit=9),
+    "leaves": lambda b: b.leaves(TENANT, RECORD.id, after=None, limit=9),
     "children": lambda b: b.children(TENANT, RECORD.id, after=None, limit=1),
     "siblings": lambda b: b.siblings(TENANT, RECORD.id, after=None, limit=1),
     # Event logs
@@ -63,7 +64,7 @@ CALLS: dict[str, Call] = {
     "count_jobs": lambda b: b.count_jobs(TENANT, "q", limit=9),
     "queue_head": lambda b: b.queue_head(limit=9),
     # Conversations
-    "create_conversation": lambda b: b.create_conversation(TENANT, FOUNDING),
+    "create_conversation": lambda b: b.create_conversation(TENANT, CONVERSATION, FOUNDING),
     "update_conversation": lambda b: b.update_conversation(TENANT, CONVERSATION, b'{"a":"b"}', None),
     "add_items": lambda b: b.add_items(TENANT, CONVERSATION, ADDITION),
     "conversation_items": lambda b: b.conversation_items(TENANT, CONVERSATION),

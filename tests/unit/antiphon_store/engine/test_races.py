@@ -73,7 +73,7 @@ async def a_response(engine: StoreEngine) -> str:
 
 async def a_conversation(engine: StoreEngine) -> str:
     conversation_id = new_id()
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", ttl_ms=LEASE_MS))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", ttl_ms=LEASE_MS))
     return conversation_id
 
 

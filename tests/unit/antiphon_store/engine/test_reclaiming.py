@@ -214,7 +214,7 @@ async def test_a_key_goes_with_its_time_and_is_not_counted(
 async def test_a_conversation_goes_with_all_that_only_it_kept(engine: StoreEngine, clock: ManualClock) -> None:
     conversation_id = new_id()
     first = Addition(array("a"), "d", "s")
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first, ttl_ms=1000))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", first, ttl_ms=1000))
     assert await swept(engine) == 0
     clock.advance(1)
     assert await swept(engine) == 2  # the conversation, and the node of its items
@@ -223,7 +223,7 @@ async def test_a_conversation_goes_with_all_that_only_it_kept(engine: StoreEngin
 
 async def test_a_removed_conversation_lets_go_of_its_head(engine: StoreEngine) -> None:
     conversation_id = new_id()
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", Addition(array("a"), "d", "s")))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", Addition(array("a"), "d", "s")))
     assert await swept(engine) == 0
     await engine.remove_conversation(T, conversation_id)
     assert await swept(engine) == 1

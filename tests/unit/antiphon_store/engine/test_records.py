@@ -83,7 +83,7 @@ async def test_expired_responses_do_not_crowd_a_session(engine: StoreEngine, clo
 async def test_the_bound_of_a_history_is_for_what_is_left(engine: StoreEngine) -> None:
     conversation_id = new_id()
     first = Addition(array("a", "b"), "d", "s")
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", first))
     await engine.remove_item(T, conversation_id, "b")
     left = len(array("a"))
     start = await engine.begin_turn(T, turn_in(conversation_id, max_bytes=left))

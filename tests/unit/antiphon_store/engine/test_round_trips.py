@@ -48,7 +48,7 @@ class Scene:
         await self.engine.commit_turn(T, Write(ROOT), _fence(begun))
         await self.engine.put(T, Write(RUNNING))
         await self.engine.append_events(T, APPEND, fence=None, ttl_ms=1000)
-        await self.engine.create_conversation(T, Founding(TALK, b"{}", "o", "i"))
+        await self.engine.create_conversation(T, TALK, Founding(b"{}", "o", "i"))
         await self.engine.enqueue_job(T, JobDraft(RUNNING.id, "q", b""), retention_ms=1000)
 
     async def begin(self) -> None:

@@ -9,14 +9,11 @@ from antiphon_core.errors import LimitExceeded
 from antiphon_core.ids import SequentialIds
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_store.backends.registry import open_backend
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 
 
-async def test_a_tree_over_the_limit_is_refused_and_its_parts_are_not(
-    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_tree_over_the_limit_is_refused_and_its_parts_are_not(clock: ManualClock) -> None:
     backend = open_backend("memory://", clock=clock)
     await backend.open()
     store = StoreService(backend)
@@ -25,7 +22,7 @@ async def test_a_tree_over_the_limit_is_refused_and_its_parts_are_not(
         line.append(draft(line[-1]))
     for record in line:
         await store.put("t", record)
-    monkeypatch.setitem(StoreEngine.subtree.__kwdefaults__ or {}, "max_nodes", 3)
+    backend.walk_nodes_max = 3
     for read in (store.tree, store.leaves):
         with pytest.raises(LimitExceeded) as caught:
             await read("t", line[0].id)

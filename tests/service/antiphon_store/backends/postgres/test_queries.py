@@ -141,8 +141,8 @@ async def use_keys_and_conversations(backend: StoreEngine) -> None:
     key, fingerprint = new_session_id(), b"f" * 32
     conversation_id = new_conversation_id(RandomIds())
     first = Addition(dumps([{"id": "a"}]), "digest", "first")
-    await backend.create_conversation("t", Founding(conversation_id, b"{}", "o", "i", first, ttl_ms=60_000))
-    await backend.create_conversation("t", Founding(new_conversation_id(RandomIds()), b"{}", "o", "i", first, 1))
+    await backend.create_conversation("t", conversation_id, Founding(b"{}", "o", "i", first, ttl_ms=60_000))
+    await backend.create_conversation("t", new_conversation_id(RandomIds()), Founding(b"{}", "o", "i", first, 1))
     await backend.add_items("t", conversation_id, Addition(dumps([{"id": "b"}]), "digest", "second"))
     await backend.conversation_items("t", conversation_id)
     await backend.remove_item("t", conversation_id, "a")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Status
-from antiphon_store.lineage import tree_pages
+from antiphon_store.decisions import tree_pages
 from antiphon_store.values import Position
 
 
