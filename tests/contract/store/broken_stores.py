@@ -192,7 +192,7 @@ class ClaimsInTwoSteps(MemoryStore):
         return await self._inner.begin_turn(tenant, request, **options)
 
 
-# ---- Spending ----
+# ---- Quotas ----
 
 
 class LooksThenSpends(MemoryStore):

@@ -156,15 +156,15 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (broken_stores.AddsDuringTurns, testing.ConversationItemSuite().test_a_turn_locks_it),
     (broken_stores.ForgetsResults, testing.IdempotentTurnSuite().test_after_the_commit_the_result_is_given),
     (broken_stores.ClaimsInTwoSteps, testing.IdempotentTurnSuite().test_of_many_at_once_one_is_told_to_run),
-    (broken_stores.LooksThenSpends, testing.SpendingSuite().test_of_many_at_once_so_many_come_through),
-    (broken_stores.ForgetsDebts, testing.SpendingSuite().test_a_debt_fills_up_first),
+    (broken_stores.LooksThenSpends, testing.QuotaSuite().test_of_many_at_once_so_many_come_through),
+    (broken_stores.ForgetsDebts, testing.QuotaSuite().test_a_debt_fills_up_first),
     (
         broken_stores.CountsRepetitions,
         testing.PlaceSuite().test_a_hold_that_is_asked_for_again_is_one_and_draws_nothing,
     ),
     (broken_stores.NeverGivesPlacesBack, testing.PlaceSuite().test_a_place_is_given_back_once),
     (broken_stores.LetsPlacesLast, testing.PlaceSuite().test_places_end_by_themselves),
-    (broken_stores.CountsForAllTenants, testing.SpendingSuite().test_tenants_do_not_see_each_other),
+    (broken_stores.CountsForAllTenants, testing.QuotaSuite().test_tenants_do_not_see_each_other),
     (broken_stores.SweepsForEverybody, testing.SweepSuite().test_it_keeps_to_its_tenant),
     (broken_stores.SweepsNothing, testing.SweepSuite().test_expired_responses_are_reclaimed),
 ]

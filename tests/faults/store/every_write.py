@@ -416,7 +416,7 @@ async def from_the_middle(world: World) -> Scene:
     return Scene(ask, partial(conversation_of, world, made.id))
 
 
-# ---- Spending ----
+# ---- Quotas ----
 
 
 @writes("spend")

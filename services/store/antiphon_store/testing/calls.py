@@ -75,7 +75,7 @@ CALLS: dict[str, Call] = {
     "commit_turn under a key": lambda b: b.commit_turn(TENANT, Write(RECORD), None, key=KEY),
     "put under a key": lambda b: b.put(TENANT, Write(RECORD), key="k2"),
     "forget_key": lambda b: b.forget_key(TENANT, KEY, RECORD.id),
-    # Spending
+    # Quotas
     "spend": lambda b: b.spend(TENANT, Spend([Draw("requests", 1, 1, 20, 20)], Hold(["place"], 1000), ["another"])),
     # Retention
     "sweep": lambda b: b.sweep(TENANT, limit=1),

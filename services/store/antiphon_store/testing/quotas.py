@@ -1,4 +1,4 @@
-"""Spending: buckets that fill by the store's clock, places that end by themselves, and all of a spend or nothing."""
+"""Quotas: buckets that fill by the store's clock, places that end by themselves, and all of a spend or nothing."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -54,7 +54,7 @@ async def holds(subject: Subject, *ids: str, most: int = 0, ttl_ms: int = TTL_MS
     return (await spend(subject, hold=Hold(ids, ttl_ms, most))).refusal is None
 
 
-class SpendingSuite:
+class QuotaSuite:
     async def test_a_bucket_is_full_at_first_and_is_drawn_on(self, subject: Subject) -> None:
         spent = await spend(subject, TWENTY, Draw("tokens", capacity=600, per_minute=600))
         assert spent.refusal is None
@@ -211,7 +211,7 @@ class PlaceSuite:
         assert sum(outcomes) == 20
 
 
-class SharedSpendingSuite:
+class SharedQuotaSuite:
     async def test_everybody_draws_on_the_same_bucket(self, subject: Subject) -> None:
         clients = (subject.store, subject.peer)
         answers = await asyncio.gather(*(spend(subject, TWENTY, at=clients[n % 2]) for n in range(AT_ONCE)))
@@ -258,7 +258,7 @@ CULPRITS: list[tuple[str, Spend]] = [
 ]
 
 
-class SpendingArgumentSuite:
+class QuotaArgumentSuite:
     @pytest.mark.parametrize(("field", "wrong"), CULPRITS)
     async def test_the_culprit_is_named(self, subject: Subject, field: str, wrong: Spend) -> None:
         with pytest.raises(InvalidRequest) as caught:
