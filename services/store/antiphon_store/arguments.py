@@ -1,7 +1,7 @@
-"""The arguments of the service's methods: each is checked by the name of its parameter, before anything happens.
+"""The arguments of the ports' methods: each is checked by the name of its parameter, before anything happens.
 
-`CHECKS` has the usual rule of each name. Where a method means something else by it, its decorator says so: with another
-name for errors, or with another rule.
+The service checks them, and so does the client before it sends: what the wire cannot carry is refused in the same words
+here and there.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from antiphon_core import limits
+from antiphon_core.ports.store import TurnCommit
 from antiphon_store import rules
 from antiphon_store.conversations.rules import check_conversation_id
-from antiphon_store.event_logs.rules import check_append
-from antiphon_store.jobs.rules import check_draft, check_queue, check_reason
+from antiphon_store.event_logs.rules import check_append, check_log_end
+from antiphon_store.jobs.rules import check_draft, check_job_fence, check_queue, check_reason, check_turn_job
 from antiphon_store.lineage.rules import check_cursor, check_fork_source
 from antiphon_store.quotas.rules import check_spend
 from antiphon_store.rules import Check, each_of, within
@@ -24,10 +25,20 @@ _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 _Method = Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]]
 
+
+def check_commit(commit: TurnCommit, field: str) -> None:
+    """The record, what comes with it, and the fences under which it is written."""
+    rules.check_turn_commit(commit, field)
+    if commit.log_end is not None:
+        check_log_end(commit.record.id, commit.log_end)
+    if commit.job is not None:
+        check_turn_job(commit.record, commit.job)
+
+
 CHECKS: Mapping[str, Check] = {
     "after": rules.check_text,
     "append": check_append,
-    "commit": rules.check_turn_commit,
+    "commit": check_commit,
     "conversation_id": check_conversation_id,
     "cursor": check_cursor,
     "draft": check_draft,
@@ -37,6 +48,7 @@ CHECKS: Mapping[str, Check] = {
     "idempotency_key": rules.check_key,
     "ids": each_of(rules.check_response_id, most=limits.LOOKUP_ITEMS_MAX),
     "item_id": rules.check_text,
+    "items": rules.check_given,
     "item_ids": each_of(rules.check_text, most=limits.LOOKUP_ITEMS_MAX),
     "job_id": rules.check_response_id,
     "lease_ttl_ms": rules.check_lease_ttl,
@@ -44,6 +56,7 @@ CHECKS: Mapping[str, Check] = {
     "max_bytes": within(1, limits.CHAIN_BYTES_MAX),
     "max_depth": within(1, limits.CHAIN_DEPTH_MAX),
     "max_nodes": within(1, limits.TREE_NODES_MAX),
+    "metadata": rules.check_given,
     "new_session_id": rules.check_session_id,
     "precondition": rules.check_precondition,
     "queues": each_of(check_queue, most=limits.CLAIM_QUEUES_ITEMS_MAX),
@@ -59,32 +72,38 @@ CHECKS: Mapping[str, Check] = {
     "wait_ms": within(0, limits.LEASE_WAIT_MS_MAX),
 }
 
-LIST_LIMIT = within(1, limits.LIST_ITEMS_MAX)
+_BY_ID: Mapping[str, str | Check] = {"response_id": "id", "conversation_id": "id", "job_id": "id"}
+_LIST: Mapping[str, str | Check] = {"response_id": "id", "limit": within(1, limits.LIST_ITEMS_MAX)}
+_LIFETIME: Mapping[str, str | Check] = {"conversation_id": "id", "ttl_ms": rules.check_ttl}
+_JOB: Mapping[str, str | Check] = {"fence": check_job_fence, "after_ms": within(0, limits.JOB_DELAY_MS_MAX)}
+
+EXCEPTIONS: Mapping[str, Mapping[str, str | Check]] = {
+    **dict.fromkeys(("get", "delete", "chain", "tree", "update_status", "cancel_job", "describe_job"), _BY_ID),
+    **dict.fromkeys(("get_conversation", "update_conversation", "delete_conversation"), _BY_ID),
+    **dict.fromkeys(("children", "siblings", "leaves", "list_responses"), _LIST),
+    **dict.fromkeys(("put", "create_conversation"), _LIFETIME),
+    **dict.fromkeys(("heartbeat_job", "settle_job"), _JOB),
+    "read_events": {"after": within(0, rules.INT64_MAX - 1)},
+    "sweep": {"limit": within(1, limits.SWEEP_ITEMS_MAX)},
+}
+"""Of methods that mean something else by a name than `CHECKS`: another name for errors, or another rule."""
 
 
-def checked(
-    **exceptions: str | Check,
-) -> Callable[[_Method[_Parameters, _Answer]], _Method[_Parameters, _Answer]]:
-    """Checks the arguments of a method by `CHECKS` and `exceptions`. An argument that is None is not checked."""
+def checked(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
+    """Decorates a method of the service: its arguments are checked first."""
+    require = argument_check(method)
 
-    def decorate(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
-        require = argument_check(method, exceptions)
+    @wraps(method)
+    async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+        require(args, kwargs)
+        return await method(self, *args, **kwargs)
 
-        @wraps(method)
-        async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-            require(args, kwargs)
-            return await method(self, *args, **kwargs)
-
-        return call
-
-    return decorate
+    return call
 
 
-def handed_on(
-    port: _Method[_Parameters, _Answer], operation: str, **exceptions: str | Check
-) -> _Method[_Parameters, _Answer]:
+def handed_on(port: _Method[_Parameters, _Answer], operation: str) -> _Method[_Parameters, _Answer]:
     """Makes the method of `port` whose arguments, once they are checked, are those of `operation` of the engine."""
-    require = argument_check(port, exceptions)
+    require = argument_check(port)
     places, defaults = port.__code__.co_varnames[1 : port.__code__.co_argcount], port.__kwdefaults__ or {}
 
     @wraps(port)
@@ -98,10 +117,9 @@ def handed_on(
     return call
 
 
-def argument_check(
-    method: Callable[..., Any], exceptions: Mapping[str, str | Check]
-) -> Callable[[tuple[Any, ...], Mapping[str, Any]], None]:
-    """Makes the check of the arguments of a call, by place and by name. Arguments that are left out need none."""
+def argument_check(method: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], None]:
+    """Makes the check of the arguments of a call, by place and by name. One that is None or left out needs none."""
+    exceptions = EXCEPTIONS.get(method.__name__, {})
     names = list(signature(method).parameters)[1:]  # behind self
     chosen = [(place, name, *_rule_of(name, exceptions.get(name))) for place, name in enumerate(names)]
 

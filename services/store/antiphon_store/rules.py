@@ -75,6 +75,12 @@ def lifetime_ms(ttl_ms: int | None, default_s: int | None, most_s: int | None) -
     return ttl_ms
 
 
+def check_given(data: bytes, field: str) -> None:
+    """That there is something: on the wire no bytes and none are the same."""
+    if not data:
+        raise invalid(field, f"'{field}' is missing.")
+
+
 def is_text(text: str) -> bool:
     """Whether it is not empty and can be written as UTF-8."""
     return _utf8_length(text) > 0
@@ -126,6 +132,8 @@ def check_record(record: Record, field: str = "record") -> None:
     if record.session_id is not None:
         check_session_id(record.session_id, f"{field}.session_id")
         _check_kinship(record.id, record.session_id, f"{field}.session_id")
+    check_given(record.input_items, f"{field}.input_items")
+    check_given(record.output_items, f"{field}.output_items")
     size_bytes = len(record.body) + len(record.input_items) + len(record.output_items)
     if size_bytes > limits.RECORD_BYTES_MAX:
         raise TooLarge(

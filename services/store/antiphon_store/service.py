@@ -64,13 +64,13 @@ class StoreService(EventLogOperations, JobOperations, ConversationOperations, Li
 
     # ---- Records ----
 
-    get = handed_on(ResponseStore.get, "fetch", response_id="id")
-    delete = handed_on(ResponseStore.delete, "remove", response_id="id")
-    chain = handed_on(ResponseStore.chain, "ancestry", response_id="id")
+    get = handed_on(ResponseStore.get, "fetch")
+    delete = handed_on(ResponseStore.delete, "remove")
+    chain = handed_on(ResponseStore.chain, "ancestry")
     spend = handed_on(Spending.spend, "spend")
-    sweep = handed_on(Retention.sweep, "sweep", limit=rules.within(1, limits.SWEEP_ITEMS_MAX))
+    sweep = handed_on(Retention.sweep, "sweep")
 
-    @checked(ttl_ms=rules.check_ttl)
+    @checked
     async def put(
         self,
         tenant: str,
@@ -83,7 +83,7 @@ class StoreService(EventLogOperations, JobOperations, ConversationOperations, Li
         write = await self._write(record, precondition, self._lifetime_ms(record, ttl_ms))
         return await self.engine.put(tenant, write, key=idempotency_key)
 
-    @checked()
+    @checked
     async def list_items(
         self,
         tenant: str,
@@ -101,7 +101,7 @@ class StoreService(EventLogOperations, JobOperations, ConversationOperations, Li
     renew_session = handed_on(ResponseStore.renew_session, "renew_lease")
     describe_session = handed_on(ResponseStore.describe_session, "describe_session")
 
-    @checked()
+    @checked
     async def acquire_session(
         self,
         tenant: str,
@@ -117,7 +117,7 @@ class StoreService(EventLogOperations, JobOperations, ConversationOperations, Li
             wait_ms=wait_ms,
         )
 
-    @checked()
+    @checked
     async def release_session(self, tenant: str, fence: Fence) -> bool:
         released = await self.engine.release_lease(tenant, fence)
         self._sessions.wake_first((tenant, fence.session_id))
@@ -125,7 +125,7 @@ class StoreService(EventLogOperations, JobOperations, ConversationOperations, Li
 
     # ---- Turns ----
 
-    @checked()
+    @checked
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         def begin() -> Coroutine[Any, Any, TurnStart]:
             return self.engine.begin_turn(tenant, request, claim_ttl_ms=self._settings.turn_claim_s * 1000)
@@ -137,7 +137,7 @@ class StoreService(EventLogOperations, JobOperations, ConversationOperations, Li
             await self.engine.require_room(tenant, request.session_id, holder=request.holder, most=most)
         return await self._sessions.until_free((tenant, request.session_id), begin, wait_ms=request.wait_ms)
 
-    @checked()
+    @checked
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         lifetime_ms = self._lifetime_ms(commit.record, commit.ttl_ms)
         log_end, job = self._log_end(commit), self._queued_job(commit)
@@ -151,7 +151,7 @@ class StoreService(EventLogOperations, JobOperations, ConversationOperations, Li
             self._followers.wake_all((tenant, commit.record.id))
         return stamp
 
-    @checked()
+    @checked
     async def abort_turn(
         self,
         tenant: str,

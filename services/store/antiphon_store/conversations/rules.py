@@ -21,12 +21,6 @@ def require_own_fence(fence: Fence | None, conversation_id: str) -> None:
         raise rules.invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
 
 
-def check_given(data: bytes, field: str) -> None:
-    """That there is something: on the wire no bytes and none are the same."""
-    if not data:
-        raise rules.invalid(field, f"'{field}' is missing.")
-
-
 def check_size(items: bytes) -> None:
     if len(items) > limits.RECORD_BYTES_MAX:
         raise TooLarge(
@@ -36,7 +30,6 @@ def check_size(items: bytes) -> None:
 
 def parse_metadata(metadata: bytes) -> bytes:
     """The metadata in the form in which it is stored."""
-    check_given(metadata, "metadata")
     if len(metadata) > limits.METADATA_BYTES_MAX:
         raise rules.invalid("metadata", f"'metadata' has more than {limits.METADATA_BYTES_MAX} bytes.")
     pairs = parse_object(metadata, field="metadata")
@@ -57,7 +50,6 @@ def parse_metadata(metadata: bytes) -> bytes:
 
 def parse_items(items: bytes) -> list[Object]:
     """Up to CONVERSATION_ITEMS_MAX objects whose ids, where they have one, differ."""
-    check_given(items, "items")
     check_size(items)
     entries = parse_array(items, field="items")
     if len(entries) > limits.CONVERSATION_ITEMS_MAX:

@@ -30,10 +30,10 @@ class ConversationOperations:
     _settings: StoreSettings
     _ids: Ids
 
-    get_conversation = handed_on(ConversationStore.get_conversation, "fetch_conversation", conversation_id="id")
+    get_conversation = handed_on(ConversationStore.get_conversation, "fetch_conversation")
     delete_conversation_item = handed_on(ConversationStore.delete_conversation_item, "remove_item")
 
-    @checked(conversation_id="id", ttl_ms=rules.check_ttl)
+    @checked
     async def create_conversation(
         self,
         tenant: str,
@@ -61,19 +61,19 @@ class ConversationOperations:
         founding = await offload.run(found, size_bytes=work_bytes(items))
         return await self.engine.create_conversation(tenant, conversation_id, founding)
 
-    @checked(conversation_id="id")
+    @checked
     async def update_conversation(
         self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
     ) -> Conversation:
         kept_metadata = conversation_rules.parse_metadata(metadata)
         return await self.engine.update_conversation(tenant, conversation_id, kept_metadata, expected_version)
 
-    @checked(conversation_id="id")
+    @checked
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
         ttl_ms = rules.lifetime_ms(None, self._settings.default_ttl_s, None)
         await self.engine.remove_conversation(tenant, conversation_id, responses_ttl_ms=ttl_ms)
 
-    @checked()
+    @checked
     async def add_conversation_items(
         self,
         tenant: str,
@@ -94,7 +94,7 @@ class ConversationOperations:
         addition = await offload.run(read, size_bytes=work_bytes(items))
         return await self.engine.add_items(tenant, conversation_id, addition)
 
-    @checked()
+    @checked
     async def list_conversation_items(
         self,
         tenant: str,
@@ -107,7 +107,7 @@ class ConversationOperations:
         context = await self.engine.conversation_items(tenant, conversation_id)
         return await item_page(context, f"item of '{conversation_id}'", after, limit, order)
 
-    @checked()
+    @checked
     async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
         context = await self.engine.conversation_items(tenant, conversation_id)
         item = await offload.run(partial(find, context, item_id), size_bytes=len(context))

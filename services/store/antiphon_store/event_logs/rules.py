@@ -28,13 +28,16 @@ def check_append(append: EventAppend, _field: str = "", *, at: str = "") -> None
 
 
 def end_of_log(response_id: str, end: LogEnd, *, is_terminal: bool) -> EventAppend:
-    """The events that a commit appends to the log of its response, checked."""
+    """The events that a commit appends to the log of its response."""
     count = end.frames.count(FRAME_END)
-    append = EventAppend(response_id, end.expected_position, count, end.frames, terminal=is_terminal)
-    if not count or not end.frames.endswith(FRAME_END):
+    return EventAppend(response_id, end.expected_position, count, end.frames, terminal=is_terminal)
+
+
+def check_log_end(response_id: str, end: LogEnd) -> None:
+    append = end_of_log(response_id, end, is_terminal=True)
+    if not append.count or not end.frames.endswith(FRAME_END):
         raise invalid("log_end.frames", "'log_end.frames' must be events, each closed by a blank line.")
     check_append(append, at="log_end.")
-    return append
 
 
 def _check_frames(append: EventAppend) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from antiphon_core import limits
-from antiphon_core.ports.event_logs import EventAppend, EventBatch
+from antiphon_core.ports.event_logs import EventAppend, EventBatch, EventLogs
 from antiphon_core.ports.store import Fence, TurnCommit
-from antiphon_store.arguments import checked
+from antiphon_store.arguments import argument_check, checked
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.event_logs import rules
 from antiphon_store.event_logs.frames import joined
-from antiphon_store.rules import INT64_MAX, check_range, check_response_id, check_tenant
 from antiphon_store.settings import StoreSettings
 from antiphon_store.values import LogEnd
 from antiphon_store.waiting import WaitingLines
+
+_CHECK_READ = argument_check(EventLogs.read_events)
 
 
 class EventLogOperations:
@@ -24,7 +25,7 @@ class EventLogOperations:
     _settings: StoreSettings
     _followers: WaitingLines
 
-    @checked()
+    @checked
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
         ttl_ms = self._settings.event_log_ttl_s * 1000
         position = await self.engine.append_events(tenant, append, fence=fence, ttl_ms=ttl_ms)
@@ -34,10 +35,7 @@ class EventLogOperations:
     async def read_events(
         self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
     ) -> AsyncGenerator[EventBatch, None]:
-        check_tenant(tenant)
-        check_response_id(response_id, "response_id")
-        if after is not None:
-            check_range(after, 0, INT64_MAX - 1, "after")
+        _CHECK_READ((tenant, response_id), {"after": after})
         read, page_bytes = self.engine.read_log, limits.EVENT_PAGE_BYTES
         position = 0 if after is None else after + 1
         with self._followers.waiter([(tenant, response_id)]) as place:
@@ -56,7 +54,7 @@ class EventLogOperations:
                 page = await read(tenant, response_id, position=position, max_bytes=page_bytes)
 
     def _log_end(self, commit: TurnCommit) -> LogEnd | None:
-        """The end of the event log that a commit brings. InvalidRequest: in its own words, under `log_end`."""
+        """The end of the event log that a commit brings."""
         if commit.log_end is None:
             return None
         append = rules.end_of_log(commit.record.id, commit.log_end, is_terminal=commit.job is None)

@@ -27,13 +27,15 @@ def check_draft(draft: JobDraft, _field: str = "", *, at: str = "") -> None:
 
 
 def turn_job(record: Record, job: TurnJob) -> JobDraft:
-    """The job of a turn that a worker will run, checked."""
+    """The job of a turn that a worker will run."""
+    return JobDraft(record.id, DISPATCH_QUEUE, job.payload, max_attempts=job.max_attempts)
+
+
+def check_turn_job(record: Record, job: TurnJob) -> None:
     if record.status not in UNFINISHED:
         raise invalid("record.status", "A response with a job must not have ended.")
-    draft = JobDraft(record.id, DISPATCH_QUEUE, job.payload, max_attempts=job.max_attempts)
-    check_draft(draft, at="job.")
+    check_draft(turn_job(record, job), at="job.")
     check_lease_ttl(job.lease_ttl_ms, "job.lease_ttl_ms")
-    return draft
 
 
 def check_job_fence(fence: Fence, field: str) -> None:

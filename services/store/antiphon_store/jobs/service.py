@@ -19,7 +19,6 @@ from antiphon_core.ports.store import Fence, TurnCommit
 from antiphon_store.arguments import checked, handed_on
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.jobs import rules
-from antiphon_store.rules import within
 from antiphon_store.settings import StoreSettings
 from antiphon_store.values import QueuedJob
 from antiphon_store.waiting import WaitingLines
@@ -34,11 +33,11 @@ class JobOperations:
     _settings: StoreSettings
     _claimers: WaitingLines
 
-    heartbeat_job = handed_on(Jobs.heartbeat_job, "heartbeat_job", fence=rules.check_job_fence)
-    cancel_job = handed_on(Jobs.cancel_job, "cancel_job", job_id="id")
-    describe_job = handed_on(Jobs.describe_job, "describe_job", job_id="id")
+    heartbeat_job = handed_on(Jobs.heartbeat_job, "heartbeat_job")
+    cancel_job = handed_on(Jobs.cancel_job, "cancel_job")
+    describe_job = handed_on(Jobs.describe_job, "describe_job")
 
-    @checked()
+    @checked
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         if draft.queue == DISPATCH_QUEUE:
             await self._require_room_for(tenant, draft)
@@ -47,7 +46,7 @@ class JobOperations:
         self._wake(tenant, draft.queue)
 
     def _queued_job(self, commit: TurnCommit) -> QueuedJob | None:
-        """The job of a turn that a worker will run. InvalidRequest, TooLarge: in its own words, under `job`."""
+        """The job of a turn that a worker will run."""
         if commit.job is None:
             return None
         draft = rules.turn_job(commit.record, commit.job)
@@ -64,7 +63,7 @@ class JobOperations:
         await self.engine.hand_in(tenant, places=self._settings.job_places(tenant))
         self._wake(tenant, DISPATCH_QUEUE)
 
-    @checked()
+    @checked
     async def claim_job(
         self,
         tenant: str,
@@ -80,7 +79,7 @@ class JobOperations:
             wait_ms=wait_ms,
         )
 
-    @checked(fence=rules.check_job_fence, after_ms=within(0, limits.JOB_DELAY_MS_MAX))
+    @checked
     async def settle_job(
         self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
     ) -> None:

@@ -11,7 +11,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.ports.lineage import Fork, ForkSource, LineageStore, NodePage, RecordPage, ResolvedItems, TreeNode
 from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
-from antiphon_store.arguments import LIST_LIMIT, checked, handed_on
+from antiphon_store.arguments import checked, handed_on
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.lineage.rules import chosen_session_id
 from antiphon_store.values import Position, Slice
@@ -22,8 +22,8 @@ _ListOfNodes = Callable[..., Coroutine[Any, Any, NodePage]]
 def _pages(port: _ListOfNodes, operation: str) -> _ListOfNodes:
     """Makes the method of `port` that lists nodes around a response, by an operation of the engine."""
 
+    @checked
     @wraps(port)
-    @checked(response_id="id", limit=LIST_LIMIT)
     async def pages(
         self: LineageOperations,
         tenant: str,
@@ -49,9 +49,9 @@ class LineageOperations:
     children = _pages(LineageStore.children, "children")
     siblings = _pages(LineageStore.siblings, "siblings")
     leaves = _pages(LineageStore.leaves, "leaves")
-    update_status = handed_on(LineageStore.update_status, "change_status", response_id="id")
+    update_status = handed_on(LineageStore.update_status, "change_status")
 
-    @checked(limit=LIST_LIMIT)
+    @checked
     async def list_responses(
         self,
         tenant: str,
@@ -66,18 +66,18 @@ class LineageOperations:
         found = await self.engine.session_records(tenant, session_id, after=after, limit=limit, order=order)
         return RecordPage(found.values, _next_cursor(question, found))
 
-    @checked()
+    @checked
     async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
         wanted = list(dict.fromkeys(item_ids))
         found = await self.engine.find_items(tenant, wanted)
         found_ids = {item.id for item in found}
         return ResolvedItems(found, tuple(item_id for item_id in wanted if item_id not in found_ids))
 
-    @checked()
+    @checked
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
         return await self.engine.fork(tenant, source, new_session_id or chosen_session_id(source, self._ids))
 
-    @checked(response_id="id")
+    @checked
     async def tree(
         self,
         tenant: str,
