@@ -13,13 +13,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from antiphon_core import limits
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store import rules
-from antiphon_store.conversations.rules import check_conversation_id
-from antiphon_store.event_logs.rules import check_append, check_log_end
-from antiphon_store.jobs.rules import check_draft, check_job_fence, check_queue, check_reason, check_turn_job
-from antiphon_store.lineage.rules import check_cursor, check_fork_source
-from antiphon_store.quotas.rules import check_spend
-from antiphon_store.rules import Check, each_of, within
+from antiphon_store.rules import common as rules
+from antiphon_store.rules.common import Check, each_of, within
+from antiphon_store.rules.conversations import check_conversation_id
+from antiphon_store.rules.event_logs import check_append, check_log_end
+from antiphon_store.rules.jobs import check_draft, check_job_fence, check_queue, check_reason, check_turn_job
+from antiphon_store.rules.lineage import check_cursor, check_fork_source
+from antiphon_store.rules.quotas import check_spend
 
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")

@@ -25,10 +25,10 @@ from antiphon_core.ports.store import Fence, ResponseStore
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
+from antiphon_store.append_queue import AppendQueue
 from antiphon_store.arguments import argument_check
 from antiphon_store.calls import CODECS
-from antiphon_store.event_logs.append_queue import AppendQueue
-from antiphon_store.lineage.rules import chosen_session_id
+from antiphon_store.rules.lineage import chosen_session_id
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

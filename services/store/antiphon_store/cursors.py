@@ -16,7 +16,7 @@ from hashlib import sha256
 
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.rules import INT64_MAX, invalid
+from antiphon_store.rules.common import INT64_MAX, invalid
 from antiphon_store.values import Position
 
 _DIGEST_BYTES = 12

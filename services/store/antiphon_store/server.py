@@ -22,7 +22,7 @@ from antiphon_core.rpc import status
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, known
 from antiphon_store.calls import CODECS, Codec
-from antiphon_store.rules import check_range
+from antiphon_store.rules.common import check_range
 
 
 class WholeStore(FullStore, Retention, Protocol):

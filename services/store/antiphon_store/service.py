@@ -30,14 +30,14 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
-from antiphon_store import rules
 from antiphon_store.arguments import checked, handed_on
-from antiphon_store.conversations.service import ConversationOperations, item_page
 from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.event_logs.service import EventLogOperations
-from antiphon_store.jobs.service import JobOperations
-from antiphon_store.lineage.service import LineageOperations
+from antiphon_store.rules import common as rules
 from antiphon_store.settings import StoreSettings
+from antiphon_store.topics.conversations import ConversationOperations, item_page
+from antiphon_store.topics.event_logs import EventLogOperations
+from antiphon_store.topics.jobs import JobOperations
+from antiphon_store.topics.lineage import LineageOperations
 from antiphon_store.values import Write
 from antiphon_store.waiting import WaitingLines
 

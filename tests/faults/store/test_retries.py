@@ -14,7 +14,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import NotFound, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp, TurnCommit
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Add, Kind, Ref, Set
 from antiphon_store.testing.atoms import ATOMS, READS
 from antiphon_store.testing.faulty import Fault, When

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from inspect import signature
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -17,6 +17,7 @@ from antiphon_core.ports.store import ItemPage, Order
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.services import Method, Row
 from antiphon_store.calls import CODECS, Codec
+from antiphon_store.testing.subject import draft
 from tests.support.sent import sent
 
 Values = st.SearchStrategy[Any]

@@ -10,7 +10,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.idempotency import keyed

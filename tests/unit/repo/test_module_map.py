@@ -84,7 +84,7 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
-    "antiphon_store/quotas/rules.py": (
+    "antiphon_store/rules/quotas.py": (
         "tests/contract/store/test_suites.py",
         "its suite of arguments, here and afar",
     ),

@@ -17,7 +17,7 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 from tests.support.served_models import turn

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.testing.calls import CALLS, RECORD, atom_of
 from antiphon_store.testing.subject import draft
 from antiphon_store.testing.wrapper import Call, Wrapper
