@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -18,12 +18,12 @@ from antiphon_store.backends.item_search import pick
 from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes, take_records
 from antiphon_store.decisions import forks, lineage, nodes, tree_pages
 from antiphon_store.engine.records import RecordOperations
+from antiphon_store.engine.trees import tree_of
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Row, made_id
+from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
 from antiphon_store.rows.view import View
 from antiphon_store.values import Position, Slice
 
-PAGE_ENTRIES = 200
 HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
 
 
@@ -65,7 +65,7 @@ class LineageOperations(RecordOperations):
             partition, Index.MADE, session_id, start, descending=order is Order.DESCENDING, limit=limit + 1
         ):
             if entry.row is not None and nodes.is_readable(entry.row, now_ms):
-                records_.append(nodes.to_record(entry.id.rpartition("/")[2], entry.row))
+                records_.append(nodes.to_record(named_node(entry.id), entry.row))
                 if len(records_) > limit or sum(map(size_bytes, records_)) > max_bytes:
                     break
         return take_records(records_, limit=limit, max_bytes=max_bytes)
@@ -133,21 +133,21 @@ class LineageOperations(RecordOperations):
         find, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
         start = await self._trees.of_response(tenant, response_id, find, only_reads=True)
         starts = [start if from_root else response_id]
-        now_ms, found = await self._rows.subtree(_partition(tenant, response_id), starts, max_nodes=most + 1)
+        now_ms, found = await self._rows.subtree(tree_of(tenant, response_id), starts, max_nodes=most + 1)
         require_nodes(response_id, len(found), max_nodes=most)
         return [lineage.tree_node(each, now_ms) for each in found]
 
     async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
         """The readable children of a readable response, ordered by birth and id. ResponseNotFound."""
         await self.fetch(tenant, response_id)
-        return await self._children_of(_partition(tenant, response_id), response_id, "", after, limit)
+        return await self._children_of(tree_of(tenant, response_id), response_id, "", after, limit)
 
     async def siblings(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
         """The other children of the parent, which need not be readable. ResponseNotFound."""
         record = await self.fetch(tenant, response_id)
         if record.parent_id is None:
             return Slice([])
-        return await self._children_of(_partition(tenant, response_id), record.parent_id, response_id, after, limit)
+        return await self._children_of(tree_of(tenant, response_id), record.parent_id, response_id, after, limit)
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
@@ -174,29 +174,6 @@ class LineageOperations(RecordOperations):
             for each in found
             if each.row is not None and each.id not in ids and nodes.is_readable(each.row, now_ms)
         )
-
-    async def _entries(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        after: tuple[int, str] | None,
-        *,
-        limit: int,
-        descending: bool = False,
-    ) -> AsyncIterator[tuple[int, Entry]]:
-        """Entries behind `after`, a page at a time, each with the time of its page, and with its node where that is of
-        the partition."""
-        size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
-        while True:
-            now_ms, page = await self._rows.page(
-                partition, index, key, after=after, limit=size, descending=descending, with_rows=with_rows
-            )
-            for each in page:
-                yield now_ms, each
-            if len(page) < size:
-                return
-            after = (page[-1].at, page[-1].id)
 
     async def _fetch_group(self, tenant: str, tree: str, ids: list[str]) -> list[Record]:
         decision = partial(lineage.rows_of, response_ids=ids)
@@ -226,7 +203,3 @@ class LineageOperations(RecordOperations):
         context = partial(lineage.context_ids, session_id=conversation_id)
         standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
         return response_id in standing and item_id not in removed
-
-
-def _partition(tenant: str, response_id: str) -> Partition:
-    return Partition(tenant, tree_tag(response_id) or response_id)

@@ -5,7 +5,7 @@ A decision takes a view and the arguments of the operation behind the tenant; it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -13,6 +13,7 @@ from antiphon_core.ports.store import Fence
 from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.decision import Decision, Finish
+from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import View
 
@@ -24,6 +25,9 @@ _Rule = Callable[Concatenate[View, _Subject, _Parameters], Finish[_Answer]]
 _Operation = Callable[Concatenate[Any, str, _Subject, _Parameters], Coroutine[Any, Any, _Answer]]
 
 
+PAGE_ENTRIES = 200
+
+
 class Operations:
     """The base of all topics of operations: rows, the runner of decisions, and trees."""
 
@@ -31,6 +35,29 @@ class Operations:
         self._rows = rows
         self._runner = DecisionRunner(rows)
         self._trees = Trees(self._runner)
+
+    async def _entries(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        after: tuple[int, str] | None = None,
+        *,
+        limit: int = PAGE_ENTRIES,
+        descending: bool = False,
+    ) -> AsyncIterator[tuple[int, Entry]]:
+        """Entries behind `after`, a page at a time, each with the time of its page, and with its node where that is of
+        the partition."""
+        size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
+        while True:
+            now_ms, page = await self._rows.page(
+                partition, index, key, after=after, limit=size, descending=descending, with_rows=with_rows
+            )
+            for each in page:
+                yield now_ms, each
+            if len(page) < size:
+                return
+            after = (page[-1].at, page[-1].id)
 
 
 def on_response(

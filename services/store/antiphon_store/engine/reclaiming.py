@@ -14,7 +14,6 @@ from antiphon_store.engine.operations import Operations
 from antiphon_store.rows.model import Entry, Index, Kind, Partition, named_node
 
 CANDIDATES_PER_LOOK = 32
-RESPONSES_PER_LOOK = 100
 CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers while it is looked at
 
 
@@ -69,18 +68,11 @@ class Reclaiming(Operations):
         """Sets the end of the responses of a conversation that was deleted."""
         end = partial(sweeping.read_responses_end, session_id=session_id)
         expires_ms = await self._runner.run(partition, end, only_reads=True)
-        after: tuple[int, str] | None = None
-        while expires_ms is not None:
-            _, page = await self._rows.page(
-                partition, Index.MADE, session_id, after=after, limit=RESPONSES_PER_LOOK, with_rows=True
-            )
-            for each in page:
-                if each.row is not None and each.row.fields["expires"] is None:
-                    limit = partial(sweeping.limit_response, response_id=named_node(each.id), expires_ms=expires_ms)
+        if expires_ms is not None:
+            async for _, entry in self._entries(partition, Index.MADE, session_id):
+                if entry.row is not None and entry.row.fields["expires"] is None:
+                    limit = partial(sweeping.limit_response, response_id=named_node(entry.id), expires_ms=expires_ms)
                     await self._runner.run(partition, limit)
-            if len(page) < RESPONSES_PER_LOOK:
-                break
-            after = (page[-1].at, page[-1].id)
         forget = partial(sweeping.forget_responses_end, session_id=session_id, taken_until=taken_until)
         await self._runner.run(partition, forget)
 

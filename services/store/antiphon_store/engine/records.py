@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from antiphon_core.errors import AlreadyExists, LimitExceeded
-from antiphon_core.ids import tree_tag
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
@@ -23,13 +22,13 @@ from antiphon_store.decisions.records import CrowdedSession, OccupiedId
 from antiphon_store.engine.keyed import IdempotencyKeys
 from antiphon_store.engine.operations import on_response, on_session, under_fence
 from antiphon_store.engine.reclaiming import Reclaiming
+from antiphon_store.engine.trees import tree_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Index, Partition
 from antiphon_store.values import Write
 
 PRECONDITION_FENCE = "precondition.fence.session_id"
 TURN_CLAIM_MS = 600_000
-PAGE_ENTRIES = 1_000
 
 
 class RecordOperations(Reclaiming):
@@ -117,11 +116,11 @@ class RecordOperations(Reclaiming):
             try:
                 return await self._trees.of_record(tenant, write.record.id, sessions, decision)
             except OccupiedId as occupied:
-                if not await self._clear(_tree(tenant, occupied.response_id), occupied.response_id):
+                if not await self._clear(tree_of(tenant, occupied.response_id), occupied.response_id):
                     raise AlreadyExists.of(occupied.response_id) from None
             except CrowdedSession as crowded:
                 most = write.session_responses_max or 0
-                dead = await self._count_dead(_tree(tenant, write.record.id), crowded.session_id, most)
+                dead = await self._count_dead(tree_of(tenant, write.record.id), crowded.session_id, most)
                 bounded = replace(write, session_responses_max=most + dead)
 
     async def require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
@@ -138,23 +137,13 @@ class RecordOperations(Reclaiming):
 
     async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
         """How many entries of the session are of responses that cannot be read. LimitExceeded: too many can."""
-        total = readable = 0
-        after = None
-        while True:
-            now_ms, page = await self._rows.page(
-                partition, Index.MADE, session_id, after=after, limit=PAGE_ENTRIES, with_rows=True
-            )
-            total += len(page)
-            readable += sum(nodes.is_readable(each.row, now_ms) for each in page)
+        dead = readable = 0
+        async for now_ms, entry in self._entries(partition, Index.MADE, session_id):
+            is_readable = nodes.is_readable(entry.row, now_ms)
+            readable, dead = readable + is_readable, dead + (not is_readable)
             if readable >= most:
                 raise records.too_many(session_id, most)
-            if len(page) < PAGE_ENTRIES:
-                return total - readable
-            after = (page[-1].at, page[-1].id)
-
-
-def _tree(tenant: str, response_id: str) -> Partition:
-    return Partition(tenant, tree_tag(response_id) or response_id)
+        return dead
 
 
 def _fence_of(precondition: Precondition) -> list[tuple[str, str]]:

@@ -32,6 +32,11 @@ class _Moved(Exception):
         self.tree = tree
 
 
+def tree_of(tenant: str, tagged_id: str) -> Partition:
+    """The tree of a response, job or conversation."""
+    return Partition(tenant, tree_tag(tagged_id) or tagged_id)
+
+
 class Trees:
     """Runs decisions in the partition of a tree."""
 
@@ -43,8 +48,7 @@ class Trees:
         self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
     ) -> Awaitable[_Answer]:
         """Runs it in the tree of a response or conversation."""
-        partition = Partition(tenant, tree_tag(response_id) or response_id)
-        return self._runner.run(partition, decision, only_reads=only_reads)
+        return self._runner.run(tree_of(tenant, response_id), decision, only_reads=only_reads)
 
     async def of_session(
         self, tenant: str, session_id: str, decision: Decision[_Answer], *, only_reads: bool = False
@@ -74,7 +78,7 @@ class Trees:
     ) -> _Answer:
         """Runs it in the tree of a response together with sessions, of which each comes with the field that names it.
         InvalidRequest: they are not of one tree."""
-        partition = Partition(tenant, tree_tag(response_id) or response_id)
+        partition = tree_of(tenant, response_id)
         named = dict(sessions)
         while True:
             for session_id, field in named.items():
