@@ -39,16 +39,14 @@ def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[
 
 def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
     """Changes the session so that `holder` has its lease. SessionLocked."""
-    if view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
-        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
-        return
-    session = view.need(Kind.SESSION, session_id)
-    if session is not None and session.fields["holder"] == holder:
-        _extend(view, session, session_id, ttl_ms)
-    elif is_leased(session, view.now_ms):
-        raise SessionLocked.of(session_id)
-    else:
-        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
+    if not view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
+        session = view.need(Kind.SESSION, session_id)
+        if session is not None and session.fields["holder"] == holder:
+            _extend(view, session, session_id, ttl_ms)
+            return
+        if is_leased(session, view.now_ms):
+            raise SessionLocked.of(session_id)
+    view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
 
 
 def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
