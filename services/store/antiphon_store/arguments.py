@@ -48,8 +48,8 @@ CHECKS: Mapping[str, Check] = {
     "idempotency_key": rules.check_key,
     "ids": each_of(rules.check_response_id, most=limits.LOOKUP_ITEMS_MAX),
     "item_id": rules.check_text,
-    "items": rules.check_given,
     "item_ids": each_of(rules.check_text, most=limits.LOOKUP_ITEMS_MAX),
+    "items": rules.check_given,
     "job_id": rules.check_response_id,
     "lease_ttl_ms": rules.check_lease_ttl,
     "limit": within(1, limits.PAGE_ITEMS_MAX),
@@ -120,20 +120,18 @@ def handed_on(port: _Method[_Parameters, _Answer], operation: str) -> _Method[_P
 def argument_check(method: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], None]:
     """Makes the check of the arguments of a call, by place and by name. One that is None or left out needs none."""
     exceptions = EXCEPTIONS.get(method.__name__, {})
-    names = list(signature(method).parameters)[1:]  # behind self
-    chosen = [(place, name, *_rule_of(name, exceptions.get(name))) for place, name in enumerate(names)]
+    chosen: list[tuple[int, str, Check, str]] = []  # place and name of the parameter, its rule, its name in errors
+    for place, name in enumerate(list(signature(method).parameters)[1:]):  # behind self
+        exception = exceptions.get(name, name)
+        if not isinstance(exception, str):
+            chosen.append((place, name, exception, name))
+        elif name in CHECKS:
+            chosen.append((place, name, CHECKS[name], exception))
 
     def require(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         for place, name, check, field in chosen:
             value = args[place] if place < len(args) else kwargs.get(name)
-            if check is not None and value is not None:
+            if value is not None:
                 check(value, field)
 
     return require
-
-
-def _rule_of(name: str, exception: str | Check | None) -> tuple[Check | None, str]:
-    """The rule of a parameter, and its name in errors."""
-    if isinstance(exception, str):
-        return CHECKS[name], exception
-    return exception or CHECKS.get(name), name
