@@ -88,11 +88,7 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
-    "antiphon_store/spending/service.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: runs the suites",
-    ),
-    "antiphon_store/spending/rules.py": (
+    "antiphon_store/rules/quotas.py": (
         "tests/contract/store/test_suites.py",
         "its suite of arguments, here and afar",
     ),

@@ -15,19 +15,11 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability, RowBackend
 
 ENTRY_POINTS = "antiphon_store.backends"
 
 _Factory = Callable[[str, Durability, Clock], RowBackend]
-
-
-def open_backend(
-    url: str, *, durability: str = Durability.DISK, migrate: bool = True, clock: Clock | None = None
-) -> StoreEngine:
-    """The engine over the backend that `url` names, not yet opened. SettingsError: as `row_backend`."""
-    return StoreEngine(row_backend(url, durability=durability, migrate=migrate, clock=clock))
 
 
 def row_backend(
