@@ -77,6 +77,9 @@ class Row(NamedTuple):
     body: bytes = b""
 
 
+NO_ROW = Row({})  # in the place of a row that is not there
+
+
 class Condition(StrEnum):
     """The condition of a guard on a row. A field that a row lacks, and any field of an absent row, is None."""
 
