@@ -73,16 +73,15 @@ def with_flags(script: Script, flags: str) -> Script:
     return replace(script, text=text, sha=sha, lasts=script.lasts and flags != "no-writes")
 
 
-TRANSACT = compose("rows/transact")
+TRANSACT = compose("transact")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
 TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
 JOINT = {each: replace(each, is_frequent=True) for each in (TRANSACT, TRANSACT_SMALL)}
-PAGE = compose("rows/page")
-SUBTREE = compose("rows/subtree")
-TAKE_DUE = compose("rows/take_due")
-ENTRIES = compose("rows/entries")
-NAMES = compose("rows/names")
+PAGE = compose("page")
+SUBTREE = compose("subtree")
+TAKE_DUE = compose("take_due")
+ENTRIES = compose("entries")
+NAMES = compose("names")
 ANNOUNCE = compose("announce")
-TENANTS = compose("tenants")
 READY = compose("ready")
