@@ -15,7 +15,7 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.local import LocalBackend
-from antiphon_store.rows.local_rows import LocalRows, NamedRow
+from antiphon_store.rows.local_rows import LocalRows, NamedRow, Span
 from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Ref, Row, Value
 
 SHORT_LIST_LINES = 8
@@ -69,7 +69,7 @@ class Tree:
 
 
 class MemoryRows(LocalBackend):
-    """Implements `rows.backend.RowBackend` and `rows.backend.LocalRowBackend`."""
+    """Implements `rows.backend.RowBackend`."""
 
     durability = Durability.MEMORY
 
@@ -135,17 +135,9 @@ class _TreeRows(LocalRows):
         for ref in [each for each in self._tree.rows if each.kind is kind and each.id.startswith(prefix)]:
             del self._tree.rows[ref]
 
-    def entries(
-        self,
-        index: Index,
-        key: str,
-        *,
-        after: _Line | None = None,
-        limit: int | None = None,
-        descending: bool = False,
-    ) -> Sequence[Entry]:
-        lines = self._index(index, key).behind(after, descending=descending)
-        return [Entry(entry_id, at) for at, entry_id in islice(lines, limit)]
+    def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
+        lines = self._index(index, key).behind(span.after, descending=span.descending)
+        return [Entry(entry_id, at) for at, entry_id in islice(lines, span.limit)]
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
         self._index(index, key).file(entry_id, at_ms)

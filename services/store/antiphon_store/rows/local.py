@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeVar
 
 from antiphon_store.rows.decision import Decision
-from antiphon_store.rows.local_rows import LocalRows, TooLong
+from antiphon_store.rows.local_rows import LocalRows, Span, TooLong
 from antiphon_store.rows.model import (
     Condition,
     Entry,
@@ -69,7 +69,7 @@ class LocalBackend(ABC):
         with_rows: bool = False,
     ) -> tuple[int, Sequence[Entry]]:
         def read(rows: LocalRows) -> tuple[int, Sequence[Entry]]:
-            found = rows.entries(index, key, after=after, limit=limit, descending=descending)
+            found = rows.entries(index, key, Span(after, limit, descending))
             if with_rows:
                 found = [each._replace(row=rows.whole_row(Ref(Kind.NODE, named_node(each.id)))) for each in found]
             return rows.now_ms, found

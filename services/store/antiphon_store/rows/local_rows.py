@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from antiphon_store.rows.model import (
     NO_ROW,
@@ -46,6 +46,14 @@ from antiphon_store.rows.model import (
 )
 
 NamedRow = tuple[str, Row]
+
+
+class Span(NamedTuple):
+    """Which entries under a key: so many (None: all) behind (`at`, `id`), in either direction."""
+
+    after: tuple[int, str] | None = None
+    limit: int | None = None
+    descending: bool = False
 
 
 class TooLong(Exception):
@@ -105,16 +113,8 @@ class LocalRows(ABC):
         """Deletes the rows of a kind whose ids begin with a prefix."""
 
     @abstractmethod
-    def entries(
-        self,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None = None,
-        limit: int | None = None,
-        descending: bool = False,
-    ) -> Sequence[Entry]:
-        """The entries under a key behind (`at`, `id`), in either direction."""
+    def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
+        """The entries under a key."""
 
     @abstractmethod
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
@@ -130,7 +130,7 @@ class LocalRows(ABC):
     # ---- What follows of it ----
 
     def has_fewer(self, fewer: Fewer) -> bool:
-        return len(self.entries(fewer.of, fewer.key, limit=fewer.bound)) < fewer.bound
+        return len(self.entries(fewer.of, fewer.key, Span(limit=fewer.bound))) < fewer.bound
 
     def run(self, program: Program) -> Outcome:
         """Applies a program, or changes nothing and says why."""
@@ -165,11 +165,11 @@ class LocalRows(ABC):
             yield Entry(node_id, 0, row)
             if left != 0:
                 rest = None if left is None else left - 1
-                waiting.extend((each.id, rest) for each in self.entries(Index.CHILDREN, node_id))
+                waiting.extend((each.id, rest) for each in self.entries(Index.CHILDREN, node_id, Span()))
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """The first entries whose time has come, each of which is moved."""
-        due = [each for each in self.entries(index, key, limit=limit) if each.at <= self.now_ms]
+        due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
         for each in due:
             self.file(index, key, each.id, self.now_ms + hide_ms)
         return due

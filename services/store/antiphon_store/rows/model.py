@@ -31,7 +31,7 @@ class Partition(NamedTuple):
 
 QUOTA_TREE = "quota"  # the partition of what a tenant uses up
 VOLATILE_TREES = frozenset({QUOTA_TREE})
-"""What is written there is worth a minute, and need not be durable. These partitions have no entries."""
+"""Trees whose rows are worth a minute, and need not be durable. They have no entries."""
 
 
 class Kind(StrEnum):

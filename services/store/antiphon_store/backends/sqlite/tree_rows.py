@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.rows.local_rows import LocalRows, NamedRow
+from antiphon_store.rows.local_rows import LocalRows, NamedRow, Span
 from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Payload, Ref, Row, Value
 
 _FIND_TREE = "SELECT number FROM tree WHERE tenant = ? AND tag = ?"
@@ -188,15 +188,8 @@ class TreeRows(LocalRows):
 
     # ---- Entries ----
 
-    def entries(
-        self,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None = None,
-        limit: int | None = None,
-        descending: bool = False,
-    ) -> Sequence[Entry]:
+    def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
+        after, limit, descending = span
         direction, beyond = ("DESC", "<") if descending else ("ASC", ">")
         behind = f"AND (at, id) {beyond} (?, ?)" if after is not None else ""
         query = f"SELECT id, at FROM entry WHERE {_KEY} {behind} ORDER BY at {direction}, id {direction} LIMIT ?"  # noqa: S608
@@ -222,7 +215,7 @@ class TreeRows(LocalRows):
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """As for other rows; an entry belongs to the tree that it was filed in."""
-        due = [each for each in self.entries(index, key, limit=limit) if each.at <= self.now_ms]
+        due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
         until = self.now_ms + hide_ms
         moved = [(until, self._partition.tenant, index, key, each.at, each.id) for each in due]
         self._connection.executemany(_MOVE, moved)
