@@ -30,14 +30,6 @@ ELSEWHERE = {
         "tests/contract/store/test_operations.py",
         "the same on every database",
     ),
-    "antiphon_store/backends/sqlite/maintenance.py": (
-        "tests/contract/store/test_operations.py",
-        "the same on every database",
-    ),
-    "antiphon_store/backends/postgres/maintenance.py": (
-        "tests/contract/store/test_operations.py",
-        "the same on every database",
-    ),
     "antiphon_store/backends/redis/maintenance.py": (
         "tests/contract/store/test_operations.py",
         "the same on every database",
