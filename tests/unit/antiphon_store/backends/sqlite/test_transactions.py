@@ -219,6 +219,22 @@ async def test_closing_answers_what_is_queued(writer: Transactions) -> None:
     await closing
 
 
+async def test_closing_waits_for_an_atom_whose_caller_gave_up(writer: Transactions, watched: Watched) -> None:
+    gate = Gate()
+    caller = asyncio.create_task(writer.run(gate))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    caller.cancel()
+    await asyncio.wait([caller])
+    closing = asyncio.create_task(writer.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    gate.open()
+    await closing
+    assert watched.commits == 1
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        watched.execute("SELECT 1")
+
+
 async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Connection) -> None:
     """While the writer waits for another process' lock, the loop goes on."""
     writer = make_writer(connect(path, Durability.PROCESS))
