@@ -187,8 +187,8 @@ class LocalRows(ABC):
         with_bodies = read.payload is Payload.ALL
         chain, used = [], 0 if with_bodies else 1
         for named in self.ancestors(start, read.payload):
-            _, (fields, items, _) = named
-            used += fields["size"] if with_bodies else len(items) + 1 if items else 0
+            node = named[1]
+            used += node.fields["size"] if with_bodies else len(node.items) + 1 if node.items else 0
             if used > read.max_bytes:
                 raise TooLong("bytes")
             chain.append(named)
