@@ -71,7 +71,7 @@ class TakesTheLeaseForNothing(MemoryStore):
 
 class MixesTenants(MemoryStore):
     async def fetch(self, tenant: str, response_id: str) -> Record:
-        for owner, _ in list(self.rows._trees):
+        for owner, _ in list(self.rows.trees):
             with suppress(ResponseNotFound):
                 return await self._inner.fetch(owner, response_id)
         return await self._inner.fetch(tenant, response_id)

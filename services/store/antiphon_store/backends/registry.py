@@ -58,17 +58,14 @@ def _sqlite(rest: str, durability: Durability, clock: Clock) -> RowBackend:
     return SqliteRows(Path(path), durability=durability, clock=clock)
 
 
-def _redis(scheme: str) -> _Factory:
-    def make(rest: str, durability: Durability, _clock: Clock) -> RowBackend:
-        """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
-        try:
-            from antiphon_store.backends.redis.addresses import parse_address
-            from antiphon_store.backends.redis.backend import RedisRows
-        except ImportError as error:
-            raise SettingsError(f"{scheme}:// needs its driver: pip install 'antiphon-server[redis]'.") from error
-        return RedisRows(parse_address(scheme, rest), durability=durability)
-
-    return make
+def _redis(scheme: str, rest: str, durability: Durability, _clock: Clock) -> RowBackend:
+    """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
+    try:
+        from antiphon_store.backends.redis.addresses import parse_address
+        from antiphon_store.backends.redis.backend import RedisRows
+    except ImportError as error:
+        raise SettingsError(f"{scheme}:// needs its driver: pip install 'antiphon-server[redis]'.") from error
+    return RedisRows(parse_address(scheme, rest), durability=durability)
 
 
 def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> RowBackend:
@@ -90,9 +87,6 @@ def _installed(scheme: str) -> _Factory | None:
 BACKENDS: dict[str, _Factory] = {
     "memory": _memory,
     "sqlite": _sqlite,
-    "redis": _redis("redis"),
-    "rediss": _redis("rediss"),
-    "redis+sentinel": _redis("redis+sentinel"),
-    "redis+cluster": _redis("redis+cluster"),
+    **{scheme: partial(_redis, scheme) for scheme in ("redis", "rediss", "redis+sentinel", "redis+cluster")},
     "postgresql": _postgresql,
 }

@@ -25,8 +25,7 @@ from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Record, Status
-from antiphon_store.backends import packing
-from antiphon_store.decisions import forks, leases, nodes, turns
+from antiphon_store.decisions import forks, leases, nodes, packing, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View

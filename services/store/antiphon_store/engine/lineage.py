@@ -14,10 +14,10 @@ from antiphon_core.errors import AlreadyExists, SessionLocked
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Record
-from antiphon_store.backends.item_search import pick
-from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes, take_records
 from antiphon_store.decisions import forks, lineage, nodes, tree_pages
+from antiphon_store.engine.item_search import pick
 from antiphon_store.engine.records import RecordOperations
+from antiphon_store.engine.slices import ByteBudget, require_nodes, size_bytes, take_records
 from antiphon_store.engine.trees import tree_of
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_store.backends.sqlite import backups
+from antiphon_store.backends.sqlite import maintenance
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.operations.files import OperationError
@@ -51,7 +51,7 @@ def test_a_backup_is_of_one_moment_and_never_begins_again(
         assert steps <= pages, "it began again"
         write(store, b"later")
 
-    asyncio.run(backups.backup(path, tmp_path / "backup", write_meanwhile, pages=1))
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", write_meanwhile, pages=1))
     assert steps == pages
     assert rows_of(tmp_path / "backup") == before
     assert rows_of(path) == [*before, *[b"later"] * pages]
@@ -60,23 +60,23 @@ def test_a_backup_is_of_one_moment_and_never_begins_again(
 def test_a_backup_is_one_file_of_its_owner_alone_that_a_restore_leaves_as_it_is(
     store: sqlite3.Connection, path: Path, tmp_path: Path
 ) -> None:
-    asyncio.run(backups.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     content = (tmp_path / "backup").read_bytes()
-    asyncio.run(backups.restore(tmp_path / "backup", tmp_path / "folder" / "restored", unseen))
+    asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "folder" / "restored", unseen))
     assert (tmp_path / "backup").read_bytes() == content
     assert [each.name for each in (tmp_path / "folder").iterdir()] == ["restored"]
     assert rows_of(tmp_path / "folder" / "restored") == rows_of(path)
 
 
 def test_what_is_there_is_not_overwritten(store: sqlite3.Connection, path: Path, tmp_path: Path) -> None:
-    asyncio.run(backups.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
     content = path.read_bytes()
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(backups.restore(tmp_path / "backup", path, unseen))
+        asyncio.run(maintenance.restore(tmp_path / "backup", path, unseen))
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(backups.backup(path, tmp_path / "backup", unseen))
+        asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
     assert path.read_bytes() == content
 
 
@@ -105,16 +105,16 @@ def newer(path: Path) -> None:
 def test_what_is_no_backup_is_not_restored(
     connection: sqlite3.Connection, path: Path, tmp_path: Path, spoil: Callable[[Path], object], says: str
 ) -> None:
-    asyncio.run(backups.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
     spoil(tmp_path / "backup")
     with pytest.raises(OperationError, match=says):
-        asyncio.run(backups.restore(tmp_path / "backup", tmp_path / "restored", unseen))
+        asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "restored", unseen))
     assert not (tmp_path / "restored").exists()
 
 
 def test_a_store_that_is_not_there_has_no_backup(tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="does not exist"):
-        asyncio.run(backups.backup(tmp_path / "none.db", tmp_path / "backup", unseen))
+        asyncio.run(maintenance.backup(tmp_path / "none.db", tmp_path / "backup", unseen))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -122,8 +122,8 @@ def test_a_restored_file_is_a_store(path: Path, tmp_path: Path) -> None:
     made = connect(path, Durability.PROCESS)
     prepare(made)
     made.close()
-    asyncio.run(backups.backup(path, tmp_path / "backup", unseen))
-    asyncio.run(backups.restore(tmp_path / "backup", tmp_path / "restored", unseen))
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "restored", unseen))
     restored = connect(tmp_path / "restored", Durability.PROCESS)
     prepare(restored)
     restored.close()

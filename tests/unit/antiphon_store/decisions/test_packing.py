@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.jsons import dumps, join_arrays
-from antiphon_store.backends import packing
+from antiphon_store.decisions import packing
 
 arrays = st.lists(st.fixed_dictionaries({"id": st.text("a,[]", max_size=3)}), max_size=3).map(dumps)
 

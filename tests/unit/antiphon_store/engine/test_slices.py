@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.store import Record
-from antiphon_store.backends import slices
+from antiphon_store.engine import slices
 from antiphon_store.testing.subject import draft
 
 RECORDS = [draft(body=b"x" * 10, input_items=b"[]", output_items=b"[]") for _ in range(4)]  # 14 bytes each

@@ -12,8 +12,8 @@ import pytest
 from antiphon_core.errors import InternalError
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import connect
-from antiphon_store.backends.sqlite.programs import run
 from antiphon_store.backends.sqlite.schema import prepare
+from antiphon_store.backends.sqlite.tree_rows import TreeRows
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import (
@@ -45,7 +45,7 @@ def rows(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def change(rows: sqlite3.Connection, tree: str, *changes: Change) -> None:
-    run(rows, Partition("t", tree), Program(changes=changes), 1)
+    TreeRows(rows, Partition("t", tree), 1).run(Program(changes=changes))
 
 
 def trees(rows: sqlite3.Connection) -> list[tuple[int, str]]:
@@ -55,7 +55,7 @@ def trees(rows: sqlite3.Connection) -> list[tuple[int, str]]:
 def test_trees_are_numbered_as_they_are_written(rows: sqlite3.Connection) -> None:
     for tree in ("z", "a", "z"):
         change(rows, tree, Set(Ref(Kind.SESSION, "s"), {"head": tree}))
-    run(rows, Partition("t", "unseen"), Program(reads=[Get(Ref(Kind.SESSION, "s"))]), 1)
+    TreeRows(rows, Partition("t", "unseen"), 1).run(Program(reads=[Get(Ref(Kind.SESSION, "s"))]))
     assert trees(rows) == [(1, "z"), (2, "a")]
 
 

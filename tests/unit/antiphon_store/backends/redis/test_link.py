@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from antiphon_store.backends.redis.cancellation import heard
+from antiphon_store.backends.redis.link import heard
 
 
 async def swallow(*, error: Exception | None = None) -> None:

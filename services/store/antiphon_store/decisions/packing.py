@@ -23,7 +23,8 @@ def pack(input_items: bytes, output_items: bytes) -> tuple[bytes, int]:
 def unpack(items: bytes, input_bytes: int) -> tuple[bytes, bytes]:
     """The two arrays again."""
     has_comma = 0 < input_bytes < len(items)
-    return b"[" + items[:input_bytes] + b"]", b"[" + items[input_bytes + has_comma :] + b"]"
+    # formatting copies once: b"[" + items + b"]" would copy twice
+    return b"[%b]" % items[:input_bytes], b"[%b]" % items[input_bytes + has_comma :]
 
 
 def join(packed: Sequence[bytes]) -> bytes:

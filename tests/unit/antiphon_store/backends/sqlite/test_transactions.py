@@ -1,4 +1,4 @@
-"""Group commit: one transaction for many atoms, and what happens to the neighbours of one that fails."""
+"""Group commit: one transaction for many atoms, what one that fails does to its neighbours, and reads beside it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import AlreadyExists, InternalError, StoreUnavailable
-from antiphon_store.backends.sqlite import batches
-from antiphon_store.backends.sqlite.batches import Atom
 from antiphon_store.backends.sqlite.connection import connect
-from antiphon_store.backends.sqlite.writer import BATCH_ATOMS_MAX, Writer
+from antiphon_store.backends.sqlite.transactions import WRITES_TOGETHER, Atom, Transactions, read, write
 from antiphon_store.rows.backend import Durability
 
 
@@ -55,9 +53,13 @@ def watched(connection: sqlite3.Connection, path: Path) -> Watched:
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=Watched)
 
 
+def make_writer(connection: sqlite3.Connection) -> Transactions:
+    return Transactions([connection], write, together=WRITES_TOGETHER)
+
+
 @pytest.fixture
-async def writer(watched: Watched) -> AsyncIterator[Writer]:
-    writer = Writer(watched)
+async def writer(watched: Watched) -> AsyncIterator[Transactions]:
+    writer = make_writer(watched)
     yield writer
     await writer.close()
 
@@ -80,7 +82,7 @@ def misuse(connection: sqlite3.Connection) -> int:
     return 0
 
 
-async def together(writer: Writer, *atoms: Atom[int]) -> list[int | BaseException]:
+async def together(writer: Transactions, *atoms: Atom[int]) -> list[int | BaseException]:
     """The outcomes of atoms that are queued while the writer is busy, and hence are one batch."""
     gate = Gate()
     first = asyncio.create_task(writer.run(gate))
@@ -93,28 +95,26 @@ async def together(writer: Writer, *atoms: Atom[int]) -> list[int | BaseExceptio
     return await asyncio.gather(*others, return_exceptions=True)
 
 
-async def test_what_is_queued_together_is_committed_together(writer: Writer, watched: Watched) -> None:
+async def test_what_is_queued_together_is_committed_together(writer: Transactions, watched: Watched) -> None:
     assert await together(writer, *[insert] * 64) == list(range(1, 65))
     assert watched.commits == 2  # the gate's own, and one for all
 
 
-async def test_what_arrives_in_one_pass_of_the_loop_is_committed_together(writer: Writer, watched: Watched) -> None:
-    gate = Gate()
-    gate.open()
-
-    async def hold_the_pass() -> None:
-        assert not gate.entered.wait(0.1)  # the thread has all this time to begin with the first atom alone
-
-    await asyncio.gather(writer.run(gate), hold_the_pass(), *(writer.run(insert) for _ in range(64)))
-    assert watched.commits == 1
+async def test_what_arrives_in_one_pass_of_the_loop_behind_another_is_committed_together(
+    writer: Transactions, watched: Watched
+) -> None:
+    assert sorted(await asyncio.gather(*(writer.run(insert) for _ in range(64)))) == list(range(1, 65))
+    assert watched.commits == 2  # the first alone, and one for all others
 
 
-async def test_a_batch_has_a_limit(writer: Writer, watched: Watched) -> None:
-    await together(writer, *[insert] * (2 * BATCH_ATOMS_MAX + 1))
+async def test_a_batch_has_a_limit(writer: Transactions, watched: Watched) -> None:
+    await together(writer, *[insert] * (2 * WRITES_TOGETHER + 1))
     assert watched.commits == 4
 
 
-async def test_a_refused_atom_undoes_nothing_of_its_neighbours(writer: Writer, connection: sqlite3.Connection) -> None:
+async def test_a_refused_atom_undoes_nothing_of_its_neighbours(
+    writer: Transactions, connection: sqlite3.Connection
+) -> None:
     one, refusal, two = await together(writer, insert, refuse, insert)
     assert (one, two) == (1, 2)
     assert isinstance(refusal, AlreadyExists)
@@ -123,7 +123,7 @@ async def test_a_refused_atom_undoes_nothing_of_its_neighbours(writer: Writer, c
 
 @pytest.mark.parametrize(("atom", "error"), [(refuse, AlreadyExists), (misuse, InternalError)])
 async def test_atom_alone_that_fails_writes_nothing(
-    writer: Writer, connection: sqlite3.Connection, atom: Atom[int], error: type[Exception]
+    writer: Transactions, connection: sqlite3.Connection, atom: Atom[int], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         await writer.run(atom)
@@ -131,13 +131,13 @@ async def test_atom_alone_that_fails_writes_nothing(
     assert insert(connection) == 2
 
 
-async def test_an_atom_with_a_bug_fails_alone(writer: Writer) -> None:
+async def test_an_atom_with_a_bug_fails_alone(writer: Transactions) -> None:
     one, failure, two = await together(writer, insert, misuse, insert)
     assert (one, two) == (1, 2)
     assert isinstance(failure, InternalError)
 
 
-async def test_an_atom_that_loses_the_transaction_fails_the_batch(writer: Writer) -> None:
+async def test_an_atom_that_loses_the_transaction_fails_the_batch(writer: Transactions) -> None:
     def lose(connection: sqlite3.Connection) -> int:
         connection.execute("ROLLBACK")
         raise RuntimeError("lost")
@@ -148,7 +148,7 @@ async def test_an_atom_that_loses_the_transaction_fails_the_batch(writer: Writer
 
 
 async def test_nobody_is_answered_before_the_commit(
-    writer: Writer, watched: Watched, connection: sqlite3.Connection
+    writer: Transactions, watched: Watched, connection: sqlite3.Connection
 ) -> None:
     """When COMMIT fails all are told, those that were refused as well: what refused them was not written."""
     watched.broken_commit = 2
@@ -159,7 +159,7 @@ async def test_nobody_is_answered_before_the_commit(
 
 
 async def test_a_full_disk_fails_the_batch_and_not_the_writer(
-    writer: Writer, watched: Watched, connection: sqlite3.Connection
+    writer: Transactions, watched: Watched, connection: sqlite3.Connection
 ) -> None:
     def fill(connection: sqlite3.Connection) -> None:
         connection.execute("CREATE TABLE filler (bytes BLOB)")
@@ -174,7 +174,7 @@ async def test_a_full_disk_fails_the_batch_and_not_the_writer(
 
 async def test_a_locked_file_is_unavailable(path: Path, connection: sqlite3.Connection) -> None:
     impatient = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
-    writer = Writer(impatient)
+    writer = make_writer(impatient)
     connection.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="another process"):
         await writer.run(insert)
@@ -183,7 +183,7 @@ async def test_a_locked_file_is_unavailable(path: Path, connection: sqlite3.Conn
     await writer.close()
 
 
-async def test_an_atom_runs_even_when_its_caller_gave_up(writer: Writer) -> None:
+async def test_an_atom_runs_even_when_its_caller_gave_up(writer: Transactions) -> None:
     gate = Gate()
     first = asyncio.create_task(writer.run(gate))
     await asyncio.to_thread(gate.entered.wait, 30)
@@ -195,14 +195,15 @@ async def test_an_atom_runs_even_when_its_caller_gave_up(writer: Writer) -> None
     assert await writer.run(insert) == 2
 
 
-async def test_an_endless_queue_is_refused(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "QUEUE_CALLS_MAX", 4)  # the gate is one of them
+async def test_an_endless_queue_is_refused(watched: Watched) -> None:
+    writer = Transactions([watched], write, together=WRITES_TOGETHER, calls_max=3)
     outcomes = await together(writer, *[insert] * 5)
     assert outcomes[:3] == [1, 2, 3]
     assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes[3:])
+    await writer.close()
 
 
-async def test_closing_answers_what_is_queued(writer: Writer) -> None:
+async def test_closing_answers_what_is_queued(writer: Transactions) -> None:
     gate = Gate()
     first = asyncio.create_task(writer.run(gate))
     await asyncio.to_thread(gate.entered.wait, 30)
@@ -218,9 +219,25 @@ async def test_closing_answers_what_is_queued(writer: Writer) -> None:
     await closing
 
 
+async def test_closing_waits_for_an_atom_whose_caller_gave_up(writer: Transactions, watched: Watched) -> None:
+    gate = Gate()
+    caller = asyncio.create_task(writer.run(gate))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    caller.cancel()
+    await asyncio.wait([caller])
+    closing = asyncio.create_task(writer.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    gate.open()
+    await closing
+    assert watched.commits == 1
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        watched.execute("SELECT 1")
+
+
 async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Connection) -> None:
     """While the writer waits for another process' lock, the loop goes on."""
-    writer = Writer(connect(path, Durability.PROCESS))
+    writer = make_writer(connect(path, Durability.PROCESS))
     connection.execute("BEGIN IMMEDIATE")
     writing = asyncio.create_task(writer.run(insert))
     for _ in range(20):
@@ -229,3 +246,45 @@ async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Con
     connection.execute("COMMIT")
     assert await asyncio.wait_for(writing, 30) == 1
     await writer.close()
+
+
+@pytest.fixture
+async def readers(connection: sqlite3.Connection, path: Path) -> AsyncIterator[Transactions]:
+    readers = Transactions([connect(path, Durability.PROCESS) for _ in range(2)], read, together=16)
+    yield readers
+    await readers.close()
+
+
+def count(connection: sqlite3.Connection) -> int:
+    (number,) = connection.execute("SELECT count(*) FROM branch").fetchone()
+    return int(number)
+
+
+async def test_a_read_sees_what_was_committed_before(connection: sqlite3.Connection, readers: Transactions) -> None:
+    for number in range(5):
+        assert await readers.run(count) == number
+        connection.execute("INSERT INTO branch DEFAULT VALUES")
+
+
+async def test_two_reads_run_side_by_side_and_off_the_loop(readers: Transactions) -> None:
+    barrier = threading.Barrier(2, timeout=5)
+
+    def meet(connection: sqlite3.Connection) -> tuple[int, str]:
+        barrier.wait()
+        return id(connection), threading.current_thread().name
+
+    (one, thread), (two, _) = await asyncio.gather(readers.run(meet), readers.run(meet))
+    assert one != two
+    assert thread.startswith("sqlite read")
+
+
+async def test_sqlites_errors_do_not_travel(readers: Transactions) -> None:
+    with pytest.raises(InternalError):
+        await readers.run(lambda connection: connection.execute("SELECT * FROM nowhere"))
+    assert await readers.run(count) == 0
+
+
+async def test_closed_readers_are_unavailable(readers: Transactions) -> None:
+    await readers.close()
+    with pytest.raises(StoreUnavailable):
+        await readers.run(count)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from antiphon_core.ports.lineage import ResolvedItem
-from antiphon_store.backends.item_search import pick
+from antiphon_store.engine.item_search import pick
 
 
 def test_wanted_items_are_picked_from_input_and_output() -> None:
