@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from antiphon_core.errors import AntiphonError, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, Sampling
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, Sampling, TokenChunk
 
 ALL_CONTROLS = frozenset(member.name for member in fields(Sampling))
 
@@ -24,7 +24,7 @@ class Emit:
 
     def __init__(self, *messages: Sequence[int] | EngineChunk) -> None:
         self.chunks = tuple(
-            message if isinstance(message, EngineChunk) else EngineChunk(tuple(message)) for message in messages
+            message if isinstance(message, EngineChunk) else TokenChunk(tuple(message)) for message in messages
         )
 
 
