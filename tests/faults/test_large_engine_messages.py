@@ -78,8 +78,13 @@ async def test_the_event_loop_runs_between_slices_of_a_large_message(name: str) 
 
 
 def _end(level: Level) -> Emit:
-    end = TokenChunk([END_ID], logprobs=[TokenLogprob(END_ID, -1.0)])
-    return Emit(end if level is Level.TOKENS else TokenChunk(finish=FinishReason.STOP))
+    match level:
+        case Level.TOKENS:
+            return Emit(TokenChunk([END_ID], logprobs=[TokenLogprob(END_ID, -1.0)]))
+        case Level.TEXT:
+            return Emit(TextChunk(finish=FinishReason.STOP))
+        case Level.CHAT:
+            return Emit(ChatChunk(finish=FinishReason.STOP))
 
 
 async def _tick(ticks: list[int]) -> None:

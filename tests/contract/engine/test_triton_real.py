@@ -27,7 +27,7 @@ from antiphon_translator.engines.triton_channels import Transport, TritonChannel
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.generation import GenerationRequest, Level, TextChunk, TokenChunk
 from antiphon_translator.models.profiles import ModelProfile
-from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect
+from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect, request_for
 from tests.support import pushed
 from tests.support.chunks import only
 from tests.support.engine_plays import Ending, Play, as_text
@@ -211,7 +211,7 @@ async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(ser
 async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter: str) -> None:
     engine = engine_for(server, name)
     assert "lora" in await engine.controls()
-    async with aclosing(pushed.chunks(engine, asked(lora=adapter))) as batches:
+    async with aclosing(pushed.chunks(engine, await request_for(engine, asked(lora=adapter)))) as batches:
         chunks = [chunk async for batch in batches for chunk in batch]
     said = ["".join(one.text for one in chunks if isinstance(one, TextChunk))]
     if isinstance(chunks[0], TokenChunk):
