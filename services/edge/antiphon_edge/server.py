@@ -82,16 +82,7 @@ class EdgeServer:
         self._limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = _meter(self._limiter)
         translator = CompactingTranslator(translator, clock=clock)
-        self._turns = TurnService(
-            store,
-            translator,
-            clock=clock,
-            ids=ids,
-            sealer=sealer or _sealer(settings, clock),
-            wait_ms=settings.conversation_wait_ms,
-            meter=meter,
-            timing=self._timing,
-        )
+        self._turns = self._turn_service(store, translator, sealer or _sealer(settings, clock), meter)
         readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
         self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
         self._sockets = self._socket_routes(store, translator)
@@ -99,6 +90,18 @@ class EdgeServer:
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self._add_access_checks(opens_metrics=opens_metrics)
         self._add_routes(store, translator, meter)
+
+    def _turn_service(self, store: FullStore, translator: Translator, sealer: Sealer, meter: Meter) -> TurnService:
+        return TurnService(
+            store,
+            translator,
+            clock=self._clock,
+            ids=self._ids,
+            sealer=sealer,
+            wait_ms=self._settings.conversation_wait_ms,
+            meter=meter,
+            timing=self._timing,
+        )
 
     def _socket_routes(self, store: FullStore, translator: Translator) -> SocketRoutes:
         return SocketRoutes(

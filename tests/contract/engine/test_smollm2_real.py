@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 from tokenizers import Tokenizer
 
-from antiphon.local.repository import MODEL_NAME, TEXT_MODELS
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import loads
+from antiphon_local_triton.repository import MODEL_NAME, TEXT_MODELS
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.generation import (
     EngineChunk,

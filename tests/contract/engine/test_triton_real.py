@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from antiphon.local.repository import MODEL_NAME
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
+from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.engines import triton_detect
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.triton_channels import Transport, TritonChannels

@@ -12,10 +12,10 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from antiphon.local.repository import MODEL_NAME, write_model_repository
-from antiphon.local.server_venv import read_layout
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps
+from antiphon_local_triton.repository import MODEL_NAME, write_model_repository
+from antiphon_local_triton.server_venv import read_layout
 from antiphon_translator.engines import triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
