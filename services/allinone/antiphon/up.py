@@ -203,7 +203,7 @@ class _Welcome:
 
     async def _wait_ready(self) -> str:
         """Which models cannot answer when the time is up, and why; empty when all can."""
-        translator = self._process.translator_port()
+        translator = self._process.translator_of(self._process.settings.edge)
         deadline = self._process.clock.monotonic() + self._models.ready_timeout_s
         while missing := await _missing(translator):
             if self._process.clock.monotonic() > deadline:

@@ -26,7 +26,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
-from antiphon_edge.settings import SEALED_TTL_S
+from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.idempotent_replies import IdempotentReplies
