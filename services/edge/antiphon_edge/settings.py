@@ -87,8 +87,8 @@ class WorkerSettings(TurnSettings):
     memory_limit_bytes: int = field(
         default=0,
         metadata={
-            "doc": "Memory of the process: at 80 % of it no more background responses are begun. 0 for the limit of the "
-            "container, or the machine's memory."
+            "doc": "Memory of the process: at 80 % of it no more background responses are begun. 0 for the limit of "
+            "the container, or the machine's memory."
         },
     )
     slots: int = field(
