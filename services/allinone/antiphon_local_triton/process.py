@@ -88,7 +88,7 @@ class ServerProcess:
         await self._process.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(KILL_S_MAX):
-                while _is_alive(self.pid):  # noqa: ASYNC110 - nobody tells of the end of a grandchild
+                while _is_alive(self.pid):  # noqa: ASYNC110 - the kernel does not report the end of a grandchild
                     await asyncio.sleep(0.01)
 
     def _kill_group(self) -> None:

@@ -74,7 +74,7 @@ class TurnPlan:
         _require_forced(prompt, level)
         begin_guide, answer_guide = _guides(given.guide, prompt, model, level)
         request = _generation(given, model, turn, prompt, level, sampling=chosen, guide=begin_guide)
-        has_summary = reasoning_summary.is_told(given.parameters.reasoning, model, level)
+        has_summary = reasoning_summary.has_summary(given.parameters.reasoning, model, level)
         return cls(
             model=model,
             prompt=prompt,
@@ -109,7 +109,7 @@ def _skeleton(
     """The response before its first event, with the values that are really in effect."""
     if "max_output_tokens" in given.asked or model.max_output_tokens is not None:
         effective = effective | {"max_output_tokens": request.max_tokens}
-    effective = effective | reasoning_summary.effective(given.asked, is_told=has_summary)
+    effective = effective | reasoning_summary.effective(given.asked, is_given=has_summary)
     return response.skeleton(given.asked | effective, response_id=turn.response_id, created_at=turn.created_at)
 
 
