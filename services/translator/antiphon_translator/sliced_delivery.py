@@ -149,6 +149,10 @@ def _last_start(length: int, slice_length: int) -> int:
 
 def _are_small(chunks: Sequence[EngineChunk]) -> bool:
     """Whether all of these together may be processed at once. Nearly all reads bring one chunk of a few tokens."""
+    if len(chunks) == 1:
+        one = chunks[0]
+        if type(one) is TokenChunk and len(one.ids) + len(one.logprobs) <= ENGINE_SLICE_ITEMS_MAX:
+            return True
     return sum(map(_work, chunks)) <= 1
 
 
