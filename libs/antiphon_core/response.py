@@ -46,6 +46,8 @@ _REPEATED: Object = {
 }
 """The parameters that every response repeats, in their order, and their values where a request leaves them out."""
 
+_REPEATED_IF_GIVEN = ("prompt", "prompt_cache_options", "dropped_tools", "conversation")
+
 
 def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object:
     """A response that has just been created. `parameters` are those of the request, validated; `created_at` is in
@@ -75,9 +77,8 @@ def _repeated(asked: Object) -> Object:
     repeated["metadata"] = dict(repeated["metadata"])
     repeated["service_tier"] = "default"
     repeated["prompt_cache_retention"] = "in_memory" if repeated["prompt_cache_retention"] else None
-    if "prompt_cache_options" in asked:
-        repeated["prompt_cache_options"] = _CACHING
-    return repeated | {name: asked[name] for name in ("dropped_tools", "conversation") if name in asked}
+    given = asked | {"prompt_cache_options": _CACHING} if "prompt_cache_options" in asked else asked
+    return repeated | {name: given[name] for name in _REPEATED_IF_GIVEN if name in given}
 
 
 def _declared(tool: Object) -> Object:

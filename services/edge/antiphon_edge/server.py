@@ -38,6 +38,7 @@ from antiphon_edge.routes import bodies
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
+from antiphon_edge.routes.prompts import PromptRoutes
 from antiphon_edge.routes.readiness import Readiness
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.routes.responses import ResponseRoutes
@@ -109,6 +110,7 @@ class EdgeServer:
             WarmUps(store, translator, clock=self._clock),
             keep_alive_s=self._settings.keep_alive_s,
             lifetime_s=self._settings.websocket_max_s,
+            lanes=self._settings.websocket_lanes,
             origins=self._settings.cors_origins,
             drops_hosted=self._settings.hosted_tools == "drop",
             listing=ResponseList(fail_fast(store, self._turns.starter.watch)),
@@ -125,6 +127,7 @@ class EdgeServer:
             self._sockets,
             CompactRoutes(turns.starter, translator, meter=meter, drops_hosted=drops_hosted),
             ConversationRoutes(store, ids=self._ids, sealer=turns.starter.sealer),
+            PromptRoutes(store, ids=self._ids),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
         ):
