@@ -172,6 +172,19 @@ async def test_what_goes_wrong_in_summing_up_is_raised_before_the_first_event() 
         await run(ScriptedTranslator(fault=EngineUnavailable("gone")), turn(**LONG))
 
 
+async def test_an_answer_that_breaks_behind_its_summary_says_what_the_summary_took() -> None:
+    class Breaking(ScriptedTranslator):
+        async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
+            if turn.response_id == "resp_1":
+                raise EngineUnavailable("gone")
+            await super().generate(turn, receive, **options)
+
+    with pytest.raises(EngineUnavailable) as raised:
+        await run(Breaking(), turn(**LONG))
+    assert raised.value.usage is not None
+    assert raised.value.usage["total_tokens"] == 5
+
+
 async def test_all_else_is_the_inner_translators() -> None:
     inner = ScriptedTranslator(unready=TranslatorUnavailable("no"))
     translator = CompactingTranslator(inner, clock=SystemClock())
