@@ -39,6 +39,9 @@ pinned (`tests/clients/`), before models that answer in the formats of Qwen3, Qw
 field has the number of models that a section of the document passed with, one where the model has to see; an empty one
 has no section. Codex answers behind each of the four, over HTTP and WebSocket.
 
+The requests of [Open WebUI](../howto/use-with-open-webui.md) and [LibreChat](../howto/use-with-librechat.md), written
+down from their code, are answered by the same models; these programs themselves are not run.
+
 """
 Results = Mapping[tuple[str, str], tuple[int, int]]
 """Tests that passed and that failed, by client and feature."""

@@ -15,8 +15,8 @@ import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,6 +117,14 @@ async def serve(port: int) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    async with played_models(port) as url:
+        print(url, flush=True)
+        await stopping.wait()
+
+
+@asynccontextmanager
+async def played_models(port: int = 0) -> AsyncIterator[str]:
+    """The URL of a running system with all models."""
     with tempfile.TemporaryDirectory(prefix="client-models-") as folder:
         models = [
             (load(name, family, Path(folder)), PlayedModel(family.form, Level.TOKENS))
@@ -125,8 +133,7 @@ async def serve(port: int) -> None:
         seer = load(SEER, _SEER, Path(folder), images="native")
         models.append((seer, PlayedModel(_SEER.form, Level.TEXT)))
         async with served(models, port=port) as server:
-            print(server.url, flush=True)
-            await stopping.wait()
+            yield server.url
 
 
 def raise_loopback() -> None:
