@@ -15,6 +15,7 @@ import jinja2
 import pytest
 from tokenizers import Tokenizer
 
+from antiphon.up import OUTPUT_TOKENS_DEFAULT
 from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
@@ -64,6 +65,11 @@ async def test_the_small_model_compacts_a_conversation_also_where_it_repeats_its
     assert item["summary"][0]["text"]
     more = [kept, item, {"role": "user", "content": "Go on."}]
     assert (await http.create(model=system.model, input=more, max_output_tokens=16)).status == 200
+
+
+async def test_an_answer_without_a_limit_has_the_profiles_and_says_so(http: Http, system: System) -> None:
+    response = (await http.create(model=system.model, input=QUESTION, temperature=0)).json
+    assert response["max_output_tokens"] == OUTPUT_TOKENS_DEFAULT
 
 
 async def test_every_event_of_the_ladder_is_valid_and_numbered(http: Http, system: System) -> None:
