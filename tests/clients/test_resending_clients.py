@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -14,14 +14,21 @@ from tests.support.client_models import MODELS, SEER, played_models
 from tests.support.howto import blocks
 from tests.support.http import Http
 from tests.support.images import data_url, png
+from tests.support.in_a_thread import in_a_thread
 from tests.support.resending_clients import CLIENTS, Client, Turn, ask
 
 PARIS, ROME = "The capital of France is Paris.", "The capital of Italy is Rome."
 
 
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with in_a_thread(played_models()) as url:
+        yield url
+
+
 @pytest.fixture
-async def http() -> AsyncIterator[Http]:
-    async with played_models() as url, aiohttp.ClientSession() as session:
+async def http(url: str) -> AsyncIterator[Http]:
+    async with aiohttp.ClientSession() as session:
         yield Http(session, url)
 
 
