@@ -56,9 +56,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 
 
 def _arguments(line: str) -> list[str]:
-    """The arguments that the line gives `antiphon`, on a free port. Nothing is installed for it again."""
+    """The arguments that the line gives `antiphon`, on a free port. Nothing is installed for it again, and nothing of
+    the make that runs this test is passed on."""
     make, *words = shlex.split(line, comments=True)
-    shown = subprocess.run([make, "--dry-run", *words, "PORT=0"], cwd=ROOT, capture_output=True, text=True, check=True)
+    words += ["--dry-run", "PORT=0"]
+    environ = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+    shown = subprocess.run([make, *words], cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
     (command,) = re.findall(r"^\S*/antiphon (up .*)$", shown.stdout, re.MULTILINE)
     return shlex.split(command)
 
