@@ -25,7 +25,7 @@ def test_the_store_has_two_packages_in_one_api() -> None:
     services = {service.full_name.rpartition(".")[::2] for service in STORE.services}
     public, internal = "antiphon.store.v1", "antiphon.store.internal.v1"
     assert services == {(public, name) for name in ("Responses", "Trees", "Sessions", "Conversations")} | {
-        (internal, name) for name in ("Turns", "EventLogs", "Jobs", "Quotas", "Retention")
+        (internal, name) for name in ("Turns", "EventLogs", "Jobs", "Prompts", "Quotas", "Retention")
     }
     assert STORE.name == "antiphon.store.v1.Responses"
 
@@ -57,6 +57,7 @@ def test_gateways_have_the_methods_of_writers_and_writers_those_of_readers() -> 
 def test_a_method_that_counts_is_repeated_only_with_a_key() -> None:
     keyed = {method.name for method in METHODS if method.row.repeat is Repeat.KEYED}
     assert keyed == {"AddConversationItems", "TakeQuota"}
+    assert {method.name for method in METHODS if method.row.repeat is Repeat.HELD} == {"ClaimJob"}
 
 
 def test_every_method_of_the_ports_has_a_row() -> None:
