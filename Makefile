@@ -131,7 +131,7 @@ dist: $(VENV)/.installed-dev node_modules/.installed  ## build the wheels, and t
 	$(BIN)/python -m clients.package dist
 
 clients: $(VENV)/.installed-dev node_modules/.installed  ## try other people's clients, and the store's in three languages, and write their table
-	TEST_VOLUME=nightly $(PYTEST) -n 0 tests/clients/test_call_the_store.py tests/clients/test_documented_clients.py tests/clients/test_llmprobe.py --clients-page=docs/reference/clients.md $(ARGS)
+	TEST_VOLUME=nightly $(PYTEST) -n 0 tests/clients/test_call_the_store.py tests/clients/test_documented_clients.py tests/clients/test_llmprobe.py tests/clients/test_resending_clients.py tests/clients/test_readme_chat_server.py --clients-page=docs/reference/clients.md $(ARGS)
 
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md

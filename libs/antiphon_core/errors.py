@@ -51,9 +51,10 @@ trailers of an RPC cannot hold would arrive as another error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from antiphon_core.cutting import cut
 from antiphon_core.limits import ERROR_FACT_BYTES_MAX, ERROR_MESSAGE_BYTES_MAX
@@ -63,6 +64,9 @@ ERROR_DOMAIN = "antiphon"
 
 class AntiphonError(Exception):
     """The root. Raised itself never: pick the class that says what happened."""
+
+    usage: Mapping[str, Any] | None = None
+    """The usage of what was generated in vain before it, for the quota of its tenant. It does not leave the process."""
 
     def __init__(self, message: str, *, field: str | None = None, **facts: object) -> None:
         self.message = cut(message, ERROR_MESSAGE_BYTES_MAX)

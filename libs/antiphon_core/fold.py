@@ -115,11 +115,6 @@ class Fold:
         self._head = b""  # of the open run; empty while there is none
         self._rests = bytearray()
 
-    @property
-    def pending_bytes(self) -> int:
-        """The bytes of the frames that are not folded yet."""
-        return self._runs_bytes + len(self._rests)
-
     def feed(self, *, first_sequence: int, count: int, frames: bytes) -> None:
         """Takes the frames of the next `count` events."""
         self.next_sequence = first_sequence + count

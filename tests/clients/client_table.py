@@ -37,7 +37,11 @@ _HEAD = """# Other people's clients
 Written by `make clients`, which runs every block of the documents against Antiphon with these clients, unmodified and
 pinned (`tests/clients/`), before models that answer in the formats of Qwen3, Qwen3.5, Mistral Small and gpt-oss. A
 field has the number of models that a section of the document passed with, one where the model has to see; an empty one
-has no section. Codex answers behind each of the four, over HTTP and WebSocket.
+has no section. Codex answers behind each of the four, over HTTP and WebSocket, and behind servers of chat completions
+that render with their templates.
+
+The requests of [Open WebUI](../howto/use-with-open-webui.md) and [LibreChat](../howto/use-with-librechat.md), written
+down from their code, are answered by the same models; these programs themselves are not run.
 
 """
 Results = Mapping[tuple[str, str], tuple[int, int]]

@@ -9,6 +9,7 @@ import pytest
 from tests.clients.client_results import PROPERTY
 from tests.clients.client_table import CLIENTS, CORE, FEATURES, expected_fields, models_of
 from tests.support.client_environments import Client, Served, features, programs, stranger
+from tests.support.client_models import CHAT, MODELS
 from tests.support.howto import blocks
 from tests.support.patience import until
 from tests.support.volume import volume
@@ -34,6 +35,16 @@ async def test_a_section_prints_what_the_document_shows(
     assert printed == shown
     if feature == "WebSocket":  # a client may have fallen back to HTTP
         await until(lambda: client_server.answered(WEBSOCKET) > sockets, "a connection of a WebSocket")
+
+
+@pytest.mark.parametrize("feature", volume(["Resume"], ["Text", "Shell", "Patches", "Resume", "WebSocket"]))
+@pytest.mark.parametrize("model", volume(["qwen3.5"], list(MODELS)))
+async def test_codex_answers_behind_a_chat_server_of_each_template(
+    feature: str, model: str, client_server: Served, tmp_path: Path
+) -> None:
+    (codex,) = (client for client in CLIENTS if client.name == "codex")
+    run, shown = programs(codex, feature, model + CHAT)
+    assert stranger(codex, tmp_path, client_server.entry).try_all(run) == shown
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)

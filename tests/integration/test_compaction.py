@@ -14,7 +14,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.compaction.compaction import INSTRUCTION
+from antiphon_edge.compaction.compaction import CUT_NOTE, INSTRUCTION, SUMMARY_TOKENS_MAX
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
@@ -40,11 +40,16 @@ class Scribe(ScriptedEngine):
     def __init__(self) -> None:
         super().__init__([], controls=ALL_CONTROLS)
         self.prompts: list[str] = []
+        self.is_endless = False
+        """Whether a summary repeats its first word until it is stopped."""
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self.prompts.append(tokenizer().decode(ids_in(request)))
         line = "They talked of Rome." if INSTRUCTION[:40] in self.prompts[-1] else "Yes."
-        deliver([TokenChunk([token]) for token in [*tokenizer().encode(line), END_ID]])
+        ids = [*tokenizer().encode(line), END_ID]
+        if self.is_endless and INSTRUCTION[:40] in self.prompts[-1]:
+            ids = [ids[0]] * request.max_tokens
+        deliver([TokenChunk([token]) for token in ids])
 
 
 @dataclass
@@ -96,6 +101,23 @@ async def test_a_long_chain_is_summed_up_and_goes_on_from_there() -> None:
         assert (
             last.index("And of Ostia?") < last.index("They talked of Rome.") < last.index("Yes.") < last.index("Good.")
         )
+
+
+async def test_a_model_that_never_ends_its_summary_has_it_cut_off() -> None:
+    talk = [{"role": "user", "content": "Tell me of Rome."}, {"role": "assistant", "content": "It is old."}]
+    async with running() as system:
+        system.scribe.is_endless = True
+        for path, members in (("/v1/responses/compact", {"input": talk}), ("/v1/responses", {"input": talk, **LONG})):
+            answer = await system.http.post(path, {"model": "m"} | members)
+            assert answer.status == 200, answer.body
+            (item,) = (item for item in answer.json["output"] if item["type"] == "compaction")
+            (part,) = item["summary"]
+            assert part["text"].startswith("They" * 100)
+            assert part["text"].endswith(CUT_NOTE)
+            assert answer.json["usage"]["output_tokens"] >= 2 * SUMMARY_TOKENS_MAX
+            went_on = await system.create(input=[item, {"role": "user", "content": "Go on."}])
+            assert went_on["status"] == "completed"
+            assert CUT_NOTE.strip() in system.scribe.prompts[-1]
 
 
 async def test_a_conversation_with_calls_is_summed_up() -> None:

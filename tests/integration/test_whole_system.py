@@ -15,6 +15,7 @@ import jinja2
 import pytest
 from tokenizers import Tokenizer
 
+from antiphon.local_model import OUTPUT_TOKENS_DEFAULT
 from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
@@ -22,6 +23,7 @@ from tests.support.http import Http, PatientHttp
 from tests.support.images import data_url, image_part, user
 from tests.support.schema import validate_event, validate_response
 from tests.support.system import System, up
+from tests.support.volume import volume
 
 QUESTION = "What is the capital of France?"
 ANSWER = "The capital of France is Paris."
@@ -49,6 +51,25 @@ async def test_the_answer_is_the_models_and_valid(http: Http, system: System) ->
     validate_response(response)
     assert response["output"][0]["content"][0]["text"] == ANSWER
     assert (response["status"], response["error"], response["incomplete_details"]) == ("completed", None, None)
+
+
+@pytest.mark.parametrize("attempt", range(volume(1, 8)))  # one in six was refused
+async def test_the_small_model_compacts_a_conversation_also_where_it_repeats_itself(
+    http: Http, system: System, attempt: int
+) -> None:
+    talk = [{"role": "user", "content": "We launch on Tuesday."}, {"role": "assistant", "content": "On Tuesday."}]
+    answer = await http.post("/v1/responses/compact", {"model": system.model, "input": talk})
+    assert answer.status == 200, answer.body
+    kept, item = answer.json["output"]
+    assert (kept["role"], item["type"]) == ("user", "compaction")
+    assert item["summary"][0]["text"]
+    more = [kept, item, {"role": "user", "content": "Go on."}]
+    assert (await http.create(model=system.model, input=more, max_output_tokens=16)).status == 200
+
+
+async def test_an_answer_without_a_limit_has_the_profiles_and_says_so(http: Http, system: System) -> None:
+    response = (await http.create(model=system.model, input=QUESTION, temperature=0)).json
+    assert response["max_output_tokens"] == OUTPUT_TOKENS_DEFAULT
 
 
 async def test_every_event_of_the_ladder_is_valid_and_numbered(http: Http, system: System) -> None:

@@ -1,7 +1,8 @@
 """Antiphon with models of four families for other people's clients: `python -m tests.support.client_models PORT`.
 
 Each model has the chat template that it comes with, and answers as client_plays.py says, in token ids of its family's
-format, so that the parsers of the product read it. SEER sees images, and is spoken to in text.
+format, so that the parsers of the product read it. SEER sees images, and is spoken to in text. Each family is there
+once more behind a server of chat completions that renders with its template.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import dumps
-from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.base import Deliver, Engine
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
     EngineChunk,
@@ -39,6 +41,7 @@ from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from tests.support import client_plays
 from tests.support.client_plays import HARMONY, HERMES, MISTRAL, QWEN_CODER, Format
+from tests.support.played_chat import PlayedChat, played_chat
 from tests.support.prompts import ids_in, images_in, text_in
 from tests.support.scripted_system import served
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
@@ -59,6 +62,8 @@ MODELS: Mapping[str, Family] = {
     "mistral-small": Family("Mistral-Small-3.2", MISTRAL),
     "gpt-oss": Family("openai-gpt-oss-120b", HARMONY),
 }
+CHAT = "-chat"
+"""Behind the names of MODELS: the same families behind servers of chat completions."""
 SEER = "qwen-vl"
 _SEER = Family("Qwen3.5-4B", QWEN_CODER)
 _CONTEXT_LENGTH = 200_000
@@ -127,16 +132,34 @@ async def serve(port: int) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    async with played_models(port) as url:
+        print(url, flush=True)
+        await stopping.wait()
+
+
+@asynccontextmanager
+async def played_models(port: int = 0) -> AsyncIterator[str]:
+    """The URL of a running system with all models."""
     with tempfile.TemporaryDirectory(prefix="client-models-") as folder:
-        models = [
-            (load(name, family, Path(folder)), PlayedModel(family.form, Level.TOKENS))
-            for name, family in MODELS.items()
-        ]
-        seer = load(SEER, _SEER, Path(folder), images="native")
-        models.append((seer, PlayedModel(_SEER.form, Level.TEXT)))
-        async with served(models, port=port) as server:
-            print(server.url, flush=True)
-            await stopping.wait()
+        async with AsyncExitStack() as stack:
+            models: list[tuple[ServedModel, Engine]] = [
+                (load(name, family, Path(folder)), PlayedModel(family.form, Level.TOKENS))
+                for name, family in MODELS.items()
+            ]
+            seer = load(SEER, _SEER, Path(folder), images="native")
+            models.append((seer, PlayedModel(_SEER.form, Level.TEXT)))
+            for name, family in MODELS.items():
+                chat = await stack.enter_async_context(played_chat(name, family.template, family.form))
+                models.append(_behind(chat))
+            server = await stack.enter_async_context(served(models, port=port))
+            yield server.url
+
+
+def _behind(chat: PlayedChat) -> tuple[ServedModel, Engine]:
+    """The model of a chat server of which nothing is known but its address."""
+    members = {"name": f"{chat.model}{CHAT}", "chat_model": chat.model, "engine": "openai_chat"}
+    profile = profiles.from_values(members | {"endpoint": chat.endpoint})
+    return served_model.load(profile), OpenAIChatEngine(profile)
 
 
 def raise_loopback() -> None:

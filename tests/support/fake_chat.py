@@ -50,6 +50,7 @@ class FakeChat:
     """
 
     script: Sequence[bytes | float | Ending] = ()
+    model: str = MODEL
     owner: str | None = "vllm"
     context_length: int | None = None
     adapters: Sequence[str] = ()
@@ -83,9 +84,9 @@ class FakeChat:
         self.keys.append(request.headers.get("Authorization"))
         if self.refusal is not None and self.refusal[0] in (401, 503):
             return web.json_response(self.refusal[1], status=self.refusal[0])
-        entry = {"id": MODEL, "object": "model"} | ({} if self.owner is None else {"owned_by": self.owner})
+        entry = {"id": self.model, "object": "model"} | ({} if self.owner is None else {"owned_by": self.owner})
         # vLLM's card of an adapter has no max_model_len.
-        adapters = [entry | {"id": name, "root": f"/adapters/{name}", "parent": MODEL} for name in self.adapters]
+        adapters = [entry | {"id": name, "root": f"/adapters/{name}", "parent": self.model} for name in self.adapters]
         return web.json_response(
             {"object": "list", "data": [entry | {"max_model_len": self.context_length}, *adapters]}
         )

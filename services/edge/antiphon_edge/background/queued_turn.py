@@ -154,6 +154,7 @@ class QueuedTurn:
         self._meter.ended(run.accepted.tenant, final.body)  # once: a commit that failed is not the last
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
+        self._meter.failed(run.accepted.tenant, error)
         if isinstance(error, TurnCancelled):
             self.is_cancelled = True
             await self._end(run, cancellation(run.state.fold))

@@ -8,13 +8,13 @@ ids: whoever took it over would have to have the very same summary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from antiphon_core import events, offload, response
 from antiphon_core.clock import Clock
-from antiphon_core.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
+from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRequest, ModelNotFound
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
@@ -25,6 +25,7 @@ from antiphon_edge.compaction.compaction import Summary
 
 THRESHOLD_SHARE = 0.8
 """How much of a model's context may be full before it is compacted, where the request does not say."""
+_Generate = Callable[[Turn, Receive], Awaitable[None]]
 _OPENING = (events.CREATED, events.IN_PROGRESS)
 
 
@@ -50,12 +51,11 @@ class CompactingTranslator:
                 receive(batch)
             return
         is_fresh = resume is None or not resume.token_ids
+        generate = partial(self._inner.generate, flow=flow, resume=resume, checkpoints=checkpoints)
         if is_fresh and await self._is_due(visible):
-            summary = await compaction.summarise(self._inner, visible)
-            receive = _inserting(summary, receive)
-            items = join_arrays([visible.input, dumps([summary.item])])
-            visible = await context_window.shown_off_loop(replace(visible, input=items))
-        await self._inner.generate(visible, receive, flow=flow, resume=resume, checkpoints=checkpoints)
+            await self._generate_from_summary(visible, receive, generate)
+        else:
+            await generate(visible, receive)
 
     async def count_tokens(self, turn: Turn) -> int:
         return await self._inner.count_tokens(await context_window.shown_off_loop(turn))
@@ -65,6 +65,16 @@ class CompactingTranslator:
 
     async def ready(self) -> None:
         await self._inner.ready()
+
+    async def _generate_from_summary(self, turn: Turn, receive: Receive, generate: _Generate) -> None:
+        summary = await compaction.summarise(self._inner, turn)
+        items = join_arrays([turn.input, dumps([summary.item])])
+        short = await context_window.shown_off_loop(replace(turn, input=items))
+        try:
+            await generate(short, _inserting(summary, receive))
+        except AntiphonError as error:
+            error.usage = summary.usage
+            raise
 
     async def _is_due(self, turn: Turn) -> bool:
         """Whether a turn asks to be compacted, is long enough, and has something that can go."""
@@ -144,8 +154,7 @@ class Insertion:
         return event
 
     def _with_compaction(self, ended: Object) -> Object:
-        usage = ended.get("usage")
-        return ended | ({"usage": compaction.sum_of(usage, self._summary.usage)} if usage else {})
+        return ended | {"usage": compaction.sum_of(self._summary.usage, ended.get("usage") or {})}
 
     def _final(self, final: Final | None) -> Final | None:
         if final is None:

@@ -6,10 +6,9 @@ did before where the template allows that, and an engine finds it in its cache; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from antiphon_core.errors import EngineFault, InvalidRequest
+from antiphon_core.errors import AntiphonError, EngineFault, InvalidRequest
 from antiphon_core.ids import DerivedIds, new_item_id
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
@@ -26,10 +25,16 @@ Say what the user wants and what was agreed; what was done, found and decided, w
 identifier and quotation that may be needed again; what failed; and what is still to be done, beginning with the next \
 step. Do not answer the user, do not call tools, and write nothing but the summary."""
 
+SUMMARY_TOKENS_MAX = 8_192
+SUMMARY_SHARE = 8
+"""A summary has at most this part of the model's context: a model that goes on to the end of its context would take
+minutes, and leave no room for an answer."""
+CUT_NOTE = "\n[The summary was cut off here.]"
+
 _PARAMETERS = ("model", "instructions", "tools", "reasoning", "prompt_cache_key", "prompt_cache_retention")
-_AGAINST_REPETITION = {"frequency_penalty": 0.5}
-"""A model with 135 million parameters repeats itself to its limit in nearly every summary, and in one of four with
-this."""
+_ATTEMPTS: tuple[Object, ...] = ({}, {"frequency_penalty": 0.5})
+"""The sampling of each attempt. A model with 135 million parameters repeats itself to its limit in nearly every second
+summary, and in one of four with this penalty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +45,43 @@ class Summary:
     usage: Object
 
 
-async def summarise(
-    translator: Translator, turn: Turn, on_usage: Callable[[Object], None] = lambda _usage: None
-) -> Summary:
-    """A compaction of all that a turn would show to its model. A summary that does not come to its end is written once
-    more, so that a small model cannot repeat itself. `on_usage` gets the usage of each generation, also of those whose
-    text is no summary.
+async def summarise(translator: Translator, turn: Turn) -> Summary:
+    """A compaction of all that a turn would show to its model.
 
-    Raises what is wrong with the turn, and what keeps the model from writing a whole summary: EngineFault, say."""
-    final = await _written(translator, summary_turn(turn), on_usage)
-    if final.status is not Status.INCOMPLETE:
-        return _summary(turn, final)
-    spent = loads(final.body)["usage"]
+    A summary that does not come to its end is written once more, so that a small model cannot repeat itself. The second
+    one is used as far as it goes if it filled the limit of a summary; one that had less room is none.
+
+    Raises what is wrong with the turn, and what keeps the model from writing a summary: EngineFault, say. The error's
+    `usage` is what was generated before it."""
+    spent: Object = {}
     try:
-        second = await _written(translator, summary_turn(turn, attempt=2, **_AGAINST_REPETITION), on_usage)
-    except InvalidRequest as error:  # the engine takes no such penalty
-        raise _unfinished() from error
-    summary = _summary(turn, second)
-    return replace(summary, usage=sum_of(summary.usage, spent))
+        limit = await _tokens_max(translator, turn)
+        final = await _written(translator, summary_turn(turn, limit), spent)
+        if final.status is Status.INCOMPLETE:
+            final = await _rewritten(translator, turn, limit, spent) or final
+        return _summary(turn, final, limit, spent)
+    except AntiphonError as error:
+        error.usage = spent or None
+        raise
 
 
-async def _written(translator: Translator, turn: Turn, on_usage: Callable[[Object], None]) -> Final:
+async def _tokens_max(translator: Translator, turn: Turn) -> int | None:
+    """The limit of a summary; None for a model whose context is not known: its server refuses what does not fit."""
+    name = loads(turn.request)["model"]
+    lengths = [model.context_length for model in await translator.models() if model.id == name]
+    return min(SUMMARY_TOKENS_MAX, lengths[0] // SUMMARY_SHARE) if lengths and lengths[0] else None
+
+
+async def _rewritten(translator: Translator, turn: Turn, limit: int | None, spent: Object) -> Final | None:
+    """The second attempt; None where the engine takes no penalty."""
+    try:
+        return await _written(translator, summary_turn(turn, limit, attempt=2), spent)
+    except InvalidRequest:
+        return None
+
+
+async def _written(translator: Translator, turn: Turn, spent: Object) -> Final:
+    """One attempt, whose usage is added to `spent`."""
     finals: list[Final] = []
 
     def receive(batch: Batch) -> None:
@@ -69,9 +90,7 @@ async def _written(translator: Translator, turn: Turn, on_usage: Callable[[Objec
 
     await translator.generate(turn, receive)
     (final,) = finals
-    usage = loads(final.body).get("usage")
-    if usage:
-        on_usage(usage)
+    spent |= sum_of(loads(final.body).get("usage") or {}, spent)
     return final
 
 
@@ -83,10 +102,11 @@ def sum_of(one: Object, other: Object) -> Object:
     }
 
 
-def summary_turn(turn: Turn, *, attempt: int = 1, **sampling: float) -> Turn:
-    """The turn in which the summary is written."""
+def summary_turn(turn: Turn, limit: int | None, *, attempt: int = 1) -> Turn:
+    """The turn in which the summary is written, in `limit` tokens at most."""
     asked: Object = loads(turn.request)
     parameters = {name: asked[name] for name in _PARAMETERS if name in asked}
+    bounds = {} if limit is None else {"max_output_tokens": limit}
     instruction = {
         "id": "msg_compaction",
         "type": "message",
@@ -97,30 +117,33 @@ def summary_turn(turn: Turn, *, attempt: int = 1, **sampling: float) -> Turn:
     return replace(
         turn,
         response_id=f"{turn.response_id}_compaction{attempt if attempt > 1 else ''}",
-        request=dumps(parameters | sampling | {"tool_choice": "none"}),
+        request=dumps(parameters | _ATTEMPTS[attempt - 1] | bounds | {"tool_choice": "none"}),
         history=join_arrays([turn.history, turn.input]),
         input=dumps([instruction]),
     )
 
 
-def _summary(turn: Turn, final: Final) -> Summary:
+def _summary(turn: Turn, final: Final, limit: int | None, spent: Object) -> Summary:
     body: Object = loads(final.body)
     if final.status is Status.FAILED:
         raise error_of(body)
     text = _text(loads(final.output_items))
-    if final.status is not Status.COMPLETED or not text:
-        raise _unfinished()
+    if final.status is Status.INCOMPLETE:
+        text = f"{text}{CUT_NOTE}" if text and _fills(body, limit) else ""
+    if not text:
+        raise EngineFault("The model did not write a whole summary of the conversation. Compact it earlier.")
     item = {
         "id": new_item_id(DerivedIds(f"{turn.response_id}/compaction"), "cmp"),
         "type": COMPACTION,
         "encrypted_content": "",
         "summary": [{"type": "summary_text", "text": text}],
     }
-    return Summary(item, body["usage"])
+    return Summary(item, spent)
 
 
-def _unfinished() -> EngineFault:
-    return EngineFault("The model did not write a whole summary of the conversation. Compact it earlier.")
+def _fills(body: Object, limit: int | None) -> bool:
+    """Whether a summary has as many tokens as it may have, and so was not cut off by the end of the context."""
+    return limit is not None and (body.get("usage") or {}).get("output_tokens", 0) >= limit
 
 
 def _text(items: list[Object]) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from aiohttp import web
 
 from antiphon_core import offload
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, parse_object, work_bytes
 from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request.body import CreateRequest
@@ -58,11 +58,12 @@ class CompactRoutes:
         tenant = tenant_of(request)
         turn = await context_window.shown_off_loop(await self._starter.look(tenant, asked))
         kept = await offload.run(partial(_kept, turn), size_bytes=turn.size_bytes)
-
-        def charge(usage: Object) -> None:
-            self._meter.ended(tenant, dumps({"usage": usage}))
-
-        summary = await compaction.summarise(self._translator, turn, charge)
+        try:
+            summary = await compaction.summarise(self._translator, turn)
+        except AntiphonError as error:
+            self._meter.failed(tenant, error)
+            raise
+        self._meter.used(tenant, summary.usage)
         output = join_arrays([kept, dumps([sealed(summary.item, self._starter.sealer, tenant)])])
         return answers.json(
             {

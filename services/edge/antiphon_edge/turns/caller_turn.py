@@ -73,6 +73,7 @@ class CallerTurn:
         run.end(await self._cleanup.finished(self._end(run, terminal)))
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
+        self._meter.failed(run.accepted.tenant, error)
         if isinstance(error, _NotTakenUp):
             await self._cleanup.finished(self._keyed_jobs.release(run.accepted, is_over=False))
             raise error.cause

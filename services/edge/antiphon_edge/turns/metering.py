@@ -5,8 +5,10 @@ Only generations are counted: a response that is replayed under its idempotency 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from antiphon_core.errors import AntiphonError
 from antiphon_core.jsons import loads
 from antiphon_core.telemetry import tenants
 
@@ -21,9 +23,15 @@ class Meter:
 
     def ended(self, tenant: str, response: bytes) -> None:
         """A response came to its end: its JSON, with or without the output."""
-        if self._charge is None and not tenants.PROCESS.is_on:
-            return
-        usage = loads(response).get("usage") or {}
+        if self._charge is not None or tenants.PROCESS.is_on:
+            self.used(tenant, loads(response).get("usage") or {})
+
+    def failed(self, tenant: str, error: Exception) -> None:
+        """A response broke with an error, which says what was generated in vain before it."""
+        if isinstance(error, AntiphonError) and error.usage is not None:
+            self.used(tenant, error.usage)
+
+    def used(self, tenant: str, usage: Mapping[str, Any]) -> None:
         tenants.PROCESS.tokens_used(
             tenant, input_tokens=usage.get("input_tokens", 0), output_tokens=usage.get("output_tokens", 0)
         )

@@ -101,9 +101,6 @@ class ToolSet:
         return {tool.shown_as: tool.schema for tool in self.callable} if self.callable else None
 
 
-NO_TOOLS = ToolSet()
-
-
 def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
     """The tools of a turn. InvalidRequest: two have one name, or the choice is of a tool that is not there."""
     tools = tuple(_flat(declared))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core import events
-from antiphon_core.errors import StaleFence
+from antiphon_core.errors import EngineFault, StaleFence
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps
@@ -120,6 +120,18 @@ async def test_a_cancelled_response_is_charged_what_was_said(shop: Bench) -> Non
         await shop.replica().cancel(TENANT, record.id)
         await working.part.stop()
     assert await taken(shop) == 6
+
+
+async def test_a_summary_that_came_to_nothing_is_charged() -> None:
+    fault = EngineFault("The model wrote no summary.")
+    fault.usage = {"total_tokens": 7}
+    async with bench(translator=TextTranslator(fault=fault)) as texts:
+        await taken(texts)
+        record = await texts.create()
+        async with texts.worker() as working:
+            await texts.ended(record.id)
+            await working.part.stop()
+        assert await taken(texts) == 7
 
 
 # ---- Workers that die ----

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core import events
+from antiphon_core import events, response
 from antiphon_core.clock import SystemClock
 from antiphon_core.errors import (
     ContextLengthExceeded,
@@ -16,7 +16,8 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.ports.translator import Batch, Receive, Resume, Turn
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final, Receive, Resume, Turn
 from antiphon_core.response import join
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator, is_triggered
 from tests.support.edge import RunningEdge
@@ -170,6 +171,37 @@ def test_a_trigger_must_come_last() -> None:
 async def test_what_goes_wrong_in_summing_up_is_raised_before_the_first_event() -> None:
     with pytest.raises(EngineUnavailable):
         await run(ScriptedTranslator(fault=EngineUnavailable("gone")), turn(**LONG))
+
+
+async def test_an_answer_that_breaks_behind_its_summary_says_what_the_summary_took() -> None:
+    class Breaking(ScriptedTranslator):
+        async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
+            if turn.response_id == "resp_1":
+                raise EngineUnavailable("gone")
+            await super().generate(turn, receive, **options)
+
+    with pytest.raises(EngineUnavailable) as raised:
+        await run(Breaking(), turn(**LONG))
+    assert raised.value.usage is not None
+    assert raised.value.usage["total_tokens"] == 5
+
+
+async def test_a_response_that_fails_behind_its_compaction_has_the_usage_of_the_summary() -> None:
+    class Failing(ScriptedTranslator):
+        async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
+            if turn.response_id != "resp_1":
+                await super().generate(turn, receive, **options)
+                return
+            born = response.skeleton({"model": "m"}, response_id="resp_1", created_at=7)
+            ended = response.failed(born, EngineUnavailable("gone"))
+            frames = events.encode({"type": events.FAILED, "sequence_number": 0, "response": ended})
+            body, output_items = response.split(ended)
+            receive(Batch(0, 1, frames, Final(Status.FAILED, body, output_items)))
+
+    (*_, last) = await run(Failing(), turn(**LONG))
+    (*_, failed) = told([last])
+    assert last.final is not None
+    assert failed["response"]["usage"]["total_tokens"] == loads(last.final.body)["usage"]["total_tokens"] == 5
 
 
 async def test_all_else_is_the_inner_translators() -> None:

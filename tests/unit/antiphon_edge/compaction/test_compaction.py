@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from antiphon_core import response
-from antiphon_core.errors import EngineFault, EngineUnavailable, InvalidRequest, ModelNotFound
-from antiphon_core.jsons import dumps, loads
+from antiphon_core.errors import AntiphonError, EngineFault, EngineUnavailable, InvalidRequest, ModelNotFound
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Receive, Turn
+from antiphon_core.ports.translator import Batch, Final, Model, Receive, Turn
 from antiphon_edge.compaction import compaction
 from tests.support.translators import ScriptedTranslator
 
@@ -35,9 +38,10 @@ async def test_the_model_sums_up_all_that_the_turn_would_show() -> None:
 
 
 def test_the_summary_is_asked_for_with_the_same_prompt_and_in_no_form() -> None:
-    asked = loads(compaction.summary_turn(TURN).request)
+    asked = loads(compaction.summary_turn(TURN, 20).request)
     assert asked == {name: REQUEST[name] for name in ("model", "instructions", "tools", "reasoning")} | {
-        "tool_choice": "none"
+        "tool_choice": "none",
+        "max_output_tokens": 20,
     }
 
 
@@ -54,78 +58,90 @@ async def test_what_is_wrong_is_raised() -> None:
         await compaction.summarise(ScriptedTranslator(fault=EngineUnavailable("gone")), TURN)
 
 
-@pytest.mark.parametrize(
-    ("status", "text", "error"),
-    [
-        (Status.INCOMPLETE, "half of", EngineFault),
-        (Status.COMPLETED, "  ", EngineFault),
-        (Status.FAILED, "", EngineUnavailable),
-    ],
-)
-async def test_half_a_summary_is_none(status: Status, text: str, error: type[Exception]) -> None:
-    output = [
+USAGE = {"output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 1}}
+LIMIT = 100 // compaction.SUMMARY_SHARE
+FULL = USAGE | {"output_tokens": LIMIT}
+
+
+def written(status: Status, text: str, usage: Object = USAGE) -> Final:
+    items = [
         {"type": "reasoning", "content": []},
         {"type": "message", "content": [{"type": "output_text", "text": text}]},
     ]
-    body = response.failed({"usage": {}, "output": []}, EngineUnavailable("gone"))
-    final = Final(status, dumps(body), dumps(output))
-    translator = ScriptedTranslator()
+    body = response.failed({"output": []}, EngineUnavailable("gone")) | {"usage": usage}
+    return Final(status, dumps(body), dumps(items))
 
-    async def generate(_turn: Turn, receive: Receive, **_options: object) -> None:
-        receive(Batch(0, 1, b"", final))
 
-    translator.generate = generate  # type: ignore[assignment]
+class Writer(ScriptedTranslator):
+    """Ends its attempts like this, one after the other, the last one again and again."""
+
+    def __init__(self, *ends: Final | Exception, context_length: int = 100) -> None:
+        super().__init__()
+        self.ends = ends
+        self.context_length = context_length
+
+    async def generate(self, turn: Turn, receive: Receive, **_options: object) -> None:
+        end = self.ends[min(len(self.turns), len(self.ends) - 1)]
+        self.turns.append(turn)
+        if isinstance(end, Exception):
+            raise end
+        receive(Batch(0, 1, b"", end))
+
+    async def models(self) -> Sequence[Model]:
+        (model,) = await super().models()
+        return (replace(model, context_length=self.context_length),)
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (written(Status.INCOMPLETE, "half of"), EngineFault),
+        (written(Status.INCOMPLETE, " ", FULL), EngineFault),
+        (written(Status.COMPLETED, "  "), EngineFault),
+        (written(Status.FAILED, ""), EngineUnavailable),
+    ],
+)
+async def test_a_model_that_writes_no_summary_is_an_error(end: Final, error: type[Exception]) -> None:
     with pytest.raises(error):
-        await compaction.summarise(translator, TURN)
-
-
-USAGE = {"output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 1}}
-
-
-def written(status: Status, text: str) -> Final:
-    items = [{"type": "message", "content": [{"type": "output_text", "text": text}]}]
-    return Final(status, dumps({"usage": USAGE}), dumps(items))
+        await compaction.summarise(Writer(end), TURN)
 
 
 async def test_a_summary_without_an_end_is_written_again_without_repetition() -> None:
-    translator, asked = ScriptedTranslator(), []
-    finals = [written(Status.INCOMPLETE, "and and and"), written(Status.COMPLETED, "Whole.")]
-
-    async def generate(turn: Turn, receive: Receive, **_options: object) -> None:
-        asked.append(turn)
-        receive(Batch(0, 1, b"", finals[len(asked) - 1]))
-
-    translator.generate = generate  # type: ignore[method-assign]
+    translator = Writer(written(Status.INCOMPLETE, "and and and"), written(Status.COMPLETED, "Whole."))
     summary = await compaction.summarise(translator, TURN)
     assert summary.item["summary"][0]["text"] == "Whole."
     assert summary.usage == {"output_tokens": 6, "output_tokens_details": {"reasoning_tokens": 2}}
-    assert [loads(turn.request).get("frequency_penalty") for turn in asked] == [None, 0.5]
-    assert len({turn.response_id for turn in asked}) == 2
+    assert [loads(turn.request).get("frequency_penalty") for turn in translator.turns] == [None, 0.5]
+    assert [loads(turn.request)["max_output_tokens"] for turn in translator.turns] == [LIMIT, LIMIT]
+    assert len({turn.response_id for turn in translator.turns}) == 2
 
 
-async def test_an_engine_that_takes_no_penalty_has_no_second_summary() -> None:
-    translator = ScriptedTranslator()
-
-    async def generate(turn: Turn, receive: Receive, **_options: object) -> None:
-        if b"frequency_penalty" in turn.request:
-            raise InvalidRequest("no such control")
-        receive(Batch(0, 1, b"", written(Status.INCOMPLETE, "and and")))
-
-    translator.generate = generate  # type: ignore[method-assign]
-    with pytest.raises(EngineFault):
-        await compaction.summarise(translator, TURN)
+async def test_a_second_summary_that_fills_its_limit_is_used_as_far_as_it_goes() -> None:
+    translator = Writer(written(Status.INCOMPLETE, "and and"), written(Status.INCOMPLETE, "They agreed.", FULL))
+    summary = await compaction.summarise(translator, TURN)
+    assert summary.item["summary"][0]["text"] == f"They agreed.{compaction.CUT_NOTE}"
+    assert summary.usage["output_tokens"] == 3 + LIMIT
 
 
-async def test_a_generation_that_is_no_summary_is_counted_too() -> None:
-    usage = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
-    output = [{"type": "message", "content": [{"type": "output_text", "text": "half of"}]}]
-    translator = ScriptedTranslator()
+async def test_an_engine_that_takes_no_penalty_has_its_first_summary_used() -> None:
+    translator = Writer(written(Status.INCOMPLETE, "and and", FULL), InvalidRequest("no such control"))
+    summary = await compaction.summarise(translator, TURN)
+    assert summary.item["summary"][0]["text"] == f"and and{compaction.CUT_NOTE}"
 
-    async def generate(_turn: Turn, receive: Receive, **_options: object) -> None:
-        receive(Batch(0, 1, b"", Final(Status.INCOMPLETE, dumps({"usage": usage}), dumps(output))))
 
-    translator.generate = generate  # type: ignore[assignment]
-    counted: list[object] = []
-    with pytest.raises(EngineFault):
-        await compaction.summarise(translator, TURN, counted.append)
-    assert counted == [usage, usage]
+@pytest.mark.parametrize(("context_length", "limit"), [(0, None), (8_192, 1_024), (131_072, 8_192)])
+async def test_the_limit_of_a_summary_is_a_share_of_the_context(context_length: int, limit: int | None) -> None:
+    translator = Writer(written(Status.COMPLETED, "Whole."), context_length=context_length)
+    await compaction.summarise(translator, TURN)
+    assert loads(translator.turns[0].request).get("max_output_tokens") == limit
+
+
+async def test_an_error_says_what_was_generated_in_vain_before_it() -> None:
+    for second in (written(Status.INCOMPLETE, "half of"), EngineUnavailable("gone")):
+        with pytest.raises(AntiphonError) as raised:
+            await compaction.summarise(Writer(written(Status.INCOMPLETE, "half of"), second), TURN)
+        assert raised.value.usage is not None
+        assert raised.value.usage["output_tokens"] == (6 if isinstance(second, Final) else 3)
+    with pytest.raises(EngineUnavailable) as gone:
+        await compaction.summarise(Writer(EngineUnavailable("gone")), TURN)
+    assert gone.value.usage is None

@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 from openresponses_types.types import CompactResource
 
+from antiphon_core import response
+from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineUnavailable
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final, Receive, Turn
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from tests.support.edge import RunningEdge, running_edge
@@ -133,3 +137,17 @@ async def test_what_would_have_to_be_remembered_is_refused_and_nothing_generated
 async def test_a_fault_of_the_engine_is_a_status(edge: RunningEdge) -> None:
     edge.translator.fault = EngineUnavailable("no Triton at 127.0.0.1:8001")
     assert (await compact(edge, input="x")).status == 503
+
+
+async def test_the_tokens_of_a_summary_are_charged_also_where_it_comes_to_nothing() -> None:
+    async def cut_off(_turn: Turn, receive: Receive, **_options: Any) -> None:
+        body = {"usage": response.usage(input_tokens=3, output_tokens=4)}
+        receive(Batch(0, 1, b"", Final(Status.INCOMPLETE, dumps(body), b"[]")))
+
+    async with running_edge(tokens_per_minute=1_000, clock=ManualClock()) as edge:
+        whole = await compact(edge, input=CONTEXT)
+        assert (whole.status, whole.headers["x-ratelimit-remaining-tokens"]) == (200, "995")
+        edge.translator.generate = cut_off  # type: ignore[assignment]
+        assert (await compact(edge, input=CONTEXT)).status == 502
+        left = (await edge.ask("GET", "/v1/models")).headers["x-ratelimit-remaining-tokens"]
+        assert left == str(995 - 2 * 7)

@@ -131,6 +131,15 @@ async def test_what_was_said_of_a_turn_that_broke_is_charged() -> None:
     assert bench.charged == [(TENANT, 0)]  # this one brings no ids
 
 
+async def test_a_turn_is_charged_for_the_summary_that_came_to_nothing() -> None:
+    fault = EngineUnavailable("gone")
+    fault.usage = {"total_tokens": 7}
+    bench = Bench(ScriptedTranslator(fault=fault))
+    await bench.backend.open()
+    await bench.play(await bench.begin())
+    assert bench.charged == [(TENANT, 7), (TENANT, 0)]
+
+
 async def test_a_turn_under_a_key_is_charged_by_whoever_ends_it(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k")

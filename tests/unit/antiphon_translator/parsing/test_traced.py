@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -11,7 +12,8 @@ from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Segment, Text
 from antiphon_translator.parsing.traced import TracedOutput, TracedText
 from tests.support.tool_calls.outcomes import joined
-from tests.support.tool_calls.soups import HOSTILE, kitchen
+from tests.support.tool_calls.soups import kitchen, pieces_of
+from tests.support.volume import volume
 
 CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
 PIECES = ("<think>", "</think>", CALL, CALL[:20], "<tool_call>", " ", "\n", "a", "☃ b", "<", "[", '{"name": "f"')
@@ -35,7 +37,7 @@ def check(family: str, pieces: Sequence[str]) -> None:
     for segment in traced:
         assert isinstance(segment, TracedText) == isinstance(segment, Text)
         if isinstance(segment, TracedText):
-            assert "".join(seen[start:end] for start, end in segment.spans) == segment.text
+            assert "".join(seen[start:end] for start, end in segment.spans) == segment.text, pieces
             assert segment.spans == tuple(sorted(segment.spans))
             assert segment.spans[0][0] >= position
             position = segment.spans[-1][1]
@@ -48,11 +50,18 @@ def test_a_text_knows_where_it_was_read(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", families.names())
-@given(data=st.data())
-def test_so_it_is_in_every_family(name: str, data: st.DataObject) -> None:
+def test_texts_of_every_family_know_where_they_were_read(name: str) -> None:
     here = kitchen(name, tokens=False)
-    known = st.sampled_from((*here.markers, *here.leftovers, *HOSTILE))
-    check(name, data.draw(st.lists(known | st.text(max_size=4), max_size=16)))
+    for seed in range(volume(30, 2_000)):
+        chance = random.Random(seed)
+        cook = here.soup if seed % 2 else here.stew
+        check(name, pieces_of(cook(chance, pieces=chance.randint(1, 12)), chance))
+
+
+def test_text_of_gpt_oss_without_a_header_is_in_its_own_span() -> None:
+    segments, _ = read("gpt_oss", ["Hi there<|end|><|start|>assistant", "<|message|>Yes."], traced=True)
+    places = [(each.text, each.spans) for each in segments if isinstance(each, TracedText)]
+    assert places == [("Hi there", ((0, 8),)), ("Yes.", ((44, 48),))]
 
 
 def test_white_space_that_is_dropped_is_in_no_span() -> None:

@@ -8,7 +8,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.request.body import Parameters
 from antiphon_translator.prompt import tools
-from antiphon_translator.prompt.tools import NO_TOOLS, Tool, ToolSet
+from antiphon_translator.prompt.tools import Tool, ToolSet
 from antiphon_translator.schemas.schema_budget import SchemaBudget
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -28,8 +28,8 @@ def names(found: tuple[Tool, ...]) -> list[str]:
 
 
 def test_without_tools_there_is_nothing_to_call() -> None:
-    assert offered() == NO_TOOLS
-    assert NO_TOOLS.schemas is None
+    assert offered() == ToolSet()
+    assert ToolSet().schemas is None
 
 
 def test_a_function_is_shown_as_it_was_declared() -> None:

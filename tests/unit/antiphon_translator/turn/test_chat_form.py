@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.jsons import loads
 from antiphon_translator.conversation import Call, Conversation, Image, Message
-from antiphon_translator.prompt.tools import NO_TOOLS, Tool, ToolSet
+from antiphon_translator.prompt.tools import Tool, ToolSet
 from antiphon_translator.turn.chat_form import of_conversation
 from tests.support.images import JPEG, PNG, data_url
 
@@ -38,7 +38,7 @@ def test_images_make_the_content_a_list() -> None:
     conversation = Conversation(
         (Message("user", ("a", *shown, "b")), Message("tool", (shown[0],), call_id="c", name="f"))
     )
-    user, result = of_conversation(conversation, NO_TOOLS, {}).messages
+    user, result = of_conversation(conversation, ToolSet(), {}).messages
     png = {"url": data_url(PNG)}
     assert user["content"] == [
         {"type": "text", "text": "a"},
@@ -53,7 +53,7 @@ def test_images_make_the_content_a_list() -> None:
 @pytest.mark.parametrize(
     ("tools", "choice"),
     [
-        (NO_TOOLS, None),
+        (ToolSet(), None),
         (ToolSet((F, G), (F, G)), "auto"),
         (ToolSet((F, G), ()), "none"),
         (ToolSet((F, G), (F, G), required=True), "required"),

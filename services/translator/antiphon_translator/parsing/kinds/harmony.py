@@ -62,7 +62,9 @@ class Harmony:
             is_spoken_of = is_text and (yield from is_mentioned(cursor, found))
             has_words = has_words or _ROLE.fullmatch("".join(written)) is None
             if is_text and has_words and not is_spoken_of and found in self.ends:
+                cursor.back(found)  # the cursor stands right behind a text when it is passed on
                 reading.out.text("".join(written))
+                yield from cursor.literal(found)
                 written.clear()
                 has_words = False
                 continue

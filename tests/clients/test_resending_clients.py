@@ -1,0 +1,86 @@
+"""Open WebUI and LibreChat, by their requests: chats that the client keeps, sent again as a whole with every turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from antiphon_core.jsons import Object
+from tests.support.client_models import MODELS, SEER, played_models
+from tests.support.howto import blocks
+from tests.support.http import Http
+from tests.support.images import data_url, png
+from tests.support.in_a_thread import in_a_thread
+from tests.support.resending_clients import CLIENTS, Client, Turn, ask
+
+PARIS, ROME = "The capital of France is Paris.", "The capital of Italy is Rome."
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with in_a_thread(played_models()) as url:
+        yield url
+
+
+@pytest.fixture
+async def http(url: str) -> AsyncIterator[Http]:
+    async with aiohttp.ClientSession() as session:
+        yield Http(session, url)
+
+
+@pytest.fixture(params=list(CLIENTS.values()), ids=list(CLIENTS))
+def client(request: pytest.FixtureRequest) -> Client:
+    found: Client = request.param
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_chat_with_a_call_goes_on_from_what_is_sent_again(http: Http, client: Client, model: str) -> None:
+    turns: list[Turn] = []
+    assert await ask(http, client, model, turns, "What is the capital of France?") == PARIS
+    assert await ask(http, client, model, turns, "What is the weather in Paris?") == "It is sunny in Paris."
+    assert await ask(http, client, model, turns, "And of Italy?") == ROME
+    assert len([item for item in turns[1].written if client.call_id([item])]) == 1
+
+
+async def test_an_image_is_seen(http: Http, client: Client) -> None:
+    said = [
+        {"type": "text", "text": "What do you see?"},
+        {"type": "image_url", "image_url": {"url": data_url(png(32, 32))}},
+    ]
+    assert await ask(http, client, SEER, [], said) == "I see 1 image(s)."
+
+
+async def test_a_title_is_made_without_a_stream(http: Http) -> None:
+    said = "### Task:\nGenerate a concise title."
+    chat: Object = {"model": "qwen3", "messages": [{"role": "user", "content": said}], "stream": False}
+    titled = await http.post("/v1/chat/completions", chat | {"max_tokens": 1_000})
+    assert titled.json["choices"][0]["message"]["content"]
+    parts = [{"type": "input_text", "text": said}]
+    items = [{"type": "message", "role": "user", "content": parts}]
+    response = await http.create(model="qwen3", input=items, stream=False, max_output_tokens=1_000)
+    assert response.json["status"] == "completed"
+
+
+@pytest.mark.parametrize("shape", ["Open WebUI", "LibreChat"])
+async def test_an_answer_that_is_not_stored_goes_on_like_any_other(http: Http, shape: str) -> None:
+    client, turns = CLIENTS[shape], [Turn("What is the capital of France?", [])]
+    request = client.request("qwen3", turns) | {"store": False}
+    turns[0].written += client.written(await http.post(client.path, request))
+    assert await ask(http, client, "qwen3", turns, "And of Italy?") == ROME
+
+
+@pytest.mark.parametrize("page", ["open-webui", "librechat"])
+def test_the_address_in_the_page_is_the_one_that_is_asked(page: str) -> None:
+    (configuration,) = blocks(Path(__file__).parents[2] / f"docs/howto/use-with-{page}.md")
+    (path,) = re.findall(r"http://127.0.0.1:8000(/\w+)", configuration.text)
+    assert all(client.path.startswith(f"{path}/") for client in CLIENTS.values())
+
+
+async def test_the_models_are_listed_as_the_clients_read_them(http: Http) -> None:
+    listed = await http.ask("GET", "/v1/models", headers={"Authorization": "Bearer none"})
+    assert {*MODELS, SEER} <= {model["id"] for model in listed.json["data"]}
