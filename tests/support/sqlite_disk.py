@@ -26,7 +26,7 @@ SECTOR_BYTES = 512
 NAME = b"recording"
 
 _Pointer = c_void_p
-_OPEN = ctypes.CFUNCTYPE(c_int, _Pointer, c_char_p, _Pointer, c_int, _Pointer)
+_OPEN = ctypes.CFUNCTYPE(c_int, _Pointer, _Pointer, _Pointer, c_int, _Pointer)
 _DELETE = ctypes.CFUNCTYPE(c_int, _Pointer, c_char_p, c_int)
 _WRITE = ctypes.CFUNCTYPE(c_int, _Pointer, _Pointer, c_int, c_int64)
 _TRUNCATE = ctypes.CFUNCTYPE(c_int, _Pointer, c_int64)
@@ -114,10 +114,10 @@ class Disk:
         made = _Vfs.from_buffer_copy(below)
         made.zName = NAME
 
-        def open_file(_vfs: int, name: bytes | None, file: int, flags: int, told: int) -> int:
-            outcome: int = below.xOpen(below_at, name, file, flags, told)
+        def open_file(_vfs: int, name: int | None, file: int, flags: int, told: int) -> int:
+            outcome: int = below.xOpen(below_at, name, file, flags, told)  # SQLite keeps the pointer, so no copy will do
             if outcome == 0 and name is not None:
-                self._opened(file, name.decode())
+                self._opened(file, ctypes.string_at(name).decode())
             return outcome
 
         def delete(_vfs: int, name: bytes, flush: int) -> int:
