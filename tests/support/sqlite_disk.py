@@ -115,7 +115,7 @@ class Disk:
         made.zName = NAME
 
         def open_file(_vfs: int, name: int | None, file: int, flags: int, told: int) -> int:
-            outcome: int = below.xOpen(below_at, name, file, flags, told)  # SQLite keeps the pointer, so no copy will do
+            outcome: int = below.xOpen(below_at, name, file, flags, told)  # it keeps the pointer
             if outcome == 0 and name is not None:
                 self._opened(file, ctypes.string_at(name).decode())
             return outcome
