@@ -1,8 +1,8 @@
 """Accepts requests: what a turn continues, whether its session is free, and whether its idempotency key was used.
 
 One round trip to the store settles the history, the lease of the session and the idempotency key; a turn that needs
-none of them takes none. Where a turn is to be stored, the store must have shown a sign of life within a second. Items
-that the input refers to are looked up before.
+none of them takes none. Where a turn is to be stored, the store must have said within a second that it is alive and has
+room. Items that the input refers to are looked up before.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class TurnStarter:
         asked = self._asked(previous_id, session_id, key, fingerprint)
         asked = await session_trees.placed(self._store, tenant, asked, self._ids)
         if request.store is not False:
-            await self.watch.require_alive()  # before a model generates what nobody could keep
+            await self.watch.require_room()  # before a model generates what nobody could keep
         start = await self._started(tenant, asked, conversation_id)
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)

@@ -31,15 +31,13 @@ from antiphon_store.rows.model import (
     Chain,
     Entry,
     File,
-    Grow,
     Index,
     Outcome,
     Partition,
     Program,
-    Put,
     Range,
-    Set,
     Unfile,
+    brings_rows,
 )
 
 _TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # by `take_due`
@@ -190,11 +188,7 @@ def _script(program: Program) -> Script:
         return scripts.TRANSACT_READING
     if program.is_volatile:
         return scripts.TRANSACT_VOLATILE
-    brings_bytes = any(
-        isinstance(each, Put | Grow) or (isinstance(each, Set) and (each.items or each.body))
-        for each in program.changes
-    )
-    script = scripts.TRANSACT if brings_bytes else scripts.TRANSACT_SMALL
+    script = scripts.TRANSACT if brings_rows(program) else scripts.TRANSACT_SMALL
     return script if any(isinstance(each, Chain | Range) for each in program.reads) else scripts.JOINT[script]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
@@ -18,10 +18,11 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.sqlite import index_entries, programs
 from antiphon_store.backends.sqlite.batches import Atom, Refusal
 from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
-from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.faults import no_room, translate
 from antiphon_store.backends.sqlite.maintenance import SqliteMaintenance
 from antiphon_store.backends.sqlite.programs import TreeRows
 from antiphon_store.backends.sqlite.readers import Readers
+from antiphon_store.backends.sqlite.reserve import Reserve, Room
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.backends.sqlite.writer import Writer
 from antiphon_store.rows.backend import Durability
@@ -36,6 +37,7 @@ from antiphon_store.rows.model import (
     Partition,
     Program,
     Row,
+    brings_rows,
     named_node,
 )
 
@@ -69,6 +71,7 @@ class SqliteRows:
         self.durability = durability
         self._path = path
         self._clock = clock or SystemClock()
+        self._reserve = Reserve(path)
         self._volatile = MemoryRows(self._clock)
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -81,7 +84,7 @@ class SqliteRows:
             raise translate(error) from error
         except OSError as error:
             raise StoreUnavailable(f"The store's file cannot be made: {error.strerror}.") from error
-        self._writer, self._readers = Writer(writing), Readers(reading)
+        self._writer, self._readers = Writer(writing, self._reserve), Readers(reading)
         await self._volatile.open()
 
     async def close(self) -> None:
@@ -89,9 +92,17 @@ class SqliteRows:
         if self._writer is not None and self._readers is not None:
             await self._writer.close()
             await self._readers.close()
+            self._reserve.take_away()
 
     async def ready(self) -> None:
-        await self._read(lambda connection: connection.execute("SELECT 1 FROM node LIMIT 1").fetchone())
+        def read(connection: sqlite3.Connection) -> bool:
+            connection.execute("SELECT 1 FROM node LIMIT 1").fetchone()
+            return self._reserve.has_room_on_disk()
+
+        if not await self._read(read):
+            await self._write(_nothing)  # the writer looks
+            if self._reserve.room is Room.NONE:
+                raise no_room()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         if program.is_volatile:
@@ -109,8 +120,9 @@ class SqliteRows:
 
         def primitive(connection: sqlite3.Connection) -> _Answer | Refusal:
             changes = connection.total_changes
+            rows = TreeRows if self._reserve.room is not Room.NONE else _FullTreeRows
             try:
-                return decide(TreeRows(connection, partition, self._clock.now_ms()), decision)
+                return decide(rows(connection, partition, self._clock.now_ms()), decision)
             except Exception as error:
                 if isinstance(error, sqlite3.Error) or connection.total_changes != changes:
                     raise  # and nothing of it stays
@@ -162,6 +174,8 @@ class SqliteRows:
     # ---- Within a primitive ----
 
     def _run(self, connection: sqlite3.Connection, partition: Partition, program: Program) -> Outcome:
+        if self._reserve.room is Room.NONE and brings_rows(program):
+            raise no_room()
         return programs.run(connection, partition, program, self._clock.now_ms())
 
     def _write(self, primitive: Atom[_Answer]) -> Awaitable[_Answer]:
@@ -180,12 +194,29 @@ class SqliteRows:
             needed = ".".join(map(str, VERSION_MIN))
             raise StoreUnavailable(f"SQLite {needed} or newer is needed; this is {sqlite3.sqlite_version}.")
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._reserve.lend()  # a file on a full disk can be opened, too
         with ExitStack() as opened:
             writing = opened.enter_context(closing(connect(self._path, self.durability)))
             prepare(writing)
             reading = [opened.enter_context(closing(connect(self._path, self.durability))) for _ in range(READERS)]
             opened.pop_all()
+        self._reserve.prepare(writing)
         return writing, reading
+
+
+class _FullTreeRows(TreeRows):
+    """Rows of a database without room for more."""
+
+    __slots__ = ()
+
+    def apply(self, program: Program) -> Sequence[Any]:
+        if brings_rows(program):
+            raise no_room()
+        return super().apply(program)
+
+
+def _nothing(_connection: sqlite3.Connection) -> None:
+    """An atom that changes nothing."""
 
 
 def _node_of(connection: sqlite3.Connection, tree: int, entry: Entry) -> Row | None:

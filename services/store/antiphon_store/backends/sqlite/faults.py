@@ -7,6 +7,7 @@ import sqlite3
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
 from antiphon_core.telemetry import remedies
+from antiphon_store.backends.sqlite.reserve import is_full
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,11 @@ _UNAVAILABLE = {
 }
 
 
+def no_room() -> StoreUnavailable:
+    """The error of a write that brings new rows, where there is no room for them."""
+    return StoreUnavailable(f"The store cannot be used: {_UNAVAILABLE[sqlite3.SQLITE_FULL]}.", full=True)
+
+
 def translate(error: sqlite3.Error) -> AntiphonError:
     """Logs a database error, with a traceback where it may be our bug, and returns the one that the caller gets."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -36,5 +42,5 @@ def translate(error: sqlite3.Error) -> AntiphonError:
         extra=remedies.CHECK_DATABASE,
     )
     if reason is not None:
-        return StoreUnavailable(f"The store cannot be used: {reason}.")
+        return StoreUnavailable(f"The store cannot be used: {reason}.", full=is_full(error) or None)
     return InternalError("The store failed. Its log says why.")

@@ -4,6 +4,7 @@ Atoms are queued; the thread takes everything that is queued, runs it as ONE tra
 Nobody waits for a timer: while one transaction is being made durable the next one gathers. When an atom raises, the
 whole transaction is undone and runs again with each atom in a savepoint of its own, so that it undoes nothing of its
 neighbours. No answer, and no refusal either, leaves before COMMIT returned: it may rest on what a neighbour wrote.
+Where the disk is full, atoms run one by one, each in a transaction of its own, in the room of the `Reserve`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from antiphon_store.backends.sqlite.batches import Atom, Call, CallQueue, Outcome, failure
+from antiphon_store.backends.sqlite.reserve import Reserve, Room, is_full
 
 BATCH_ATOMS_MAX = 256  # bounds how long the first of a batch waits for the last
 
@@ -25,8 +27,9 @@ _Answer = TypeVar("_Answer")
 class Writer:
     """Runs atoms that write, in order, on a connection that nobody else uses. Made inside a running event loop."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, reserve: Reserve) -> None:
         self._connection = connection
+        self._reserve = reserve
         self._calls = CallQueue(batch_max=BATCH_ATOMS_MAX)
         self._thread = threading.Thread(target=self._work, name="sqlite writer", daemon=True)
         self._thread.start()
@@ -54,14 +57,34 @@ class Writer:
         self._connection.close()
 
     def _transact(self, batch: Sequence[Call]) -> list[Outcome]:
-        """Runs the batch as one transaction. When that fails nothing of it was written, and everyone is told."""
+        """Runs the batch as one transaction, or in the reserve. When a transaction fails nothing of it was written, and
+        everyone is told."""
+        if self._reserve.room is not Room.ON_DISK:
+            return self._transact_in_reserve(batch)
         try:
-            outcomes = self._run_all(batch)
-            self._connection.execute("COMMIT")
+            return self._commit(batch)
         except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on: others wait for it
             self._roll_back()
-            return [failure(error) for _ in batch]
+            return self._transact_in_reserve(batch) if is_full(error) else [failure(error) for _ in batch]
+
+    def _commit(self, batch: Sequence[Call]) -> list[Outcome]:
+        outcomes = self._run_all(batch)
+        self._connection.execute("COMMIT")
         return outcomes
+
+    def _transact_in_reserve(self, batch: Sequence[Call]) -> list[Outcome]:
+        with self._reserve.at_hand(self._connection):
+            return [self._transact_alone(call) for call in batch]
+
+    def _transact_alone(self, call: Call, *, has_lent: bool = False) -> Outcome:
+        try:
+            return self._commit([call])[0]
+        except Exception as error:  # noqa: BLE001 - it belongs to this call
+            self._roll_back()
+            if has_lent or not is_full(error):
+                return failure(error)
+        self._reserve.lend()
+        return self._transact_alone(call, has_lent=True)
 
     def _run_all(self, batch: Sequence[Call]) -> list[Outcome]:
         connection = self._connection
@@ -81,7 +104,7 @@ class Writer:
         try:
             outcome = Outcome(atom(self._connection))
         except Exception as error:  # whatever it is belongs to the caller of this atom alone
-            if not self._connection.in_transaction:
+            if not self._connection.in_transaction or is_full(error):
                 raise
             self._connection.execute("ROLLBACK TO atom")
             outcome = failure(error)

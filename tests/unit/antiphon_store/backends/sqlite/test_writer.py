@@ -15,6 +15,7 @@ from antiphon_core.errors import AlreadyExists, InternalError, StoreUnavailable
 from antiphon_store.backends.sqlite import batches
 from antiphon_store.backends.sqlite.batches import Atom
 from antiphon_store.backends.sqlite.connection import connect
+from antiphon_store.backends.sqlite.reserve import Reserve
 from antiphon_store.backends.sqlite.writer import BATCH_ATOMS_MAX, Writer
 from antiphon_store.rows.backend import Durability
 
@@ -56,8 +57,8 @@ def watched(connection: sqlite3.Connection, path: Path) -> Watched:
 
 
 @pytest.fixture
-async def writer(watched: Watched) -> AsyncIterator[Writer]:
-    writer = Writer(watched)
+async def writer(watched: Watched, path: Path) -> AsyncIterator[Writer]:
+    writer = Writer(watched, Reserve(path))
     yield writer
     await writer.close()
 
@@ -174,7 +175,7 @@ async def test_a_full_disk_fails_the_batch_and_not_the_writer(
 
 async def test_a_locked_file_is_unavailable(path: Path, connection: sqlite3.Connection) -> None:
     impatient = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
-    writer = Writer(impatient)
+    writer = Writer(impatient, Reserve(path))
     connection.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="another process"):
         await writer.run(insert)
@@ -220,7 +221,7 @@ async def test_closing_answers_what_is_queued(writer: Writer) -> None:
 
 async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Connection) -> None:
     """While the writer waits for another process' lock, the loop goes on."""
-    writer = Writer(connect(path, Durability.PROCESS))
+    writer = Writer(connect(path, Durability.PROCESS), Reserve(path))
     connection.execute("BEGIN IMMEDIATE")
     writing = asyncio.create_task(writer.run(insert))
     for _ in range(20):
