@@ -4,13 +4,14 @@ sweeps go on, and as soon as there is room a turn is stored."""
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import aiohttp
+import psycopg
 import pytest
 
 from antiphon_core.clock import SystemClock
@@ -21,12 +22,16 @@ from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http
 from tests.support.patience import PATIENCE_S
+from tests.support.postgres_server import owner, postgres_server
+from tests.support.redis_servers import SAFE, redis_server
 from tests.support.small_disk import small_disk
 from tests.support.system import Command
 from tests.support.thinking_edges import Sayer, losable
 
 LONG = "word " * 5_000
 DISK_BYTES = 16 * 2**20
+REDIS_SHORT_BYTES = 2**18
+"""How much too much a Redis without room holds: more than its use varies by, and less than is deleted."""
 
 
 class Medium(Protocol):
@@ -41,25 +46,56 @@ class Medium(Protocol):
 
 
 @dataclass
-class SqliteMedium:
+class SomeMedium:
     url: str
     prefix: tuple[str, ...]
     fill: Callable[[], None]
     clear: Callable[[], None]
 
 
-def sqlite_medium(life: ExitStack, folder: Path) -> Medium:
-    disk = life.enter_context(small_disk(folder / "disk", size_bytes=DISK_BYTES))
-    return SqliteMedium(f"sqlite:///{disk.folder / 'store.db'}", tuple(disk.inside), disk.fill, disk.clear)
+def sqlite_medium(life: ExitStack) -> Medium:
+    disk = life.enter_context(small_disk(DISK_BYTES))
+    return SomeMedium(f"sqlite:///{disk.folder / 'store.db'}", tuple(disk.inside), disk.fill, disk.clear)
 
 
-MEDIA = {"sqlite": sqlite_medium}
+def postgres_medium(life: ExitStack) -> Medium:
+    """The tables are on the small disk. The log of the server has a place of its own."""
+    disk = life.enter_context(small_disk(2 * DISK_BYTES))
+    server = life.enter_context(postgres_server(disk.inside))
+    place = disk.outside / "tables"
+    place.mkdir()
+    if (user := owner()) is not None:
+        shutil.chown(place, user)
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLESPACE small LOCATION '{disk.folder / 'tables'}'")
+        connection.execute("CREATE DATABASE small TABLESPACE small")
+    return SomeMedium(server.url.removesuffix("postgres") + "small", (), disk.fill, disk.clear)
+
+
+def redis_medium(life: ExitStack) -> Medium:
+    server = life.enter_context(redis_server(SAFE))
+
+    def fill() -> None:
+        with server.client() as client:
+            used: Any = client.info("memory")["used_memory"]
+            limit: Any = client.config_get("maxmemory")
+            if limit["maxmemory"] == "0":
+                client.config_set("maxmemory", used - REDIS_SHORT_BYTES)
+
+    def clear() -> None:
+        with server.client() as client:
+            client.config_set("maxmemory", 0)
+
+    return SomeMedium(server.url, (), fill, clear)
+
+
+MEDIA = {"sqlite": sqlite_medium, "postgres": postgres_medium, "redis": redis_medium}
 
 
 @pytest.fixture(params=MEDIA)
-def medium(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Medium]:
+def medium(request: pytest.FixtureRequest) -> Iterator[Medium]:
     with ExitStack() as life:
-        yield MEDIA[request.param](life, tmp_path)
+        yield MEDIA[request.param](life)
 
 
 @dataclass
@@ -129,6 +165,7 @@ async def test_turns_are_refused_before_generation_and_all_else_goes_on(town: To
     assert (await town.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
 
 
+@pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep what they had
 async def test_deletes_make_room_on_a_disk_that_stays_full(town: Town) -> None:
     stored = [(await town.turn()).json["id"] for _ in range(60)]
     await until_refused(town)

@@ -1,6 +1,6 @@
 """A small file system that a test can fill, for processes that run inside its mount namespace.
 
-    with small_disk(tmp_path / "disk", size_bytes=16 * 2**20) as disk:
+    with small_disk(16 * 2**20) as disk:
         command = Command("serve", ..., prefix=disk.inside)
         disk.fill()
         disk.clear()
@@ -13,12 +13,13 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.children import start_child
+from tests.support.children import as_user, start_child
 
 # Root of this machine mounts as it is. Anybody else may in a user namespace, as the user that they are.
 _IS_ROOT = os.geteuid() == 0
@@ -42,7 +43,7 @@ class SmallDisk:
         """What a command line begins with that runs where the disk is."""
         user = () if _IS_ROOT else (f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials")
         enter = ("nsenter", *user, f"--mount=/proc/{self.pid}/ns/mnt", "--")
-        return (*enter, "setpriv", "--pdeathsig=KILL", "--")  # entering a namespace forgets it
+        return (*enter, *as_user())  # entering a namespace forgets whose child it is
 
     def fill(self) -> None:
         """Writes until not a byte is left."""
@@ -64,15 +65,16 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(folder: Path, *, size_bytes: int) -> Iterator[SmallDisk]:
-    """A disk of that size, mounted on a new folder for those inside, and for everybody to write."""
-    folder.mkdir()
-    mount = f"mount -t tmpfs -o size={size_bytes},mode=0777 small '{folder}' && echo mounted && exec sleep infinity"
-    holder = start_child([*_UNSHARE, "setpriv", "--pdeathsig=KILL", "sh", "-c", mount], stdout=subprocess.PIPE)
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"mounted\n"
-        yield SmallDisk(folder, holder.pid)
-    finally:
-        holder.kill()
-        holder.communicate()
+def small_disk(size_bytes: int) -> Iterator[SmallDisk]:
+    """A disk of that size, for every user to write."""
+    with tempfile.TemporaryDirectory(prefix="disk-") as folder:
+        Path(folder).chmod(0o755)
+        mount = f"mount -t tmpfs -o size={size_bytes},mode=0777 small '{folder}' && echo mounted && exec sleep infinity"
+        holder = start_child([*_UNSHARE, *as_user(), "sh", "-c", mount], stdout=subprocess.PIPE)
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"mounted\n"
+            yield SmallDisk(Path(folder), holder.pid)
+        finally:
+            holder.kill()
+            holder.communicate()

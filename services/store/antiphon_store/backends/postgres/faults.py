@@ -12,6 +12,8 @@ from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
+_DISK_FULL = "53100"
+
 # SQLSTATEs, or their first two digits, of what passes or what an operator can make pass. The longer one counts.
 _UNAVAILABLE = {
     "08": "the connection to its database was lost",
@@ -22,7 +24,7 @@ _UNAVAILABLE = {
     "42501": "its database's user lacks a permission",
     "42P01": "its tables are not there",
     "53": "its database is out of resources",
-    "53100": "its database's disk is full",
+    _DISK_FULL: "its database's disk is full",
     "53300": "its database has too many connections",
     "55P03": "another writer holds a lock for too long",
     "57": "its database was told to stop",
@@ -58,7 +60,8 @@ def translate(error: psycopg.Error) -> AntiphonError:
     )
     reason = _reason(error)
     if reason is not None:
-        return StoreUnavailable(f"The store cannot be used: {reason}.")
+        full = error.sqlstate == _DISK_FULL or None
+        return StoreUnavailable(f"The store cannot be used: {reason}.", full=full)
     return InternalError("The store failed. Its log says why.")
 
 

@@ -33,6 +33,8 @@ _REASONS = {
     "WRONGPASS": "Redis refuses the credentials",
     "NOPERM": "Redis refuses the credentials",
 }
+_FULL = (_REASONS["OOM"], _REASONS["MISCONF"])
+"""Reasons against what is new. What is stored can be read."""
 # The client's own classes, which drop the answer's first word. Before their parents.
 _CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (TooFewCopies, "a write reached too few replicas in time, and may be kept or lost"),
@@ -58,7 +60,7 @@ def translate(error: Exception) -> AntiphonError:
         log.error(
             "redis: %s (%s)", error, type(error).__name__, extra=remedies.CHECK_DATABASE
         )  # one line: in an outage there are many
-        return StoreUnavailable(f"The store cannot be used: {reason}.")
+        return StoreUnavailable(f"The store cannot be used: {reason}.", full=reason in _FULL or None)
     log.error("redis: %s (%s)", error, type(error).__name__, exc_info=error, extra=remedies.CHECK_DATABASE)
     return InternalError("The store failed. Its log says why.")
 
