@@ -170,7 +170,7 @@ class RpcClient:
             answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
         except grpc.aio.AioRpcError as error:
             away = error.code() is grpc.StatusCode.UNAVAILABLE or None
-            raise self._unavailable(f"{service}: {error.details()}", away=away) from error
+            raise self._unavailable(f"{self._api.name}: {error.details()}", away=away) from error
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:

@@ -79,7 +79,7 @@ class StoreWatch:
     async def require_room(self) -> None:
         """Returns when the store was ready for a new response a moment ago, is ready, or is being restarted.
         StoreUnavailable: it has a connection and did not answer within a second, or it is full."""
-        if _is_recent(self._ready_at):
+        if _is_recent(self._ready_at, within_s=SLOW_S + READY_S):
             return
         await self._require_sign_of_life(within_s=SLOW_S + READY_S)
         if self._fault is not None and self._fault.is_full:
@@ -94,7 +94,7 @@ class StoreWatch:
                 if call.cancelled() or not isinstance(call.exception(), (Unavailable, Timeout)):
                     self._seen_at = _now()
                 return
-            if not _is_recent(self._seen_at):
+            if not _is_recent(self._seen_at, within_s=SLOW_S):
                 await self._require_sign_of_life(within_s=READY_S)
 
     async def _require_sign_of_life(self, *, within_s: float) -> None:
@@ -102,7 +102,7 @@ class StoreWatch:
             self._look = asyncio.create_task(self._look_at_it())
         await asyncio.wait([self._look], timeout=within_s)
         is_away = self._fault is not None and self._fault.is_away
-        if not _is_recent(self._seen_at) and not is_away:
+        if not _is_recent(self._seen_at, within_s=SLOW_S + READY_S) and not is_away:
             raise StoreUnavailable("The store does not answer.")
 
     async def _look_at_it(self) -> None:
@@ -119,8 +119,8 @@ class StoreWatch:
             pass
 
 
-def _is_recent(at_s: float) -> bool:
-    return _now() - at_s < SLOW_S + READY_S
+def _is_recent(at_s: float, *, within_s: float) -> bool:
+    return _now() - at_s < within_s
 
 
 def _now() -> float:

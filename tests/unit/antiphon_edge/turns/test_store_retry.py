@@ -207,11 +207,11 @@ async def test_a_store_that_answered_a_moment_ago_is_alive_without_a_look() -> N
     store = Store()
     watch = StoreWatch(store)
     for _ in range(3):
-        await watch.require_alive()
+        await watch.require_room()
     assert store.asked == 1
 
 
 @pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("full"))])
 async def test_a_store_without_a_sign_of_life_is_unavailable(store: Store) -> None:
     with pytest.raises(StoreUnavailable):
-        await StoreWatch(store).require_alive()
+        await StoreWatch(store).require_room()
