@@ -43,7 +43,9 @@ async def rates(path: Path, *, slow: bool) -> list[float]:
     if slow:
         assert rows._writer is not None
         await rows._writer.close()
-        rows._writer = Writer(sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SlowDisk), rows._reserve)
+        rows._writer = Writer(
+            sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SlowDisk), rows._reserve
+        )
     side = Atoms(backend)
     timings = [await time_calls(side.put, PUTS_PER_WRITER * writers, writers) for writers in WRITERS]
     await backend.close()

@@ -120,9 +120,7 @@ async def town(medium: Medium) -> AsyncIterator[Town]:
         store = await life.enter_async_context(StoreClient(address[1]))
         sayer = Sayer("Hello there.")
         translator: Translator = losable(sayer, SystemClock())
-        server = EdgeServer(
-            EdgeSettings(port=0, drain_s=1), store, translator, clock=SystemClock(), ids=RandomIds()
-        )
+        server = EdgeServer(EdgeSettings(port=0, drain_s=1), store, translator, clock=SystemClock(), ids=RandomIds())
         await server.start()
         life.push_async_callback(server.stop)
         http = Http(await life.enter_async_context(aiohttp.ClientSession()), server.url)

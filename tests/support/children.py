@@ -29,7 +29,7 @@ def start_child(command: Sequence[str], *, user: str | None = None, **options: A
 
 
 def as_user(user: str | None = None) -> Sequence[str]:
-    """What the command line of a child begins with: it becomes `user`, and dies with its parent."""
+    """The beginning of a child's command line: the child becomes `user`, and dies with its parent."""
     owner = () if user is None else (f"--reuid={user}", f"--regid={user}", "--clear-groups")
     return ("setpriv", *owner, "--pdeathsig=KILL", "--")
 

@@ -55,7 +55,7 @@ class PostgresServer:
     settings: dict[str, str]
     process: subprocess.Popen[bytes] | None = None
     inside: Sequence[str] = ()
-    """What its command line begins with, to run it elsewhere."""
+    """The beginning of its command line, to run it elsewhere."""
 
     @property
     def url(self) -> str:
@@ -136,8 +136,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(inside: Sequence[str] = (), **settings: str) -> Iterator[PostgresServer]:
-    """A running server with a database of its own; gone at the end, data and all. `inside`: its command line begins so.
-    """
+    """A running server with a database of its own; gone at the end, data and all. `inside` begins its command line."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     server = PostgresServer(folder, free_ports(1)[0], SETTINGS | settings, inside=inside)
     try:

@@ -1,6 +1,6 @@
 """A process between clients and a server, which a test can stop (SIGSTOP) in the server's place.
 
-    python -m tests.support.relay HOST:PORT      # prints the address that it listens on
+python -m tests.support.relay HOST:PORT      # prints the address that it listens on
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def _serve(endpoint: str) -> None:
         await asyncio.gather(_pump(reader, behind[1]), _pump(behind[0], writer))
 
     server = await asyncio.start_server(pass_on, "127.0.0.1")
-    print("127.0.0.1:{}".format(server.sockets[0].getsockname()[1]), flush=True)
+    print(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 
 

@@ -137,8 +137,8 @@ class Replicas:
 async def fleet(
     folder: Path, triton_endpoint: str, *edge_options: str, store_url: str | None = None
 ) -> AsyncIterator[Replicas]:
-    """The fleet, serving a model `m` of that Triton, ready to answer. Its store is on a Redis of its own, if `store_url`
-    does not say where."""
+    """The fleet, serving a model `m` of that Triton, ready to answer. Its store is on a Redis of its own, unless
+    `store_url` says where."""
     with ExitStack() as below:
         store_url = store_url or below.enter_context(redis_server()).url
         names = ServiceNames(folder / "hosts")

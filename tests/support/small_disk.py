@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.support.children import as_user, start_child
 
 # Root of this machine mounts as it is. Anybody else may in a user namespace, as the user that they are.
@@ -40,7 +42,7 @@ class SmallDisk:
 
     @property
     def inside(self) -> Sequence[str]:
-        """What a command line begins with that runs where the disk is."""
+        """The beginning of a command line that runs where the disk is."""
         user = () if _IS_ROOT else (f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials")
         enter = ("nsenter", *user, f"--mount=/proc/{self.pid}/ns/mnt", "--")
         return (*enter, *as_user())  # entering a namespace forgets whose child it is
@@ -49,11 +51,10 @@ class SmallDisk:
         """Writes until not a byte is left."""
         with self._filler.open("ab", buffering=0) as file:
             for block in (_BLOCK, b"x"):
-                try:
+                with pytest.raises(OSError) as full:
                     while True:
                         file.write(block)
-                except OSError as error:
-                    assert error.errno == errno.ENOSPC
+                assert full.value.errno == errno.ENOSPC
 
     def clear(self) -> None:
         """Takes away what `fill` wrote."""

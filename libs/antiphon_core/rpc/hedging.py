@@ -1,7 +1,7 @@
 """Hedged calls: one that is not answered soon is made again, of other replicas, and the first answer counts.
 
-A process that is frozen keeps its connections, and nothing tells that it will not answer. Replicas have their turns, but
-calls of others come in between: two at once are of different replicas. Only for calls that change nothing.
+A process that is frozen keeps its connections, and nothing tells that it will not answer. Replicas have their turns,
+but calls of others come in between: two at once are of different replicas. Only for calls that change nothing.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
-READY_POLL_S = 0.25  # a database that is frozen is told within a second, and what it needs to be sure
+READY_POLL_S = 0.5
 OPEN = ServerSecurity()
 
 _OPTIONS = [

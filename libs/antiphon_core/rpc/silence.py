@@ -16,15 +16,15 @@ from antiphon_core.flow import Flow
 TICKS = 4
 """In so many parts the limit is counted."""
 FIRST_SIGN_S = 1.2
-"""The limit until the first sign of life, a heartbeat or an answer. Nothing has begun yet, so moving on costs little."""
+"""The limit until the first sign of life, a heartbeat or an answer. Nothing has begun yet: moving on costs little."""
 
 
 class SilenceWatch:
     """Of one stream. Use inside one event loop."""
 
     def __init__(self, limit_s: float, on_silence: Callable[[], None]) -> None:
-        """`on_silence` is called once, after `limit_s` without `heard`; with 0 never. Before the first `heard` the limit
-        is FIRST_SIGN_S, if that is shorter."""
+        """`on_silence` is called once, after `limit_s` without `heard`; with 0 never. Before the first `heard` the
+        limit is FIRST_SIGN_S, if that is shorter."""
         self.has_heard = False
         self._limit_s = limit_s
         self._on_silence = on_silence

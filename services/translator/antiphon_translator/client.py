@@ -11,8 +11,8 @@ from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Model, Receive, Resume, Turn
 from antiphon_core.rpc.client import PeerSilent, RpcClient
-from antiphon_core.rpc.hedging import hedged
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.hedging import hedged
 from antiphon_core.rpc.lean_streams import LeanStreams
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1

@@ -156,7 +156,7 @@ class Background:
             return await self._queue(accepted)
         except BaseException as error:
             log.info("background response %s was not accepted: %s", accepted.response_id, error)
-            self._starter.cleanup.schedule(self._starter.give_up(accepted), _KEPT)  # a frozen store takes its time
+            await self._starter.cleanup.attempt(self._starter.give_up(accepted), _KEPT)
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
@@ -177,7 +177,7 @@ class Background:
         try:
             accepted = await lost_parents.committed(accepted, commit)
         except BaseException:  # it may have happened, and its caller does not know of it
-            self._starter.cleanup.schedule(self._take_back(accepted), _KEPT)
+            await self._starter.cleanup.attempt(self._take_back(accepted), _KEPT)
             raise
         metrics.JOBS_ENQUEUED.of().add()
         return accepted.record(Status.QUEUED, body, output_items)

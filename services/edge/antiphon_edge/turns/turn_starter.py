@@ -142,7 +142,12 @@ class TurnStarter:
         if carried is not None:
             return carried
         previous_id = sealed_context.continued_id(request, carried)
-        return (await self._start(tenant, self._asked(previous_id))).history.items
+        reading = asyncio.ensure_future(self._start(tenant, self._asked(previous_id)))
+        try:
+            await self.watch.while_it_lives(reading)
+            return reading.result().history.items
+        finally:
+            reading.cancel()
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
         """All items of a conversation, without its lease."""

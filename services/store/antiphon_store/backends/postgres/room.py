@@ -1,9 +1,9 @@
 """Room on the server's disk: whether there is some, and a reserve for deletes and sweeps when there is none.
 
 PostgreSQL is ready for as long as it runs, and writes a new version of a row for every change, a delete too. So a query
-spills a megabyte now and then: a temporary file lies where the tables are. The reserve is made of such files, which held
-cursors keep, on a connection of their own. A write that ends or deletes something, and finds the disk full, has one of
-them closed and is repeated.
+spills some megabytes now and then: a temporary file lies where the tables are. The reserve is made of such files, which
+held cursors keep, on a connection of their own. A write that ends or deletes something, and finds the disk full, has
+one of them closed and is repeated. There is room again when all of them could be taken back.
 """
 
 from __future__ import annotations
