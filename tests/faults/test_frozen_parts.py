@@ -120,7 +120,7 @@ def _by_signal(pid: int) -> Freeze:
 
 
 def _database(life: ExitStack, name: str) -> tuple[str, Freeze]:
-    server = life.enter_context(redis_server() if name == "redis" else postgres_server())
+    server: Any = life.enter_context(redis_server() if name == "redis" else postgres_server())
     return server.url, lambda stops: server.pause() if stops else server.resume()
 
 

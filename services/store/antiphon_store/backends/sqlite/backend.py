@@ -209,7 +209,7 @@ class _FullTreeRows(TreeRows):
 
     __slots__ = ()
 
-    def apply(self, program: Program) -> Sequence[Any]:
+    def apply(self, program: Program) -> list[Any]:
         if brings_rows(program):
             raise no_room()
         return super().apply(program)

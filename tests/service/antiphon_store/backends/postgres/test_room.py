@@ -10,6 +10,7 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.postgres import room as room_module
 from antiphon_store.backends.postgres import server
 from antiphon_store.backends.postgres.connections import Connections
+from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.room import PARTS, Room
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.rows.backend import Durability
@@ -54,7 +55,7 @@ async def test_the_reserve_is_taken_lent_in_parts_and_taken_back(aside: Connecti
 async def test_a_full_disk_is_told_until_there_is_room(aside: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
     room = Room(aside)
     with monkeypatch.context() as at_first:
-        at_first.setitem(room_module.QUERIES, "canary", FULL)
+        at_first.setitem(QUERIES, "canary", FULL)
         with pytest.raises(StoreUnavailable) as full:
             await room.require()
         assert full.value.is_full
@@ -69,7 +70,7 @@ async def test_a_disk_that_had_room_is_looked_at_again_when_a_write_finds_none(
 ) -> None:
     room = Room(aside)
     await room.require()
-    monkeypatch.setitem(room_module.QUERIES, "canary", FULL)
+    monkeypatch.setitem(QUERIES, "canary", FULL)
     await room.require()  # it had room a moment ago
     with pytest.raises(StoreUnavailable), room.doubted():
         raise StoreUnavailable("full", full=True)
