@@ -100,13 +100,7 @@ class StorytellingTriton(FakeTriton):
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
     starts: list[tuple[Sequence[int], int]] = field(default_factory=list)
     """For each generation its prompt without the story, and how much of the story the prompt had."""
-    ends: list[Sequence[int]] = field(default_factory=list)
-    """The prompts of the generations that were read to their end."""
     running: int = 0
-
-    def told(self) -> Counter[Sequence[int]]:
-        """How often the story was told to its end behind each prompt."""
-        return Counter(self.ends)
 
     def hold(self, *, at: int) -> None:
         """Behind so many ids it says nothing more, until `go_on`."""
@@ -125,8 +119,7 @@ class StorytellingTriton(FakeTriton):
         async for request in requests:
             prompt = _input_ids(request)
             start = told_in(prompt, self.story)
-            asked = tuple(prompt[: len(prompt) - start])
-            self.starts.append((asked, start))
+            self.starts.append((tuple(prompt[: len(prompt) - start]), start))
             self.running += 1
             try:
                 for number, token_id in enumerate(self.story[start:], start):
@@ -135,7 +128,6 @@ class StorytellingTriton(FakeTriton):
                     await asyncio.sleep(self.pause_s)
                     yield token_response([token_id])
                 yield final_response()
-                self.ends.append(asked)
             finally:
                 self.running -= 1
 
