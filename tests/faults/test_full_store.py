@@ -174,3 +174,13 @@ async def test_deletes_make_room_on_a_disk_that_stays_full(town: Town) -> None:
     assert [answer.status for answer in answers] == [200] * 10
     for answer in answers:
         assert (await town.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
+
+
+@pytest.mark.parametrize("medium", ["sqlite", "postgres"], indirect=True)
+async def test_a_tenant_is_erased_on_a_full_disk(town: Town) -> None:
+    stored = [(await town.turn()).json["id"] for _ in range(20)]
+    await until_refused(town)
+    url = f"--store-url={town.medium.url}"
+    erasing = Command("store", "erase", "--tenant=default", "--yes", url, prefix=town.medium.prefix)
+    assert await asyncio.to_thread(erasing.process.wait) == 0, "".join(erasing.lines)
+    assert (await town.http.get(f"/v1/responses/{stored[0]}")).status == 404

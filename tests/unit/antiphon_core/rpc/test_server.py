@@ -162,7 +162,7 @@ async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) ->
 async def test_a_full_store_serves_all_but_turns_and_room_is_seen_at_once(
     fixture: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state, _, channel = fixture
+    state = fixture[0]
     endpoint = f"127.0.0.1:{state.port}"
     async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable) as client:
         await client.ready()
