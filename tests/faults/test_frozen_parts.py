@@ -1,5 +1,5 @@
 """Each process of a fleet, and each database, is stopped (SIGSTOP) for a while under load: streams come to one end, new
-requests are answered or refused soon, jobs end, and no story is begun twice.
+requests are answered or refused soon, jobs end, and nobody is told anything twice.
 
 A frozen edge is the connection of its own clients: its streams go on when it wakes. The engine is behind a relay that
 is stopped in its place.
@@ -172,5 +172,7 @@ async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze
     for call in calls:
         call.require_one_end(may_fail=freeze_s > PATIENT_S)
     assert all(call.status == 200 for call in calls[: 4 * len(urls)])  # they had begun
-    # A translator that wakes may begin what was given to another one, before it reads that it was cancelled.
-    assert max(town.triton.began_anew().values()) <= (2 if part == "translator" else 1)
+    # A translator that wakes may begin what was given to another one, before it reads that it was cancelled. After a
+    # long freeze a job is attempted again: without a store, nothing that its model said could be logged.
+    is_strict = freeze_s <= PATIENT_S and part != "translator"
+    assert max(town.triton.began_anew().values()) <= (1 if is_strict else 2)
