@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 
 from antiphon_store.backends.postgres.schema import SCHEMA
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.backend import Durability
 from tests.bench.store.raw import postgres as raw_postgres
 from tests.bench.store.raw.memory import RawMemory

@@ -14,7 +14,8 @@ from antiphon.cli import main
 from antiphon.progress import ProgressLine
 from antiphon_core.jsons import loads
 from antiphon_store.backends import registry
-from antiphon_store.backends.registry import open_backend, row_backend
+from antiphon_store.backends.registry import row_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
 from tests.support.postgres_server import postgres_server, shared_postgres
 from tests.support.redis_servers import shared_redis

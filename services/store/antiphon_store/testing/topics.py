@@ -46,13 +46,13 @@ from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
 from antiphon_store.testing.prompts import PromptSuite
 from antiphon_store.testing.queued_turns import QueuedTurnSuite
+from antiphon_store.testing.quotas import PlaceSuite, QuotaArgumentSuite, QuotaSuite, SharedQuotaSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
 from antiphon_store.testing.retention import RetentionSuite
 from antiphon_store.testing.session_limits import SessionLimitSuite
-from antiphon_store.testing.spending import PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite, SpendingSuite
 from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
 from antiphon_store.testing.tenancy import TenancySuite
 from antiphon_store.testing.turn_ends import JobTurnSuite, LogEndSuite
@@ -86,7 +86,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),
     "sweeping": (SweepSuite, TenantListSuite),
-    "spending": (SpendingSuite, PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite),
+    "quotas": (QuotaSuite, PlaceSuite, SharedQuotaSuite, QuotaArgumentSuite),
     "races": (RaceSuite, LineageRaceSuite),
     "linearizability": (LinearizabilitySuite,),
     "lifecycle": (LifecycleSuite,),
@@ -105,7 +105,7 @@ class Capability(StrEnum):
     CONVERSATIONS = "conversations"
     IDEMPOTENCY_KEYS = "idempotency keys"
     SWEEPING = "sweeping"
-    SHARED_SPENDING = "shared spending"  # all processes that serve the same data count together
+    SHARED_QUOTAS = "shared quotas"  # all processes that serve the same data count together
 
 
 Part = Suite | Callable[..., Any]
@@ -119,7 +119,7 @@ NEEDS: dict[Capability, tuple[Part, ...]] = {
     Capability.CONVERSATIONS: (*TOPICS["conversations"], PersistenceSuite.test_conversations_survive),
     Capability.IDEMPOTENCY_KEYS: (*TOPICS["idempotency keys"], PersistenceSuite.test_idempotency_keys_survive),
     Capability.SWEEPING: TOPICS["sweeping"],
-    Capability.SHARED_SPENDING: (SharedSpendingSuite,),
+    Capability.SHARED_QUOTAS: (SharedQuotaSuite,),
 }
 """Suites, and single tests of suites, that need a capability."""
 

@@ -1,16 +1,12 @@
-"""PostgreSQL's own errors end here: each is logged and becomes one of ours."""
+"""PostgreSQL's own errors, in words."""
 
 from __future__ import annotations
-
-import logging
 
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
-from antiphon_core.telemetry import remedies
-
-log = logging.getLogger(__name__)
+from antiphon_core.errors import AntiphonError
+from antiphon_store.backends.faults import report
 
 _DISK_FULL = "53100"
 
@@ -51,18 +47,8 @@ def has_changed_nothing(error: AntiphonError) -> bool:
 
 def translate(error: psycopg.Error) -> AntiphonError:
     """Logs a database error, and returns the one that the caller gets."""
-    log.error(
-        "postgresql: %s (%s)",
-        error,
-        error.sqlstate or type(error).__name__,
-        exc_info=error,
-        extra=remedies.CHECK_DATABASE,
-    )
-    reason = _reason(error)
-    if reason is not None:
-        full = error.sqlstate == _DISK_FULL or None
-        return StoreUnavailable(f"The store cannot be used: {reason}.", full=full)
-    return InternalError("The store failed. Its log says why.")
+    state = error.sqlstate
+    return report("postgresql", error, state or type(error).__name__, _reason(error), is_full=state == _DISK_FULL)
 
 
 def _reason(error: psycopg.Error) -> str | None:

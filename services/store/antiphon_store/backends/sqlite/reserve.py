@@ -15,10 +15,15 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
+from typing import Any
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.sqlite.faults import is_full, translate
+from antiphon_store.backends.sqlite.transactions import Atom, Outcomes, write
 
 RESERVE_BYTES_MAX = 12 * 1024 * 1024  # the log, which SQLite moves at 8 MiB, and some deletes of a hundred KiB
 LOG_PAGES_MAX = 1_000  # SQLite's own default
@@ -74,6 +79,32 @@ class Reserve:
             if not self._try_disk():
                 self._look(connection)
 
+    def write(self, connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
+        """Runs atoms, as `transactions.write` does. Where the disk is full each runs in a transaction of its own, in
+        the room of the reserve."""
+        outcomes: list[Any] = [None] * len(atoms)
+        left = list(range(len(atoms)))
+        if self.room is Room.ON_DISK:
+            try:
+                outcomes = list(write(connection, atoms))
+                left = [number for number, outcome in enumerate(outcomes) if _is_full(outcome)]
+            except sqlite3.Error as error:
+                if not is_full(error):
+                    raise
+                _roll_back(connection)
+        if left:
+            with self.at_hand(connection):
+                for number in left:
+                    outcomes[number] = self._write_alone(connection, atoms[number])
+        return outcomes
+
+    def _write_alone(self, connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
+        outcome = _written(connection, atom)
+        if not _is_full(outcome):
+            return outcome
+        self.lend()
+        return _written(connection, atom)
+
     @contextmanager
     def at_hand(self, connection: sqlite3.Connection) -> Iterator[None]:
         """Around transactions of the connection that writes, which may `lend`: takes the reserve back behind them."""
@@ -124,10 +155,23 @@ class Reserve:
         return min(RESERVE_BYTES_MAX, disk.f_blocks * disk.f_frsize // DISK_SHARE)
 
 
-def is_full(error: Exception) -> bool:
-    """Whether SQLite found no room."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
+def _written(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
+    """The answer of an atom in a transaction of its own, or its error."""
+    try:
+        return write(connection, [atom])[0]
+    except sqlite3.Error as error:
+        _roll_back(connection)
+        return translate(error)
+
+
+def _is_full(outcome: object) -> bool:
+    return isinstance(outcome, StoreUnavailable) and outcome.is_full
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):  # the next BEGIN fails and says why
+            connection.execute("ROLLBACK")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -10,7 +10,8 @@ import pytest
 
 from antiphon_store.backends.sqlite import reserve as reserve_module
 from antiphon_store.backends.sqlite.connection import connect
-from antiphon_store.backends.sqlite.reserve import LOG_PAGES_MAX, RESERVE_BYTES_MAX, Reserve, Room, is_full
+from antiphon_store.backends.sqlite.faults import is_full
+from antiphon_store.backends.sqlite.reserve import LOG_PAGES_MAX, RESERVE_BYTES_MAX, Reserve, Room
 from antiphon_store.rows.backend import Durability
 
 TAKEN = 1_000_000
