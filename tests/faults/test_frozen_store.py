@@ -77,6 +77,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
             "response": said["id"],
             "unwanted": unwanted["id"],
             "conversation": conversation["id"],
+            "prompt": (await http.ask("POST", "/v1/prompts", {"instructions": "hi"})).json["id"],
             "item": listed["data"][0]["id"],
         }
         yield Town(http, command, sayer, names)
@@ -111,6 +112,11 @@ ASKED: list[tuple[str, str, Object | None]] = [
     ("GET", "/v1/responses/{response}/leaves", None),
     ("GET", "/v1/responses/{response}/chain", None),
     ("POST", "/v1/sessions/{conversation}/fork", {}),
+    ("POST", "/v1/prompts", {"instructions": "hi"}),
+    ("GET", "/v1/prompts", None),
+    ("GET", "/v1/prompts/{prompt}", None),
+    ("POST", "/v1/prompts/{prompt}/versions", {"instructions": "hello"}),
+    ("DELETE", "/v1/prompts/{prompt}", None),
 ]
 SERVED: list[tuple[str, str, Object | None]] = [
     ("POST", "/v1/responses", {"model": "m", "input": "hi", "store": False}),
