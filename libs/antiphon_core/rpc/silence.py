@@ -22,7 +22,7 @@ FIRST_SIGN_S = 1.2
 class SilenceWatch:
     """Of one stream. Use inside one event loop."""
 
-    def __init__(self, limit_s: float, on_silence: Callable[[], None]) -> None:
+    def __init__(self, limit_s: float, on_silence: Callable[[], object]) -> None:
         """`on_silence` is called once, after `limit_s` without `heard`; with 0 never. Before the first `heard` the
         limit is FIRST_SIGN_S, if that is shorter."""
         self.has_heard = False
@@ -31,6 +31,8 @@ class SilenceWatch:
         self._silent_ticks = 0
         self._due_s = 0.0
         self._handle: asyncio.TimerHandle | None = None
+        self.has_expired = False
+        """Whether `on_silence` was called."""
 
     def heard(self) -> None:
         """Something came."""
@@ -74,6 +76,7 @@ class SilenceWatch:
         self._silent_ticks = 0 if has_slept else self._silent_ticks + 1
         if self._silent_ticks > TICKS:
             self._handle = None
+            self.has_expired = True
             self._on_silence()
         else:
             self._arm()
