@@ -285,6 +285,11 @@ class Unavailable(AntiphonError):
         """Whether the caller has no connection: nobody answered that something is wrong."""
         return "away" in self.facts
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for anything new. What is there can be read and taken away."""
+        return "full" in self.facts
+
 
 class StoreUnavailable(Unavailable):
     pass

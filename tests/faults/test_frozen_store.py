@@ -19,6 +19,7 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
+from antiphon_edge.openapi.operations import OPERATIONS
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
@@ -28,6 +29,8 @@ from tests.support.patience import least
 from tests.support.system import Command
 from tests.support.thinking_edges import Sayer, losable
 
+READINESS = "/v1/health/ready"
+GUARANTEES = Path(__file__).parents[2] / "docs/guarantees.md"
 SOON_S = 1.5  # a second, and what a machine takes besides
 
 
@@ -74,6 +77,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
             "response": said["id"],
             "unwanted": unwanted["id"],
             "conversation": conversation["id"],
+            "prompt": (await http.ask("POST", "/v1/prompts", {"instructions": "hi"})).json["id"],
             "item": listed["data"][0]["id"],
         }
         yield Town(http, command, sayer, names)
@@ -99,7 +103,52 @@ ASKED: list[tuple[str, str, Object | None]] = [
     ("POST", "/v1/responses", {"model": "m", "input": "hi"}),
     ("POST", "/v1/responses", {"model": "m", "input": "hi", "stream": True}),
     ("POST", "/v1/responses", {"model": "m", "input": "hi", "background": True}),
+    ("GET", "/v1/responses?conversation={conversation}", None),
+    ("POST", "/v1/responses/input_tokens", {"model": "m", "input": "hi", "previous_response_id": "{response}"}),
+    ("POST", "/v1/responses/compact", {"model": "m", "input": "hi", "previous_response_id": "{response}"}),
+    ("GET", "/v1/responses/{response}/tree", None),
+    ("GET", "/v1/responses/{response}/children", None),
+    ("GET", "/v1/responses/{response}/siblings", None),
+    ("GET", "/v1/responses/{response}/leaves", None),
+    ("GET", "/v1/responses/{response}/chain", None),
+    ("POST", "/v1/sessions/{conversation}/fork", {}),
+    ("POST", "/v1/prompts", {"instructions": "hi"}),
+    ("GET", "/v1/prompts", None),
+    ("GET", "/v1/prompts/{prompt}", None),
+    ("POST", "/v1/prompts/{prompt}/versions", {"instructions": "hello"}),
+    ("DELETE", "/v1/prompts/{prompt}", None),
 ]
+SERVED: list[tuple[str, str, Object | None]] = [
+    ("POST", "/v1/responses", {"model": "m", "input": "hi", "store": False}),
+    ("POST", "/v1/responses/input_tokens", {"model": "m", "input": "hi"}),
+    ("POST", "/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
+    ("GET", "/v1/models", None),
+    ("GET", "/v1/models/m", None),
+    ("GET", "/v1/metadata", None),
+    ("GET", "/v1/version", None),
+    ("GET", "/v1/metrics", None),
+    ("GET", "/v1/health/live", None),
+    ("GET", READINESS, None),
+    ("GET", "/openapi.json", None),
+    ("GET", "/docs", None),
+]
+
+
+def operation_of(method: str, path: str) -> str:
+    """The method and path of an operation, as the route table has them."""
+    routes = (f"{each.method} {each.path}" for each in OPERATIONS)
+    asked = f"{method} {path.partition('?')[0]}"
+    exact = [each for each in routes if each == asked]
+    as_patterns = {re.sub(r"\{\w+\}", "[^/]+", f"{each.method} {each.path}"): each for each in OPERATIONS}
+    found = exact or [f"{each.method} {each.path}" for form, each in as_patterns.items() if re.fullmatch(form, asked)]
+    return found[0]
+
+
+def test_every_route_is_asked_and_the_guarantees_name_those_that_need_the_store() -> None:
+    refused, served = ({operation_of(method, path) for method, path, _ in each} for each in (ASKED, SERVED))
+    assert refused | served == {f"{each.method} {each.path}" for each in OPERATIONS}
+    (listed,) = re.findall(r"^Requests that need the store: (.*?)\.$", GUARANTEES.read_text(), re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`([^`]+)`", listed)) == refused
 
 
 async def test_all_is_refused_soon_and_what_needs_no_store_is_served(town: Town) -> None:
@@ -115,7 +164,9 @@ async def test_all_is_refused_soon_and_what_needs_no_store_is_served(town: Town)
 
             assert await least(refusal, most=SOON_S) <= SOON_S, f"{method} {path}"
         assert len(town.sayer.requests) == asked_before  # no model generated what could not be kept
-        assert (await town.http.create(model="m", input="hi", store=False)).status == 200
+        for method, path, body in SERVED:
+            answer = await town.ask(method, path, body)
+            assert answer.status == 200 or path == READINESS, f"{method} {path}"
     assert (await town.ask("GET", "/v1/responses/{response}")).json["status"] == "completed"
 
 

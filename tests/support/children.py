@@ -22,11 +22,16 @@ def start_child(command: Sequence[str], *, user: str | None = None, **options: A
     `setpriv` asks the kernel for both, and then becomes the command. It takes the place of subprocess's own `user` and
     `preexec_fn`: to run those it forks, and a child in which gRPC was at work may crash before it is the server.
     Without them the child comes of vfork, where gRPC has no say."""
-    owner = () if user is None else (f"--reuid={user}", f"--regid={user}", "--clear-groups")
-    mortal = ["setpriv", *owner, "--pdeathsig=KILL", "--", *command]
+    mortal = [*as_user(user), *command]
     started: Future[subprocess.Popen[Any]] = Future()
     _starter().put((started, lambda: subprocess.Popen(mortal, **options)))
     return started.result()
+
+
+def as_user(user: str | None = None) -> Sequence[str]:
+    """The beginning of a child's command line: the child becomes `user`, and dies with its parent."""
+    owner = () if user is None else (f"--reuid={user}", f"--regid={user}", "--clear-groups")
+    return ("setpriv", *owner, "--pdeathsig=KILL", "--")
 
 
 @cache

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +26,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.support.children import start_child
+from tests.support.children import as_user, start_child
 from tests.support.debian import found_or_installed
 from tests.support.ports import free_ports
 
@@ -54,6 +54,8 @@ class PostgresServer:
     port: int
     settings: dict[str, str]
     process: subprocess.Popen[bytes] | None = None
+    inside: Sequence[str] = ()
+    """The beginning of its command line, to run it elsewhere."""
 
     @property
     def url(self) -> str:
@@ -68,7 +70,8 @@ class PostgresServer:
         options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(programs() / "postgres"), "-D", str(self.data), "-p", str(self.port), *options]
         with self.log.open("ab") as log:
-            self.process = start_child(command, user=_owner(), stdout=log, stderr=log, cwd="/", start_new_session=True)
+            whole = [*self.inside, *as_user(owner()), *command]
+            self.process = start_child(whole, stdout=log, stderr=log, cwd="/", start_new_session=True)
         self._wait_until_it_answers()
 
     def stop(self) -> None:
@@ -132,10 +135,10 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server(**settings: str) -> Iterator[PostgresServer]:
-    """A running server with a database of its own; gone at the end, data and all."""
+def postgres_server(inside: Sequence[str] = (), **settings: str) -> Iterator[PostgresServer]:
+    """A running server with a database of its own; gone at the end, data and all. `inside` begins its command line."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
-    server = PostgresServer(folder, free_ports(1)[0], SETTINGS | settings)
+    server = PostgresServer(folder, free_ports(1)[0], SETTINGS | settings, inside=inside)
     try:
         _initialise(server)
         server.start()
@@ -172,14 +175,14 @@ def _newest() -> Path | None:
 
 
 def _initialise(server: PostgresServer) -> None:
-    if (owner := _owner()) is not None:
-        shutil.chown(server.folder, owner)
+    if (user := owner()) is not None:
+        shutil.chown(server.folder, user)
     options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]
     command = [str(programs() / "initdb"), "-D", str(server.data), *options]
-    status = start_child(command, user=_owner(), stdout=subprocess.DEVNULL, cwd="/").wait()
+    status = start_child(command, user=owner(), stdout=subprocess.DEVNULL, cwd="/").wait()
     assert status == 0, f"initdb ended with {status}"
 
 
-def _owner() -> str | None:
+def owner() -> str | None:
     """The owner of the server's processes and files: us, unless we are root."""
     return USER if os.geteuid() == 0 else None

@@ -134,10 +134,13 @@ class Replicas:
 
 
 @asynccontextmanager
-async def fleet(folder: Path, triton_endpoint: str, *edge_options: str) -> AsyncIterator[Replicas]:
-    """The fleet, serving a model `m` of that Triton, ready to answer."""
+async def fleet(
+    folder: Path, triton_endpoint: str, *edge_options: str, store_url: str | None = None
+) -> AsyncIterator[Replicas]:
+    """The fleet, serving a model `m` of that Triton, ready to answer. Its store is on a Redis of its own, unless
+    `store_url` says where."""
     with ExitStack() as below:
-        redis = below.enter_context(redis_server())
+        store_url = store_url or below.enter_context(redis_server()).url
         names = ServiceNames(folder / "hosts")
         ports = dict(zip(SIZES, free_ports(len(SIZES)), strict=True))
         where = {
@@ -149,7 +152,7 @@ async def fleet(folder: Path, triton_endpoint: str, *edge_options: str) -> Async
             for target in ("edge", "worker")
         }
         options = {
-            "store": (f"--store-url={redis.url}",),
+            "store": (f"--store-url={store_url}",),
             "translator": (f"--translator-profiles={_profiles(folder, triton_endpoint)}",),
             "edge": (*where["edge"], *edge_options),
             "worker": (f"--worker-slots={WORKER_SLOTS}", "--worker-drain-s=1", *where["worker"]),

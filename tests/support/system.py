@@ -34,12 +34,14 @@ class Command:
         folder: Path | None = None,
         python: Path | str = sys.executable,
         environ: Mapping[str, str] = MappingProxyType({}),
+        prefix: Sequence[str] = (),
     ) -> None:
-        """`environ` is added to the environment of this process, of which nothing reaches Antiphon's settings."""
+        """`environ` is added to the environment of this process, of which nothing reaches Antiphon's settings. `prefix`
+        is a command that becomes this one."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
         environment |= environ
         self.process = start_child(
-            [str(python), "-m", "antiphon", *arguments],
+            [*prefix, str(python), "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 RESOLVE_INTERVAL_S = 10.0
 RESOLVE_RETRY_S = 1.0  # while no address is connected
+AVOID_S = 5.0  # after a call without any sign of life; the next one looks again
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +37,16 @@ class Peer:
 
     streams: GrpcStreams
     users: int = 0
+    _avoided_s: float = -math.inf
+
+    def avoid(self) -> None:
+        """Gives calls to other addresses, as long as there are any, for AVOID_S or until something comes from this."""
+        self._avoided_s = time.monotonic()
+
+    @property
+    def is_avoided(self) -> bool:
+        since_s = time.monotonic() - self._avoided_s
+        return since_s < AVOID_S and self.streams.silence_s >= since_s
 
 
 class BalancedStreams:
@@ -72,7 +83,8 @@ class BalancedStreams:
             connected = await self._until_connected()
             if connected:
                 self._turn += 1
-                return connected[self._turn % len(connected)]
+                fit = [peer for peer in connected if not peer.is_avoided] or connected
+                return fit[self._turn % len(fit)]
             if self._resolving is not None:
                 await asyncio.wait((self._resolving,))
             if known >= self._peers.keys():

@@ -11,6 +11,7 @@ not wait. What it raises ends the call.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import ssl
 from collections.abc import Callable, Sequence
@@ -123,6 +124,11 @@ class GrpcStreams:
     def is_connected(self) -> bool:
         """Whether a call could begin at once."""
         return self._link is not None and self._link.connection.calls.can_open
+
+    @property
+    def silence_s(self) -> float:
+        """For how long nothing has come on the connection; for ever without one."""
+        return math.inf if self._link is None else self._link.silence_s
 
     async def connect(self) -> None:
         """Makes the connection if there is none. ConnectionLost: it cannot be made now."""

@@ -147,16 +147,23 @@ class RpcClient:
         return PeerSilent(silence_s)
 
     async def ready(self) -> None:
-        """Returns when the service reports SERVING; raises `unavailable` with the reason otherwise."""
-        request = health_pb2.HealthCheckRequest(service=self._api.name)
+        """Returns when all services report SERVING; raises `unavailable` with the reason otherwise, which is_full when
+        only those that need room do not."""
+        if await self._is_serving(self._api.demanding_name):
+            self._absence.is_over()
+        elif self._api.demanding_name != self._api.name and await self._is_serving(self._api.name):
+            raise self._unavailable(f"{self._api.demanding_name} reports that it has no room.", full=True)
+        else:
+            raise self._unavailable(f"{self._api.name} reports that it is not ready.")
+
+    async def _is_serving(self, service: str) -> bool:
+        request = health_pb2.HealthCheckRequest(service=service)
         try:
             answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
         except grpc.aio.AioRpcError as error:
             away = error.code() is grpc.StatusCode.UNAVAILABLE or None
             raise self._unavailable(f"{self._api.name}: {error.details()}", away=away) from error
-        if answer.status != health_pb2.HealthCheckResponse.SERVING:
-            raise self._unavailable(f"{self._api.name} reports that it is not ready.")
-        self._absence.is_over()
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:
         metadata = call_metadata(tenant, self._token)

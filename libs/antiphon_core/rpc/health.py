@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -21,11 +22,12 @@ _Answer = health_pb2.HealthCheckResponse
 
 
 class Health:
-    """The health of the services of one server."""
+    """The health of the services of one server. Before it answers, it awaits `refresh`: that may report anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, refresh: Callable[[str], Awaitable[None]]) -> None:
         self._servicer = health.aio.HealthServicer()
         self._intake = Intake(LIMITS)
+        self._refresh = refresh
 
     async def report(self, service: str, *, is_serving: bool) -> None:
         await self._servicer.set(service, _Answer.SERVING if is_serving else _Answer.NOT_SERVING)
@@ -44,7 +46,9 @@ class Health:
     async def _check(self, _requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         try:
             with self._intake.budget.call(callers.host_of(context.peer())):
-                answer = await self._servicer.Check(await self._request(context), context)
+                request = await self._request(context)
+                await self._refresh(request.service)
+                answer = await self._servicer.Check(request, context)
         except AntiphonError as error:
             await context.abort_with_status(to_status(error))
         return bytes(answer.SerializeToString())

@@ -74,7 +74,7 @@ class LeanStreams:
         is read; what was read before is still received. Cancelling cancels the RPC. A call that a server or the network
         turned away before its first answer is tried again: twice, and for the first `wait_s` of an absence. A server
         that sends nothing for `silence_s` is lost: if its connection is as silent, all calls on that end, and new ones
-        go elsewhere.
+        go elsewhere. One that gives no first sign of life for FIRST_SIGN_S loses this call, and is avoided for a while.
 
         AntiphonError: what the service raised, or why it could not be asked. Raises what `receive` raises.
         """
@@ -119,9 +119,16 @@ class LeanStreams:
         timeout_s: float | None,
         silence_s: float,
     ) -> None:
-        with self._streams.used(await self._streams.choose()) as streams:
+        peer = await self._streams.choose()
+        with self._streams.used(peer) as streams:
             call = await streams.start(path, data, answers.receive, flow=flow, metadata=metadata, timeout_s=timeout_s)
-            watch = SilenceWatch(silence_s, lambda: call.give_up(f"Nothing came for {silence_s:g} s.", silence_s))
+
+            def move_on() -> None:
+                if not watch.has_heard:
+                    peer.avoid()
+                call.give_up("Nothing came for too long.", silence_s)
+
+            watch = SilenceWatch(silence_s, move_on)
             answers.heard = watch.heard
             try:
                 with watch.running(flow):

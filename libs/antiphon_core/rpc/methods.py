@@ -108,11 +108,15 @@ _TRANSLATOR: dict[str, tuple[Row, ...]] = {
 }
 
 
+_NEED_ROOM = frozenset({"Turns"})
+"""Services that write what is new. The others also read, change and take away what is there."""
+
+
 def _api(tables: dict[str, dict[str, tuple[Row, ...]]]) -> Api:
     """An API of the services of `tables`, by their packages and names."""
     return Api(
         [
-            make_service(_pool.FindServiceByName(f"{package}.{name}"), rows)
+            make_service(_pool.FindServiceByName(f"{package}.{name}"), rows, needs_room=name in _NEED_ROOM)
             for package, services in tables.items()
             for name, rows in services.items()
         ]

@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, NoReturn
 
 import grpc
@@ -42,7 +43,7 @@ from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
-READY_POLL_S = 1.0
+READY_POLL_S = 0.5
 OPEN = ServerSecurity()
 
 _OPTIONS = [
@@ -85,13 +86,16 @@ class RpcServer:
         self._security = security
         self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.so_reuseport", int(shares_port))])
         self._intake = Intake(limits or IntakeLimits())
-        self._health = Health()
-        self._ready: dict[str, Ready] = {}
+        self._health = Health(self._look_for_room)
+        self._ready: dict[Api, Ready] = {}
+        self._full: set[str] = set()  # services that lack nothing but room
+        self._look: asyncio.Task[None] | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     def add(self, api: Api, handlers: Mapping[str, Handler], *, ready: Ready) -> None:
         """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when
-        they cannot serve; their health follows within READY_POLL_S."""
+        they cannot serve; their health follows within READY_POLL_S. While it raises one that is_full, the services that
+        need no room serve."""
         guard = self._security.guard
         for service in api.services:
             rpc_handlers = {
@@ -100,11 +104,12 @@ class RpcServer:
             }
             generic = grpc.method_handlers_generic_handler(service.full_name, rpc_handlers)
             self._server.add_generic_rpc_handlers((generic,))
-            self._ready[service.full_name] = ready
+        self._ready[api] = ready
 
     async def start(self, host: str, port: int) -> int:
         """Binds and serves; the port that it got. Port 0 lets the system choose."""
-        names = [*self._ready, health.SERVICE_NAME, reflection.SERVICE_NAME]
+        served = [service.full_name for api in self._ready for service in api.services]
+        names = [*served, health.SERVICE_NAME, reflection.SERVICE_NAME]
         described = reflection.handler(names, self._security.guard, self._intake)
         self._server.add_generic_rpc_handlers((self._health.handler(), described))
         bound = self._bind(address(host, port))
@@ -132,20 +137,38 @@ class RpcServer:
             await asyncio.sleep(READY_POLL_S)
             await self._report_health()
 
+    async def _look_for_room(self, service: str) -> None:
+        """Reports the health of a full service anew, before its health is told: room is seen at once."""
+        if service in self._full:
+            if self._look is None or self._look.done():
+                self._look = asyncio.create_task(self._report_health(), name="look for room")
+            await asyncio.wait([self._look])
+
     async def _report_health(self) -> None:
-        for name, ready in self._ready.items():
-            await self._health.report(name, is_serving=await _is_ready(name, ready))
+        for api, ready in self._ready.items():
+            state = await _state(api.name, ready)
+            for service in api.services:
+                is_full = state is _State.FULL and service.needs_room
+                (self._full.add if is_full else self._full.discard)(service.full_name)
+                is_serving = state is not _State.NOT_READY and not is_full
+                await self._health.report(service.full_name, is_serving=is_serving)
 
 
-async def _is_ready(name: str, ready: Ready) -> bool:
+class _State(Enum):
+    READY = auto()
+    FULL = auto()
+    NOT_READY = auto()
+
+
+async def _state(name: str, ready: Ready) -> _State:
     try:
         await ready()
-    except Unavailable:
-        return False
+    except Unavailable as error:
+        return _State.FULL if error.is_full else _State.NOT_READY
     except Exception:
         log.exception("the readiness check of %s broke", name, extra=remedies.REPORT)
-        return False
-    return True
+        return _State.NOT_READY
+    return _State.READY
 
 
 @dataclass(frozen=True, slots=True)

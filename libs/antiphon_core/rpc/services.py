@@ -65,9 +65,12 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Service:
+    """`needs_room`: it does not serve while its server has no room for anything new."""
+
     full_name: str
     descriptor: ServiceDescriptor
     methods: Mapping[str, Method]
+    needs_room: bool = False
 
 
 class Api:
@@ -83,18 +86,23 @@ class Api:
 
     @property
     def name(self) -> str:
-        """The service whose health stands for that of all."""
+        """The service whose health stands for that of all that need no room."""
         return self.services[0].full_name
 
+    @property
+    def demanding_name(self) -> str:
+        """The service whose health stands for that of all: the one that needs room, if there is one."""
+        return next((each.full_name for each in self.services if each.needs_room), self.name)
 
-def make_service(descriptor: ServiceDescriptor, rows: Sequence[Row]) -> Service:
+
+def make_service(descriptor: ServiceDescriptor, rows: Sequence[Row], *, needs_room: bool = False) -> Service:
     """A service of the methods that both its descriptor and `rows` have. TypeError: one lacks a method of the other."""
     by_name = {row.name: row for row in rows}
     declared = {method.name for method in descriptor.methods}
     if declared != set(by_name):
         raise TypeError(f"{descriptor.full_name}: rows and methods differ: {declared ^ set(by_name)}")
     methods = {each.name: _method(descriptor.full_name, each, by_name[each.name]) for each in descriptor.methods}
-    return Service(descriptor.full_name, descriptor, methods)
+    return Service(descriptor.full_name, descriptor, methods, needs_room)
 
 
 def _method(service: str, descriptor: MethodDescriptor, row: Row) -> Method:

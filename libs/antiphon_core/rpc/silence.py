@@ -15,14 +15,18 @@ from antiphon_core.flow import Flow
 
 TICKS = 4
 """In so many parts the limit is counted."""
+FIRST_SIGN_S = 1.2
+"""The limit until the first sign of life, a heartbeat or an answer. Nothing has begun yet: moving on costs little."""
 
 
 class SilenceWatch:
     """Of one stream. Use inside one event loop."""
 
     def __init__(self, limit_s: float, on_silence: Callable[[], object]) -> None:
-        """`on_silence` is called once, after `limit_s` without `heard`; with 0 never."""
-        self._tick_s = limit_s / TICKS
+        """`on_silence` is called once, after `limit_s` without `heard`; with 0 never. Before the first `heard` the
+        limit is FIRST_SIGN_S, if that is shorter."""
+        self.has_heard = False
+        self._limit_s = limit_s
         self._on_silence = on_silence
         self._silent_ticks = 0
         self._due_s = 0.0
@@ -33,11 +37,12 @@ class SilenceWatch:
     def heard(self) -> None:
         """Something came."""
         self._silent_ticks = 0
+        self.has_heard = True
 
     @contextmanager
     def running(self, flow: Flow | None) -> Iterator[None]:
         """Watches while the block runs, and while `flow` is open."""
-        if self._tick_s <= 0:
+        if self._limit_s <= 0:
             yield
             return
         self._resume()
@@ -56,6 +61,10 @@ class SilenceWatch:
         self._pause()
         self._silent_ticks = 0
         self._arm()
+
+    @property
+    def _tick_s(self) -> float:
+        return (self._limit_s if self.has_heard else min(FIRST_SIGN_S, self._limit_s)) / TICKS
 
     def _arm(self) -> None:
         loop = asyncio.get_running_loop()

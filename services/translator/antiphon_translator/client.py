@@ -12,6 +12,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Model, Receive, Resume, Turn
 from antiphon_core.rpc.client import PeerSilent, RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.hedging import hedged
 from antiphon_core.rpc.lean_streams import LeanStreams
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
@@ -109,11 +110,11 @@ class TranslatorClient:
 
     async def count_tokens(self, turn: Turn) -> int:
         request = v1.CountTokensRequest(turn=wire.turn_message(turn))
-        answer = await self._rpc.call("CountTokens", request, tenant=turn.tenant)
+        answer = await hedged(lambda: self._rpc.call("CountTokens", request, tenant=turn.tenant))
         return int(answer.input_tokens)
 
     async def models(self) -> Sequence[Model]:
-        answer = await self._rpc.call("ListModels", v1.ListModelsRequest())
+        answer = await hedged(lambda: self._rpc.call("ListModels", v1.ListModelsRequest()))
         return tuple(wire.model_value(message) for message in answer.models)
 
     async def ready(self) -> None:

@@ -16,6 +16,9 @@ from antiphon_translator.send_queue import SendQueue
 
 BEATS = 4
 """So many fit into the silence that a caller puts up with."""
+FIRST_BEAT_S = 0.25
+"""When the first is sent, if nothing was sent before: a caller moves on soon from a translator that shows no sign of
+life."""
 
 
 class Heartbeats:
@@ -31,7 +34,7 @@ class Heartbeats:
     @contextmanager
     def running(self) -> Iterator[None]:
         if self._silence_s > 0:
-            self._arm()
+            self._arm(min(FIRST_BEAT_S, self._silence_s / BEATS))
         try:
             yield
         finally:
@@ -43,9 +46,9 @@ class Heartbeats:
         if self._slept_s:
             raise TranslatorUnavailable(f"This translator stood still for {self._slept_s:.1f} s.")
 
-    def _arm(self) -> None:
+    def _arm(self, pause_s: float) -> None:
         loop = asyncio.get_running_loop()
-        self._due_s = loop.time() + self._silence_s / BEATS
+        self._due_s = loop.time() + pause_s
         self._handle = loop.call_at(self._due_s, self._beat)
 
     def _beat(self) -> None:
@@ -55,4 +58,4 @@ class Heartbeats:
             self._queue.close()
         else:
             self._queue.beat()
-            self._arm()
+            self._arm(self._silence_s / BEATS)

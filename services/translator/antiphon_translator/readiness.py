@@ -1,7 +1,8 @@
 """Whether an engine can be asked now: the answer of its own probe, remembered for a short while.
 
 Readiness is asked for by every health check and every list of models; the engine is asked once per `ttl_s`, and callers
-that come meanwhile wait for the same answer.
+that come meanwhile wait for the same answer. An engine that does not answer for ANSWER_S, as one that is frozen, is not
+ready.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from antiphon_core.errors import AntiphonError
 from antiphon_translator.engines.base import Engine
 
 log = logging.getLogger(__name__)
+
+ANSWER_S = 1.5
 
 
 class Readiness:
@@ -40,9 +43,14 @@ class Readiness:
         self._asked_at = None
 
     async def _ask(self) -> str:
+        reason = ""
         try:
-            await self._engine.ready()
+            async with asyncio.timeout(ANSWER_S):
+                await self._engine.ready()
+        except TimeoutError:
+            reason = "The engine does not answer."
         except AntiphonError as error:
-            log.info("engine not ready: %s", error.message)
-            return error.message
-        return ""
+            reason = error.message
+        if reason:
+            log.info("engine not ready: %s", reason)
+        return reason

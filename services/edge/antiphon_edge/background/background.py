@@ -46,6 +46,7 @@ from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 log = logging.getLogger(__name__)
 
 _BACKGROUND = re.compile(rb'"background"\s*:\s*true')
+_KEPT = "a background response that was not accepted keeps what it took until that expires"
 _NEXT_STATE = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
 
 
@@ -155,8 +156,7 @@ class Background:
             return await self._queue(accepted)
         except BaseException as error:
             log.info("background response %s was not accepted: %s", accepted.response_id, error)
-            with suppress(AntiphonError):  # then time gives it back
-                await self._starter.give_up(accepted)
+            await self._starter.cleanup.attempt(self._starter.give_up(accepted), _KEPT)
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
@@ -176,14 +176,18 @@ class Background:
 
         try:
             accepted = await lost_parents.committed(accepted, commit)
-        except BaseException:
-            with suppress(AntiphonError):  # it may have happened, and its caller does not know of it
-                await self._store.cancel_job(accepted.tenant, accepted.response_id)
-            with suppress(AntiphonError):
-                await self._store.delete(accepted.tenant, accepted.response_id)
+        except BaseException:  # it may have happened, and its caller does not know of it
+            await self._starter.cleanup.attempt(self._take_back(accepted), _KEPT)
             raise
         metrics.JOBS_ENQUEUED.of().add()
         return accepted.record(Status.QUEUED, body, output_items)
+
+    async def _take_back(self, accepted: AcceptedTurn) -> None:
+        """Ends a queued response, if there is one."""
+        with suppress(AntiphonError):
+            await self._store.cancel_job(accepted.tenant, accepted.response_id)
+        with suppress(AntiphonError):
+            await self._store.delete(accepted.tenant, accepted.response_id)
 
     async def _until_its_end(self, tenant: str, response_id: str) -> None:
         """Follows the event log to its terminal event."""

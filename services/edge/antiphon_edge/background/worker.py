@@ -136,6 +136,7 @@ class Worker:
             if self._is_overloaded():
                 await asyncio.sleep(PAUSE_S)
                 return None
+            await self._starter.watch.require_room()  # an attempt that cannot be stored is lost
             return None if self._stopping.is_set() else await self._claim(holder)
 
     def _is_overloaded(self) -> bool:

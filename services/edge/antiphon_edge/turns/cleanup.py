@@ -12,6 +12,8 @@ from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
+ATTEMPT_S = 0.3
+
 T = TypeVar("T")
 
 
@@ -30,7 +32,11 @@ class Cleanup:
             task.add_done_callback(_log_failure)
             raise
 
-    def schedule(self, work: Coroutine[Any, Any, object], failure: str) -> None:
+    async def attempt(self, work: Coroutine[Any, Any, object], failure: str) -> None:
+        """Schedules `work`, and returns when it is done, or soon: a frozen store keeps no caller."""
+        await asyncio.wait([self.schedule(work, failure)], timeout=ATTEMPT_S)
+
+    def schedule(self, work: Coroutine[Any, Any, object], failure: str) -> asyncio.Task[None]:
         """Runs `work` without a caller; `failure` is logged, with the reason, when it fails."""
 
         async def run() -> None:
@@ -41,7 +47,7 @@ class Cleanup:
             except Exception:
                 log.exception("%s", failure, extra=remedies.REPORT)
 
-        self.start(run())
+        return self.start(run())
 
     async def settle(self) -> None:
         """Returns when nothing is left to do."""

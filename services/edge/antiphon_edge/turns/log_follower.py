@@ -12,11 +12,13 @@ from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_edge.turns.store_retry import RetryPolicy
 
 FIRST_EVENT_S = 10.0
 """How long the log of a running response may be missing."""
-STORE_BACK_S = 10.0
-"""How long the store may be away in the middle of a stream."""
+STORE_BACK = RetryPolicy(for_s=300.0)
+"""How often and for how long a store is tried again in the middle of a stream: its reader is sent comments meanwhile. A
+stream that is cut off after that can be resumed."""
 LOOK_AGAIN_S = 0.1
 
 
@@ -64,21 +66,26 @@ class LogFollower:
     ) -> AsyncGenerator[EventBatch, None]:
         """The events of the log, from one reading or from several."""
         has_begun, now = False, asyncio.get_running_loop().time
-        until_s = now() + missing_for_s
+        until_s, pauses_s = now() + missing_for_s, STORE_BACK.pauses_s()
+        is_away = False
         while True:
             try:
                 async with aclosing(self._store.read_events(tenant, response_id, after=after, follow=True)) as batches:
                     async for batch in batches:
                         has_begun, after = True, batch.first_sequence + batch.count - 1
+                        is_away = False
                         yield batch
-                        until_s = now() + STORE_BACK_S
                 return
             except (LogNotFound, Unavailable, Timeout) as error:
                 # Before the first batch only a missing log is retried. Later only an unreachable store is: a log
                 # that is gone by then has expired.
-                if now() >= until_s or isinstance(error, LogNotFound) is has_begun:
+                if isinstance(error, LogNotFound) is has_begun:
                     raise
-                await asyncio.sleep(LOOK_AGAIN_S)
+                if has_begun and not is_away:
+                    is_away, until_s, pauses_s = True, now() + STORE_BACK.for_s, STORE_BACK.pauses_s()
+                if now() >= until_s:
+                    raise
+                await asyncio.sleep(next(pauses_s) if has_begun else LOOK_AGAIN_S)
 
 
 def _as_sent(batch: EventBatch) -> Batch:

@@ -2,8 +2,9 @@
 
 Two different things stand here. `with_retries` repeats a write that must not be lost; it must be safe to repeat.
 `StoreWatch` does the opposite for callers who wait: a slow answer may be a long history and is worth waiting for, but a
-store that answers nobody, and does not even report that it is ready, is told as unavailable within a second. For how
-long a store without a connection is waited for, its client decides (antiphon_core/rpc/absence.py).
+store that answers nobody, and does not even report that it is ready, is told as unavailable within a second. One that
+has no room for a new response is told so before a model generates it, and goes on with reads and deletes. For how long
+a store without a connection is waited for, its client decides (antiphon_core/rpc/absence.py).
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ async def with_retries(
 SLOW_S = 0.4
 READY_S = 0.4
 """Together less than a second: so soon a caller hears that the store is gone."""
+NO_ROOM = "The store has no room for new responses. Stored ones can be read and deleted."
 
 
 class Ready(Protocol):
@@ -70,14 +72,18 @@ class StoreWatch:
     def __init__(self, store: Ready) -> None:
         self._store = store
         self._seen_at = float("-inf")  # when the store last answered anybody
+        self._ready_at = float("-inf")  # when it last said that it is ready: alive, and with room for more
         self._look: asyncio.Task[None] | None = None
-        self._is_away = False  # by the last look
+        self._fault: Unavailable | None = None  # by the last look
 
-    async def require_alive(self) -> None:
-        """Returns when the store has answered anybody a moment ago, says that it is ready, or is being restarted.
-        StoreUnavailable: it has a connection, and did not answer within a second."""
-        if not self._was_seen():
-            await self._require_sign_of_life(within_s=SLOW_S + READY_S)
+    async def require_room(self) -> None:
+        """Returns when the store was ready for a new response a moment ago, is ready, or is being restarted.
+        StoreUnavailable: it has a connection and did not answer within a second, or it is full."""
+        if _is_recent(self._ready_at, within_s=SLOW_S + READY_S):
+            return
+        await self._require_sign_of_life(within_s=SLOW_S + READY_S)
+        if self._fault is not None and self._fault.is_full:
+            raise StoreUnavailable(NO_ROOM, full=True) from self._fault
 
     async def while_it_lives(self, call: asyncio.Future[Any]) -> None:
         """Returns when the call is done, well or badly. StoreUnavailable: the store has a connection and shows no sign
@@ -88,29 +94,33 @@ class StoreWatch:
                 if call.cancelled() or not isinstance(call.exception(), (Unavailable, Timeout)):
                     self._seen_at = _now()
                 return
-            if not self._was_seen():
+            if not _is_recent(self._seen_at, within_s=SLOW_S):
                 await self._require_sign_of_life(within_s=READY_S)
 
     async def _require_sign_of_life(self, *, within_s: float) -> None:
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(self._look_at_it())
         await asyncio.wait([self._look], timeout=within_s)
-        if not self._was_seen() and not self._is_away:
+        is_away = self._fault is not None and self._fault.is_away
+        if not _is_recent(self._seen_at, within_s=SLOW_S + READY_S) and not is_away:
             raise StoreUnavailable("The store does not answer.")
 
     async def _look_at_it(self) -> None:
-        self._is_away = False
+        self._fault = None
         try:
             async with asyncio.timeout(SLOW_S + READY_S):
                 await self._store.ready()
-            self._seen_at = _now()
+            self._seen_at = self._ready_at = _now()
         except Unavailable as error:
-            self._is_away = error.is_away
+            self._fault = error
+            if error.is_full:
+                self._seen_at = _now()
         except (AntiphonError, TimeoutError):
             pass
 
-    def _was_seen(self) -> bool:
-        return _now() - self._seen_at < SLOW_S + READY_S
+
+def _is_recent(at_s: float, *, within_s: float) -> bool:
+    return _now() - at_s < within_s
 
 
 def _now() -> float:

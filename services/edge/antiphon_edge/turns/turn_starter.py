@@ -1,8 +1,8 @@
 """Accepts requests: what a turn continues, whether its session is free, and whether its idempotency key was used.
 
 One round trip to the store settles the history, the lease of the session and the idempotency key; a turn that needs
-none of them takes none. Where a turn is to be stored, the store must have shown a sign of life within a second. Items
-that the input refers to are looked up before.
+none of them takes none. Where a turn is to be stored, the store must have said within a second that it is alive and has
+room. Items that the input refers to are looked up before.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TurnStarter:
         given = await self._looked_up(tenant, request)
         asked = await self._asked_of(tenant, request, session_id, key, carried)
         if request.store is not False:
-            await self.watch.require_alive()  # before a model generates what nobody could keep
+            await self.watch.require_room()  # before a model generates what nobody could keep
         start = await self._started(tenant, asked, request.conversation_id)
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
@@ -153,7 +153,12 @@ class TurnStarter:
         if carried is not None:
             return carried
         previous_id = sealed_context.continued_id(request, carried)
-        return (await self._start(tenant, self._asked(previous_id))).history.items
+        reading = asyncio.ensure_future(self._start(tenant, self._asked(previous_id)))
+        try:
+            await self.watch.while_it_lives(reading)
+            return reading.result().history.items
+        finally:
+            reading.cancel()
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
         """All items of a conversation, without its lease."""

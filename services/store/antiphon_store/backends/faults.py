@@ -10,9 +10,10 @@ from antiphon_core.telemetry import remedies
 log = logging.getLogger(__name__)
 
 
-def report(database: str, error: Exception, kind: str, reason: str | None) -> AntiphonError:
+def report(database: str, error: Exception, kind: str, reason: str | None, *, is_full: bool = False) -> AntiphonError:
     """Logs a database error of a kind, and returns the one that its caller gets. `reason`: why the store is out of use.
-    Without one it may be our bug, so the log has the traceback; in an outage there are many errors, of a line each."""
+    Without one it may be our bug, so the log has the traceback; in an outage there are many errors, of a line each.
+    `is_full`: the store lacks nothing but room."""
     log.error(
         "%s: %s (%s)",
         database,
@@ -23,4 +24,4 @@ def report(database: str, error: Exception, kind: str, reason: str | None) -> An
     )
     if reason is None:
         return InternalError("The store failed. Its log says why.")
-    return StoreUnavailable(f"The store cannot be used: {reason}.")
+    return StoreUnavailable(f"The store cannot be used: {reason}.", full=is_full or None)

@@ -237,6 +237,15 @@ class Program(NamedTuple):
     reads: Sequence[Read] = ()
 
 
+def brings_rows(program: Program) -> bool:
+    """Whether a program brings new rows or payloads. One that does not ends, deletes or reclaims something, or changes
+    a few fields: it needs no room that is worth counting."""
+    return any(
+        isinstance(each, Put | Grow) or (isinstance(each, Set) and bool(each.items or each.body))
+        for each in program.changes
+    )
+
+
 class Applied(NamedTuple):
     """All guards held. `answers` are those of the reads, in their order, after the changes."""
 

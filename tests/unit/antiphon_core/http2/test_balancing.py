@@ -38,6 +38,7 @@ class Streams:
         self.target = target
         self.is_connected = False
         self.is_closed = False
+        self.silence_s = 1_000.0
         self.network.made[target.address] = self
 
     async def connect(self) -> None:
@@ -198,3 +199,27 @@ async def test_a_closed_client_closes_everything_and_takes_no_calls(network: Net
     assert all(streams.is_closed for streams in network.made.values())
     with pytest.raises(ConnectionLost, match="closed"):
         await balanced.choose()
+
+
+async def test_an_address_without_a_sign_of_life_is_avoided_until_something_comes(network: Network) -> None:
+    balanced, _ = made()
+    silent = await balanced.choose()
+    await settle()
+    silent.avoid()
+    address = network_address(silent)
+    assert address not in await addresses(balanced, 4)
+    network.made[address].silence_s = 0.0
+    assert address in await addresses(balanced, 4)
+    await balanced.close()
+
+
+async def test_an_address_is_used_when_all_are_avoided(network: Network) -> None:
+    network.addresses = ["10.0.0.1"]
+    balanced, _ = made()
+    (await balanced.choose()).avoid()
+    assert await addresses(balanced, 1) == ["10.0.0.1"]
+    await balanced.close()
+
+
+def network_address(peer: Any) -> str:
+    return str(peer.streams.target.address)

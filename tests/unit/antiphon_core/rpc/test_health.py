@@ -11,6 +11,10 @@ from antiphon_core.rpc.health import LIMITS, Health
 Answer = health_pb2.HealthCheckResponse
 
 
+async def unchanged(_service: str) -> None:
+    """Reports nothing anew."""
+
+
 class Context:
     """A call of the health service, with the one message that it carries."""
 
@@ -39,15 +43,24 @@ async def check(health: Health, context: Context) -> Any:
 
 
 async def test_a_service_is_as_it_was_reported() -> None:
-    health, asked = Health(), health_pb2.HealthCheckRequest(service="a").SerializeToString()
+    health, asked = Health(unchanged), health_pb2.HealthCheckRequest(service="a").SerializeToString()
     await health.report("a", is_serving=True)
     assert await check(health, Context(asked)) == Answer.SERVING
     await health.report("a", is_serving=False)
     assert await check(health, Context(asked)) == Answer.NOT_SERVING
 
 
+async def test_the_health_of_a_service_may_be_reported_anew_before_it_is_told() -> None:
+    async def report(service: str) -> None:
+        await health.report(service, is_serving=True)
+
+    health, asked = Health(report), health_pb2.HealthCheckRequest(service="a").SerializeToString()
+    await health.report("a", is_serving=False)
+    assert await check(health, Context(asked)) == Answer.SERVING
+
+
 async def test_while_it_drains_nothing_serves() -> None:
-    health = Health()
+    health = Health(unchanged)
     await health.drain()
     assert await check(health, Context(b"")) == Answer.NOT_SERVING
 
@@ -56,5 +69,5 @@ async def test_while_it_drains_nothing_serves() -> None:
 async def test_what_is_no_request_is_refused(data: Any) -> None:
     context = Context(data)
     with pytest.raises(grpc.aio.AbortError):
-        await check(Health(), context)
+        await check(Health(unchanged), context)
     assert context.status is not None

@@ -29,6 +29,7 @@ class Fixture:
     """A server with handlers that the test can steer, and a raw channel to it."""
 
     def __init__(self) -> None:
+        self.port = 0
         self.fault: Unavailable | None = None
         self.calls: list[Call] = []
         self.made_for: list[Correlation] = []
@@ -67,7 +68,7 @@ async def fixture(
     monkeypatch.setattr(server_module, "READY_POLL_S", getattr(request, "param", 3600.0))
     state, server = Fixture(), RpcServer()
     server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
-    port = await server.start("127.0.0.1", 0)
+    port = state.port = await server.start("127.0.0.1", 0)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield state, server, channel
     await server.drain(0)
@@ -155,6 +156,29 @@ async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) ->
         while await status(STORE.name) == serving:
             await asyncio.sleep(0.05)
     assert (await status(STORE.name), await status("")) == (not_serving, serving)
+
+
+@pytest.mark.parametrize("fixture", [0.02], indirect=True)
+async def test_a_full_store_serves_all_but_turns_and_room_is_seen_at_once(
+    fixture: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = fixture[0]
+    endpoint = f"127.0.0.1:{state.port}"
+    async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable) as client:
+        await client.ready()
+        state.fault = StoreUnavailable("the disk is full", full=True)
+        fault = None
+        async with asyncio.timeout(PATIENCE_S):
+            while fault is None:
+                try:
+                    await client.ready()
+                except StoreUnavailable as error:
+                    fault = error
+        assert fault.is_full
+        monkeypatch.setattr(server_module, "READY_POLL_S", 3600.0)
+        await asyncio.sleep(0.1)  # the last of the frequent looks
+        state.fault = None
+        await client.ready()
 
 
 async def test_reflection_lists_the_services_and_gives_their_files(fixture: Setup) -> None:

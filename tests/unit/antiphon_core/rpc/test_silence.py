@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from antiphon_core.flow import Flow
-from antiphon_core.rpc.silence import TICKS, SilenceWatch
+from antiphon_core.rpc.silence import FIRST_SIGN_S, TICKS, SilenceWatch
 
 LIMIT_S = 8.0
 TICK_S = LIMIT_S / TICKS
@@ -66,7 +66,30 @@ def silent() -> list[bool]:
 
 
 def watch(silent: list[bool], limit_s: float = LIMIT_S) -> SilenceWatch:
-    return SilenceWatch(limit_s, lambda: silent.append(True))
+    """Of a stream that has given a sign of life."""
+    watching = SilenceWatch(limit_s, lambda: silent.append(True))
+    watching.heard()
+    return watching
+
+
+def test_a_first_sign_of_life_is_expected_sooner(loop: Loop, silent: list[bool]) -> None:
+    watching = SilenceWatch(LIMIT_S, lambda: silent.append(watching.has_heard))
+    with watching.running(None):
+        loop.pass_(FIRST_SIGN_S)
+        assert silent == []
+        loop.pass_(FIRST_SIGN_S / TICKS)
+    assert silent == [False]
+
+
+def test_after_the_first_sign_the_limit_counts(loop: Loop, silent: list[bool]) -> None:
+    watching = SilenceWatch(LIMIT_S, lambda: silent.append(watching.has_heard))
+    with watching.running(None):
+        loop.pass_(FIRST_SIGN_S)
+        watching.heard()
+        loop.pass_(LIMIT_S)
+        assert silent == []
+        loop.pass_(TICK_S)
+    assert silent == [True]
 
 
 def test_silence_for_longer_than_the_limit_is_told_once(loop: Loop, silent: list[bool]) -> None:

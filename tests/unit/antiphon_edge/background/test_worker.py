@@ -261,7 +261,7 @@ async def test_one_slot_at_a_time_asks_for_jobs(shop: Bench, monkeypatch: pytest
     async with shop.worker(slots=16) as idle:
         await shop.until(lambda: bool(idle.store.calls))
         await asyncio.sleep(0.05)
-        assert [name for name, _ in idle.store.calls] == ["claim_job"]
+        assert [name for name, _ in idle.store.calls if name != "ready"] == ["claim_job"]
 
 
 async def test_nothing_is_written_behind_a_response_that_was_handed_on(shop: Bench) -> None:

@@ -15,6 +15,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.routes import responses as routes_responses
 from antiphon_edge.turns import log_follower
+from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.rows.model import Kind
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.document import require
@@ -380,7 +381,7 @@ async def test_what_cannot_be_included_is_refused(edge: RunningEdge, suffix: str
 async def test_a_stream_that_breaks_off_ends_in_the_middle_and_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(log_follower, "STORE_BACK_S", 0.1)
+    monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.1, first_s=0.02))
     async with thinking_edges("<think>", "Hm.", "</think>", "Hello there.", count=2) as edges, worker(edges):
         edges.sayer.pause_at = 6
         made = await edges.create(background=True)

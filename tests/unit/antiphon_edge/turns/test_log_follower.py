@@ -15,6 +15,7 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.log_follower import LogFollower, final_of
+from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from tests.support.background import TENANT, MortalStore, hasten
@@ -128,13 +129,26 @@ async def test_a_store_that_is_away_for_a_moment_costs_nothing(store: MortalStor
 async def test_a_store_that_stays_away_is_told(
     store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_follower, "STORE_BACK_S", 0.02)
+    monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.02, first_s=0.005))
     await append(store, 0, 1)
     reading = await begun(follower)
     store.failing["read_events"] = 1_000
     await append(store, 2)
     with pytest.raises(StoreUnavailable):
         await reading
+
+
+async def test_a_log_that_was_quiet_for_long_survives_a_store_that_is_away(
+    store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time that a store has to come back begins when it goes, not with the last event before."""
+    monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.05, first_s=0.001, most_s=0.001))
+    await append(store, 0, 1)
+    reading = await begun(follower)
+    await asyncio.sleep(0.1)
+    store.failing["read_events"] = 1
+    await append(store, 2, 3)
+    assert joined(await reading) == ALL
 
 
 async def test_a_store_that_is_away_from_the_start_is_told_at_once(store: MortalStore, follower: LogFollower) -> None:

@@ -207,11 +207,25 @@ async def test_a_store_that_answered_a_moment_ago_is_alive_without_a_look() -> N
     store = Store()
     watch = StoreWatch(store)
     for _ in range(3):
-        await watch.require_alive()
+        await watch.require_room()
     assert store.asked == 1
 
 
-@pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("full"))])
+async def test_a_full_store_is_alive_and_takes_no_turn_until_it_has_room() -> None:
+    store = Store(error=StoreUnavailable("full", full=True))
+    watch = StoreWatch(store)
+    with pytest.raises(StoreUnavailable, match="no room"):
+        await watch.require_room()
+    slow = asyncio.Event()
+    reading = asyncio.create_task(watch.while_it_lives(asyncio.ensure_future(slow.wait())))
+    await asyncio.sleep(0.1)
+    slow.set()
+    await reading
+    store.error = None
+    await watch.require_room()
+
+
+@pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("broken"))])
 async def test_a_store_without_a_sign_of_life_is_unavailable(store: Store) -> None:
     with pytest.raises(StoreUnavailable):
-        await StoreWatch(store).require_alive()
+        await StoreWatch(store).require_room()

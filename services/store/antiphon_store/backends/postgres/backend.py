@@ -25,10 +25,21 @@ from antiphon_store.backends.postgres.programs import (
     written,
 )
 from antiphon_store.backends.postgres.queries import QUERIES
+from antiphon_store.backends.postgres.room import Room
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.joint_calls import JointCalls, Limits
 from antiphon_store.rows.backend import Durability
-from antiphon_store.rows.model import VOLATILE_TREES, Applied, Entry, Index, Outcome, Partition, Program, Row
+from antiphon_store.rows.model import (
+    VOLATILE_TREES,
+    Applied,
+    Entry,
+    Index,
+    Outcome,
+    Partition,
+    Program,
+    Row,
+    brings_rows,
+)
 
 # One statement waits for the disk while another is worked on; larger ones leave processors idle.
 TOGETHER = Limits(together=16, together_bytes=2**20, runs=4)
@@ -62,6 +73,8 @@ class PostgresRows:
         self._clock = clock
         self._connections = Connections(server.conninfo_of(url), configure=self._configure)
         self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
+        self._aside = Connections(server.conninfo_of(url), configure=self._configure, most=1)
+        self._room = Room(self._aside)
         self._writing: JointCalls[Call, Outcome] = JointCalls(
             blamed(self._transact), TOGETHER, size_bytes=size_of, fits=_are_apart
         )
@@ -70,22 +83,29 @@ class PostgresRows:
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
+        await self._aside.open(_nothing)
 
     async def close(self) -> None:
         for each in (self._fetching, self._asking, self._writing):
             await each.settle()
+        await self._aside.close()
         await self._connections.close()
 
     async def ready(self) -> None:
         ((is_read_only, _any_row),) = await self._run("rows_ready", {}, timeout_s=READY_TIMEOUT_S)
         if is_read_only:
             raise StoreUnavailable("The store cannot be used: its database is read-only.")
+        await self._room.require()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         if partition.tree in VOLATILE_TREES:  # it would make those beside it volatile
             return (await self._transact([Call(partition, program)]))[0]
         if program.changes:
-            return await self._writing.run(Call(partition, program))
+            if brings_rows(program):
+                self._room.require_not_full()
+                with self._room.doubted():
+                    return await self._writing.run(Call(partition, program))
+            return await self._in_reserve(lambda: self._writing.run(Call(partition, program)))
         if is_fetch(program):
             outcome = await self._fetching.run(Call(partition, program))
             if outcome is not None:
@@ -135,7 +155,8 @@ class PostgresRows:
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
-        found = [Entry(original(entry_id), at) for entry_id, at in await self._run("take_due", parameters)]
+        taken = await self._in_reserve(lambda: self._run("take_due", parameters))
+        found = [Entry(original(entry_id), at) for entry_id, at in taken]
         return sorted(found, key=lambda entry: (entry.at, entry.id))
 
     async def tenants(self) -> Sequence[str]:
@@ -159,6 +180,15 @@ class PostgresRows:
 
     # ---- Connections ----
 
+    async def _in_reserve(self, write: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """The answer of a write that needs little room, in the reserve where the disk has none."""
+        while True:
+            try:
+                return await write()
+            except StoreUnavailable as error:
+                if not (error.is_full and await self._room.lend()):
+                    raise
+
     async def _run(self, name: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
         """The rows that a statement gives."""
         values = {"now_ms": self._clock.now_ms() if self._clock else None, **parameters}
@@ -176,6 +206,10 @@ class PostgresRows:
         if self.migrate:
             await schema.migrate(connection, self._schema)
         await schema.require_current(connection, self._schema)
+
+
+async def _nothing(_connection: Connection) -> None:
+    """Prepares nothing."""
 
 
 def blamed(

@@ -37,10 +37,12 @@ Prepare = Callable[[Connection], Awaitable[None]]
 
 
 class Connections:
-    """Runs atoms. `configure` is applied to each new connection, `prepare` to one before all others."""
+    """Runs atoms. `configure` is applied to each new connection, `prepare` to one before all others. There are `most`
+    connections."""
 
-    def __init__(self, conninfo: str, *, configure: Prepare) -> None:
+    def __init__(self, conninfo: str, *, configure: Prepare, most: int = CONNECTIONS_MAX) -> None:
         self._conninfo = conninfo
+        self._most = most
         self._configure = configure
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._running: set[asyncio.Task[Any]] = set()
@@ -54,7 +56,7 @@ class Connections:
             connection_class=AsyncConnection[tuple[Any, ...]],
             configure=self._configure,
             min_size=1,
-            max_size=CONNECTIONS_MAX,
+            max_size=self._most,
             timeout=CONNECTION_WAIT_S,
             reconnect_timeout=0.1,  # one attempt at a time: the next atom makes the next
             reconnect_failed=self._end_waiting,

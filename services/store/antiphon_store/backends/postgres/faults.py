@@ -8,6 +8,8 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from antiphon_core.errors import AntiphonError
 from antiphon_store.backends.faults import report
 
+_DISK_FULL = "53100"
+
 # SQLSTATEs, or their first two digits, of what passes or what an operator can make pass. The longer one counts.
 _UNAVAILABLE = {
     "08": "the connection to its database was lost",
@@ -18,7 +20,7 @@ _UNAVAILABLE = {
     "42501": "its database's user lacks a permission",
     "42P01": "its tables are not there",
     "53": "its database is out of resources",
-    "53100": "its database's disk is full",
+    _DISK_FULL: "its database's disk is full",
     "53300": "its database has too many connections",
     "55P03": "another writer holds a lock for too long",
     "57": "its database was told to stop",
@@ -45,7 +47,8 @@ def has_changed_nothing(error: AntiphonError) -> bool:
 
 def translate(error: psycopg.Error) -> AntiphonError:
     """Logs a database error, and returns the one that the caller gets."""
-    return report("postgresql", error, error.sqlstate or type(error).__name__, _reason(error))
+    state = error.sqlstate
+    return report("postgresql", error, state or type(error).__name__, _reason(error), is_full=state == _DISK_FULL)
 
 
 def _reason(error: psycopg.Error) -> str | None:

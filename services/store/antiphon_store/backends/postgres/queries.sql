@@ -148,3 +148,16 @@ SELECT tenant FROM named WHERE tenant IS NOT NULL;
 -- name: rows_ready
 -- Whether the tables are there, and can be written.
 SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM stored_row LIMIT 1);
+
+-- name: little_memory
+SELECT set_config('work_mem', '64kB', true);
+
+-- name: megabyte
+SELECT repeat('x', 1000) FROM generate_series(1, 1000);
+
+-- name: held_cursors
+SELECT name FROM pg_cursors WHERE is_holdable;
+
+-- name: canary
+-- With little memory it spills more than a part of the reserve has.
+SELECT count(*) FROM generate_series(1, 100000);

@@ -32,15 +32,13 @@ from antiphon_store.rows.model import (
     Chain,
     Entry,
     File,
-    Grow,
     Index,
     Outcome,
     Partition,
     Program,
-    Put,
     Range,
-    Set,
     Unfile,
+    brings_rows,
 )
 
 ANNOUNCE_AGAIN_S = 3600.0
@@ -209,11 +207,7 @@ def _script(partition: Partition, program: Program) -> Script:
         return scripts.TRANSACT_READING
     if partition.tree in VOLATILE_TREES:
         return scripts.TRANSACT_VOLATILE
-    brings_bytes = any(
-        isinstance(each, Put | Grow) or (isinstance(each, Set) and (each.items or each.body))
-        for each in program.changes
-    )
-    script = scripts.TRANSACT if brings_bytes else scripts.TRANSACT_SMALL
+    script = scripts.TRANSACT if brings_rows(program) else scripts.TRANSACT_SMALL
     return script if any(isinstance(each, Chain | Range) for each in program.reads) else scripts.JOINT[script]
 
 

@@ -29,6 +29,8 @@ _REASONS = {
     "WRONGPASS": "Redis refuses the credentials",
     "NOPERM": "Redis refuses the credentials",
 }
+_FULL = (_REASONS["OOM"], _REASONS["MISCONF"])
+"""Reasons against what is new. What is stored can be read."""
 # The client's own classes, which drop the answer's first word. Before their parents.
 _CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (TooFewCopies, "a write reached too few replicas in time, and may be kept or lost"),
@@ -49,7 +51,8 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 def translate(error: Exception) -> AntiphonError:
     """Logs a database error, and returns the one that the caller gets."""
-    return report("redis", error, type(error).__name__, _reason(error))
+    reason = _reason(error)
+    return report("redis", error, type(error).__name__, reason, is_full=reason in _FULL)
 
 
 def _reason(error: Exception) -> str | None:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
@@ -15,15 +15,16 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.sqlite import transactions
 from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
-from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.faults import no_room, translate
 from antiphon_store.backends.sqlite.maintenance import SqliteMaintenance
+from antiphon_store.backends.sqlite.reserve import Reserve, Room
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.backends.sqlite.transactions import READS_TOGETHER, WRITES_TOGETHER, Atom, Transactions
 from antiphon_store.backends.sqlite.tree_rows import TreeRows, tenants
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.local import LocalBackend
 from antiphon_store.rows.local_rows import LocalRows
-from antiphon_store.rows.model import VOLATILE_TREES, Partition
+from antiphon_store.rows.model import VOLATILE_TREES, Partition, Program, brings_rows
 
 READERS = 2  # Python runs one thread at a time; the second reads while the first waits for the disk
 
@@ -40,6 +41,7 @@ class SqliteRows(LocalBackend):
         self.durability = durability
         self._path = path
         self._clock = clock or SystemClock()
+        self._reserve = Reserve(path)
         self._volatile = MemoryRows(self._clock)
         self._writing: Transactions | None = None
         self._reading: Transactions | None = None
@@ -52,7 +54,7 @@ class SqliteRows(LocalBackend):
             raise translate(error) from error
         except OSError as error:
             raise StoreUnavailable(f"The store's file cannot be made: {error.strerror}.") from error
-        self._writing = Transactions([writing], transactions.write, together=WRITES_TOGETHER)
+        self._writing = Transactions([writing], self._reserve.write, together=WRITES_TOGETHER)
         self._reading = Transactions(reading, transactions.read, together=READS_TOGETHER)
         await self._volatile.open()
 
@@ -61,9 +63,18 @@ class SqliteRows(LocalBackend):
         for each in (self._writing, self._reading):
             if each is not None:
                 await each.close()
+        if self._writing is not None:
+            self._reserve.take_away()
 
     async def ready(self) -> None:
-        await self._read(lambda connection: connection.execute("SELECT 1 FROM node LIMIT 1").fetchone())
+        def read(connection: sqlite3.Connection) -> bool:
+            connection.execute("SELECT 1 FROM node LIMIT 1").fetchone()
+            return self._reserve.has_room_on_disk()
+
+        if not await self._read(read):
+            await self._write(_nothing)  # the writer looks
+            if self._reserve.room is Room.NONE:
+                raise no_room()
 
     async def tenants(self) -> Sequence[str]:
         return await self._read(tenants)
@@ -74,7 +85,12 @@ class SqliteRows(LocalBackend):
         if partition.tree in VOLATILE_TREES:
             return self._volatile.step(partition, work, only_reads=only_reads)
         run = self._read if only_reads else self._write
-        return run(lambda connection: work(TreeRows(connection, partition, self._clock.now_ms())))
+
+        def atom(connection: sqlite3.Connection) -> _Answer:
+            rows = TreeRows if self._reserve.room is not Room.NONE else _FullTreeRows
+            return work(rows(connection, partition, self._clock.now_ms()))
+
+        return run(atom)
 
     def _write(self, atom: Atom[_Answer]) -> Awaitable[_Answer]:
         return _opened(self._writing).run(atom)
@@ -88,12 +104,29 @@ class SqliteRows(LocalBackend):
             needed = ".".join(map(str, VERSION_MIN))
             raise StoreUnavailable(f"SQLite {needed} or newer is needed; this is {sqlite3.sqlite_version}.")
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._reserve.lend()  # a file on a full disk can be opened, too
         with ExitStack() as opened:
             writing = opened.enter_context(closing(connect(self._path, self.durability)))
             prepare(writing)
             reading = [opened.enter_context(closing(connect(self._path, self.durability))) for _ in range(READERS)]
             opened.pop_all()
+        self._reserve.prepare(writing)
         return writing, reading
+
+
+class _FullTreeRows(TreeRows):
+    """Rows of a database without room for more."""
+
+    __slots__ = ()
+
+    def apply(self, program: Program) -> Sequence[Any]:
+        if brings_rows(program):
+            raise no_room()
+        return super().apply(program)
+
+
+def _nothing(_connection: sqlite3.Connection) -> None:
+    """An atom that changes nothing."""
 
 
 def _opened(transactions_: Transactions | None) -> Transactions:

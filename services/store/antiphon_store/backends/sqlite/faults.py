@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from antiphon_core.errors import AntiphonError
+from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.backends.faults import report
 
 # Primary result codes that pass, or that an operator can make pass.
@@ -25,4 +25,15 @@ def translate(error: sqlite3.Error) -> AntiphonError:
     """Logs a database error, and returns the one that the caller gets."""
     code = getattr(error, "sqlite_errorcode", None)
     reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
-    return report("sqlite", error, getattr(error, "sqlite_errorname", "no code"), reason)
+    return report("sqlite", error, getattr(error, "sqlite_errorname", "no code"), reason, is_full=is_full(error))
+
+
+def is_full(error: Exception) -> bool:
+    """Whether SQLite found no room."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
+
+
+def no_room() -> StoreUnavailable:
+    """The error of a write that brings new rows, where there is no room for them."""
+    return StoreUnavailable(f"The store cannot be used: {_UNAVAILABLE[sqlite3.SQLITE_FULL]}.", full=True)

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Writes and removes entries of one index of a tenant: on a Cluster it has a slot of its own.
 -- needs: entries
 -- KEYS: the index

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Takes entries whose time has come, and hides them from others for a while.
 -- needs: clock
 -- KEYS: the index

@@ -1,0 +1,186 @@
+"""A store whose disk or memory is full says so before a model generates what nobody could keep. Reads, deletes and
+sweeps go on, and as soon as there is room a turn is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import aiohttp
+import psycopg
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.ports.translator import Translator
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.client import StoreClient
+from tests.support.http import Answer, Http
+from tests.support.patience import PATIENCE_S
+from tests.support.postgres_server import owner, postgres_server
+from tests.support.redis_servers import SAFE, redis_server
+from tests.support.small_disk import small_disk
+from tests.support.system import Command
+from tests.support.thinking_edges import Sayer, losable
+
+LONG = "word " * 5_000
+DISK_BYTES = 16 * 2**20
+REDIS_SHORT_BYTES = 2**18
+"""How much too much a Redis without room holds: more than its use varies by, and less than is deleted."""
+
+
+class Medium(Protocol):
+    """Where a store keeps its rows."""
+
+    url: str
+    prefix: tuple[str, ...]
+
+    def fill(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+@dataclass
+class SomeMedium:
+    url: str
+    prefix: tuple[str, ...]
+    fill: Callable[[], None]
+    clear: Callable[[], None]
+
+
+def sqlite_medium(life: ExitStack) -> Medium:
+    disk = life.enter_context(small_disk(DISK_BYTES))
+    return SomeMedium(f"sqlite:///{disk.folder / 'store.db'}", tuple(disk.inside), disk.fill, disk.clear)
+
+
+def postgres_medium(life: ExitStack) -> Medium:
+    """The tables are on the small disk. The log of the server has a place of its own."""
+    disk = life.enter_context(small_disk(2 * DISK_BYTES))
+    server = life.enter_context(postgres_server(disk.inside))
+    place = disk.outside / "tables"
+    place.mkdir()
+    if (user := owner()) is not None:
+        shutil.chown(place, user)
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLESPACE small LOCATION '{disk.folder / 'tables'}'")
+        connection.execute("CREATE DATABASE small TABLESPACE small")
+    return SomeMedium(server.url.removesuffix("postgres") + "small", (), disk.fill, disk.clear)
+
+
+def redis_medium(life: ExitStack) -> Medium:
+    server = life.enter_context(redis_server(SAFE))
+
+    def fill() -> None:
+        with server.client() as client:
+            used: Any = client.info("memory")["used_memory"]
+            limit: Any = client.config_get("maxmemory")
+            if limit["maxmemory"] == "0":
+                client.config_set("maxmemory", used - REDIS_SHORT_BYTES)
+
+    def clear() -> None:
+        with server.client() as client:
+            client.config_set("maxmemory", 0)
+
+    return SomeMedium(server.url, (), fill, clear)
+
+
+MEDIA = {"sqlite": sqlite_medium, "postgres": postgres_medium, "redis": redis_medium}
+
+
+@pytest.fixture(params=MEDIA)
+def medium(request: pytest.FixtureRequest) -> Iterator[Medium]:
+    with ExitStack() as life:
+        yield MEDIA[request.param](life)
+
+
+@dataclass
+class Town:
+    http: Http
+    sayer: Sayer
+    medium: Medium
+    store: StoreClient
+
+    async def turn(self, **request: Any) -> Answer:
+        return await self.http.create(**{"model": "m", "input": LONG} | request)
+
+
+@pytest.fixture
+async def town(medium: Medium) -> AsyncIterator[Town]:
+    async with AsyncExitStack() as life:
+        command = Command(
+            "serve", "--target=store", "--store-port=0", f"--store-url={medium.url}", prefix=medium.prefix
+        )
+        life.callback(command.stop)
+        address = await asyncio.to_thread(command.wait_for, r"^store +(\S+:\d+)")
+        store = await life.enter_async_context(StoreClient(address[1]))
+        sayer = Sayer("Hello there.")
+        translator: Translator = losable(sayer, SystemClock())
+        server = EdgeServer(EdgeSettings(port=0, drain_s=1), store, translator, clock=SystemClock(), ids=RandomIds())
+        await server.start()
+        life.push_async_callback(server.stop)
+        http = Http(await life.enter_async_context(aiohttp.ClientSession()), server.url)
+        yield Town(http, sayer, medium, store)
+
+
+async def until_refused(town: Town) -> Answer:
+    """Fills the medium until a turn is refused. Those before it are stored in what room the store still had, but for
+    one: that there was room had been said a moment before it was gone."""
+    lost = 0
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            town.medium.fill()
+            asked = len(town.sayer.requests)
+            answer = await town.turn()
+            if len(town.sayer.requests) == asked:
+                return answer
+            lost += answer.status != 200
+            assert lost <= 1, "the model generates what nobody can keep"
+
+
+async def test_turns_are_refused_before_generation_and_all_else_goes_on(town: Town) -> None:
+    stored = [(await town.turn()).json["id"] for _ in range(20)]
+    refused = await until_refused(town)
+    assert (refused.status, refused.error["code"], refused.headers["retry-after"]) == (503, "store_unavailable", "1")
+    asked = len(town.sayer.requests)
+    for request in ({}, {"stream": True}, {"background": True}, {"previous_response_id": stored[0]}):
+        refused = await town.turn(**request)
+        assert (refused.status, refused.error["code"]) == (503, "store_unavailable"), request
+    assert len(town.sayer.requests) == asked
+    assert (await town.http.get(f"/v1/responses/{stored[0]}")).json["status"] == "completed"
+    assert (await town.turn(store=False)).status == 200
+    for response_id in stored[:10]:
+        assert (await town.http.ask("DELETE", f"/v1/responses/{response_id}")).status == 200
+    swept = await town.store.sweep("default", limit=100)
+    assert swept.records == 10
+    town.medium.clear()
+    answer = await town.turn()
+    assert answer.status == 200
+    assert (await town.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
+
+
+@pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep what they had
+async def test_deletes_make_room_on_a_disk_that_stays_full(town: Town) -> None:
+    stored = [(await town.turn()).json["id"] for _ in range(60)]
+    await until_refused(town)
+    for response_id in stored:
+        assert (await town.http.ask("DELETE", f"/v1/responses/{response_id}")).status == 200
+    await town.store.sweep("default", limit=100)
+    answers = [await town.turn() for _ in range(10)]
+    assert [answer.status for answer in answers] == [200] * 10
+    for answer in answers:
+        assert (await town.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
+
+
+@pytest.mark.parametrize("medium", ["sqlite", "postgres"], indirect=True)
+async def test_a_tenant_is_erased_on_a_full_disk(town: Town) -> None:
+    stored = [(await town.turn()).json["id"] for _ in range(20)]
+    await until_refused(town)
+    url = f"--store-url={town.medium.url}"
+    erasing = Command("store", "erase", "--tenant=default", "--yes", url, prefix=town.medium.prefix)
+    assert await asyncio.to_thread(erasing.process.wait) == 0, "".join(erasing.lines)
+    assert (await town.http.get(f"/v1/responses/{stored[0]}")).status == 404

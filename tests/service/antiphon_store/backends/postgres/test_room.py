@@ -1,0 +1,78 @@
+"""The reserve in held cursors, and a disk that is full where the test says so. On a real one: tests/faults."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.postgres import room as room_module
+from antiphon_store.backends.postgres import server
+from antiphon_store.backends.postgres.connections import Connections
+from antiphon_store.backends.postgres.queries import QUERIES
+from antiphon_store.backends.postgres.room import PARTS, Room
+from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.rows.backend import Durability
+
+FULL = "DO $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = 'disk_full'; END $$"
+
+
+async def configure(connection: Connection) -> None:
+    await server.configure(connection, schema="public", durability=Durability.PROCESS)
+
+
+async def nothing(_connection: Connection) -> None:
+    """Prepares nothing."""
+
+
+@pytest.fixture
+async def aside(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connections]:
+    monkeypatch.setattr(room_module, "READY_TIMEOUT_S", 30.0)
+    connections = Connections(url, configure=configure, most=1)
+    await connections.open(nothing)
+    yield connections
+    await connections.close()
+
+
+async def held(aside: Connections) -> int:
+    return len(await aside.run(room_module._held))
+
+
+async def test_the_reserve_is_taken_lent_in_parts_and_taken_back(aside: Connections) -> None:
+    room = Room(aside)
+    await room.require()
+    assert await held(aside) == len(PARTS)
+    for left in reversed(range(len(PARTS))):
+        assert await room.lend()
+        assert await held(aside) == left
+    assert not await room.lend()
+    assert room.is_full
+    await room.require()
+    assert (await held(aside), room.is_full) == (len(PARTS), False)
+
+
+async def test_a_full_disk_is_told_until_there_is_room(aside: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = Room(aside)
+    with monkeypatch.context() as at_first:
+        at_first.setitem(QUERIES, "canary", FULL)
+        with pytest.raises(StoreUnavailable) as full:
+            await room.require()
+        assert full.value.is_full
+        with pytest.raises(StoreUnavailable):
+            room.require_not_full()
+    await room.require()
+    room.require_not_full()
+
+
+async def test_a_disk_that_had_room_is_looked_at_again_when_a_write_finds_none(
+    aside: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = Room(aside)
+    await room.require()
+    monkeypatch.setitem(QUERIES, "canary", FULL)
+    await room.require()  # it had room a moment ago
+    with pytest.raises(StoreUnavailable), room.doubted():
+        raise StoreUnavailable("full", full=True)
+    with pytest.raises(StoreUnavailable, match="disk is full"):
+        await room.require()

@@ -1,0 +1,81 @@
+"""A small file system that a test can fill, for processes that run inside its mount namespace.
+
+    with small_disk(16 * 2**20) as disk:
+        command = Command("serve", ..., prefix=disk.inside)
+        disk.fill()
+        disk.clear()
+
+It goes with the process that holds it, however that ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.children import as_user, start_child
+
+# Root of this machine mounts as it is. Anybody else may in a user namespace, as the user that they are.
+_IS_ROOT = os.geteuid() == 0
+_UNSHARE = ("unshare", "--mount", *(() if _IS_ROOT else ("--user", "--map-current-user", "--keep-caps")))
+_BLOCK = b"x" * 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class SmallDisk:
+    """`folder` is where processes inside see it, `outside` where the test does."""
+
+    folder: Path
+    pid: int
+
+    @property
+    def outside(self) -> Path:
+        return Path(f"/proc/{self.pid}/root{self.folder}")
+
+    @property
+    def inside(self) -> Sequence[str]:
+        """The beginning of a command line that runs where the disk is."""
+        user = () if _IS_ROOT else (f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials")
+        enter = ("nsenter", *user, f"--mount=/proc/{self.pid}/ns/mnt", "--")
+        return (*enter, *as_user())  # entering a namespace forgets whose child it is
+
+    def fill(self) -> None:
+        """Writes until not a byte is left."""
+        with self._filler.open("ab", buffering=0) as file:
+            for block in (_BLOCK, b"x"):
+                with pytest.raises(OSError) as full:
+                    while True:
+                        file.write(block)
+                assert full.value.errno == errno.ENOSPC
+
+    def clear(self) -> None:
+        """Takes away what `fill` wrote."""
+        self._filler.unlink()
+
+    @property
+    def _filler(self) -> Path:
+        return self.outside / "filler"
+
+
+@contextmanager
+def small_disk(size_bytes: int) -> Iterator[SmallDisk]:
+    """A disk of that size, for every user to write."""
+    with tempfile.TemporaryDirectory(prefix="disk-") as folder:
+        Path(folder).chmod(0o755)
+        mount = f"mount -t tmpfs -o size={size_bytes},mode=0777 small '{folder}' && echo mounted && exec sleep infinity"
+        holder = start_child([*_UNSHARE, *as_user(), "sh", "-c", mount], stdout=subprocess.PIPE)
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"mounted\n"
+            yield SmallDisk(Path(folder), holder.pid)
+        finally:
+            holder.kill()
+            holder.communicate()

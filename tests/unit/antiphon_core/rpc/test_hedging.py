@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.rpc.hedging import HEDGES, hedged
+
+
+class Replicas:
+    """The first `frozen` calls are never answered."""
+
+    def __init__(self, *, frozen: int, error: Exception | None = None) -> None:
+        self.frozen = frozen
+        self.error = error
+        self.calls = 0
+        self.cancelled = 0
+
+    async def __call__(self) -> int:
+        self.calls += 1
+        number = self.calls
+        try:
+            if number <= self.frozen:
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.error is not None:
+            raise self.error
+        return number
+
+
+async def test_a_call_that_is_answered_is_made_once() -> None:
+    replicas = Replicas(frozen=0)
+    assert (await hedged(replicas), replicas.calls) == (1, 1)
+
+
+async def test_a_call_that_is_not_answered_is_made_again_of_others() -> None:
+    replicas = Replicas(frozen=1)
+    assert await hedged(replicas, after_s=0.01) in (2, 3)
+    await asyncio.sleep(0)
+    assert (replicas.calls, replicas.cancelled) == (1 + HEDGES, 1)
+
+
+async def test_an_error_is_an_answer() -> None:
+    replicas = Replicas(frozen=1, error=InvalidRequest("no"))
+    with pytest.raises(InvalidRequest):
+        await hedged(replicas, after_s=0.01)
+
+
+async def test_a_caller_that_leaves_takes_its_calls_along() -> None:
+    replicas = Replicas(frozen=9)
+    asking = asyncio.create_task(hedged(replicas, after_s=0.01))
+    await asyncio.sleep(0.05)
+    asking.cancel()
+    await asyncio.wait([asking])
+    await asyncio.sleep(0)
+    assert replicas.cancelled == replicas.calls == 1 + HEDGES
