@@ -29,7 +29,7 @@ from antiphon_core.errors import (
 from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_CONNECTIONS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import callers, health, reflection
 from antiphon_core.rpc.addresses import address
-from antiphon_core.rpc.authentication import Guard, text_metadata
+from antiphon_core.rpc.authentication import text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.health import Health
@@ -92,10 +92,11 @@ class RpcServer:
     def add(self, api: Api, handlers: Mapping[str, Handler], *, ready: Ready) -> None:
         """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when
         they cannot serve; their health follows within READY_POLL_S."""
-        guard = self._security.guard
         for service in api.services:
             rpc_handlers = {
-                name: _rpc_handler(_Served(method, handlers.get(name, _unimplemented(method)), guard, self._intake))
+                name: _rpc_handler(
+                    _Served(method, handlers.get(name, _unimplemented(method)), self._security, self._intake)
+                )
                 for name, method in service.methods.items()
             }
             generic = grpc.method_handlers_generic_handler(service.full_name, rpc_handlers)
@@ -105,7 +106,7 @@ class RpcServer:
     async def start(self, host: str, port: int) -> int:
         """Binds and serves; the port that it got. Port 0 lets the system choose."""
         names = [*self._ready, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        described = reflection.handler(names, self._security.guard, self._intake)
+        described = reflection.handler(names, self._security, self._intake)
         self._server.add_generic_rpc_handlers((self._health.handler(), described))
         bound = self._bind(address(host, port))
         await self._server.start()
@@ -154,18 +155,20 @@ class _Served:
 
     method: Method
     handler: Handler
-    guard: Guard | None
+    security: ServerSecurity
     intake: Intake
 
     def admit(self, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[str, Call]:
-        """The caller, and what its handler may know of the call. Unauthenticated, PermissionDenied."""
+        """The caller, and what its handler may know of the call. Unauthenticated, PermissionDenied, Unavailable."""
+        self.security.require_usable()
         metadata = text_metadata(context.invocation_metadata())
         tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
         call = Call(tenant=tenant, time_remaining_s=context.time_remaining())
-        if self.guard is None:
+        guard = self.security.guard
+        if guard is None:
             return callers.host_of(context.peer()), call
         path, roles = self.method.path, self.method.row.roles
-        return callers.name_of(self.guard.admit(metadata, context.auth_context(), tenant, path, roles)), call
+        return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles)), call
 
     async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request:
         """The call's request. InvalidRequest: there is none."""

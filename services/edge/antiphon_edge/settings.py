@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from antiphon_core.config import SettingsError
-from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX
+from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX, SILENCE_MS_MIN
 from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_edge.access_settings import AccessSettings
 
@@ -134,6 +134,8 @@ class EdgeSettings(AccessSettings):
         self.credentials_for("translator")
         if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
             raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
+        if 0 < self.translator_silence_s < SILENCE_MS_MIN / 1000:
+            raise SettingsError(f"translator_silence_s must be 0, or {SILENCE_MS_MIN / 1000:g} or more.")
         _require_linger(self.event_log_linger_ms)
         _require_trace_url(self.console_trace_url)
 

@@ -40,6 +40,12 @@ def test_half_of_a_certificate_is_refused_with_the_peers_name() -> None:
         EdgeSettings(translator_tls_cert_file=Path("cert"))
 
 
+def test_a_silence_in_which_no_heartbeats_fit_is_refused() -> None:
+    assert EdgeSettings(translator_silence_s=0).translator_silence_s == 0
+    with pytest.raises(SettingsError, match="translator_silence_s must be 0, or 0.25 or more"):
+        EdgeSettings(translator_silence_s=0.2)
+
+
 @pytest.mark.parametrize("wait_ms", [-1, 60_001])
 def test_nobody_waits_for_longer_than_the_store_would(wait_ms: int) -> None:
     assert EdgeSettings(conversation_wait_ms=60_000).conversation_wait_ms == 60_000
