@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from antiphon_core.rpc.authentication import Credential, text_metadata
+from antiphon_core.rpc.authentication import text_metadata
 from antiphon_core.rpc.security import ServerSecurity
 
 
@@ -15,11 +15,13 @@ def identify(context: grpc.aio.ServicerContext[Any, Any], security: ServerSecuri
     security.require_usable()
     if security.guard is None:
         return host_of(context.peer())
-    return name_of(security.guard.identify(text_metadata(context.invocation_metadata()), context.auth_context()))
+    credential = security.guard.identify(text_metadata(context.invocation_metadata()), context.auth_context())
+    return name_of(credential.name)
 
 
-def name_of(credential: Credential) -> str:
-    return f"credential {credential.name}"
+def name_of(credential: str) -> str:
+    """The caller that shows the credential of this name."""
+    return f"credential {credential}"
 
 
 def host_of(peer: str) -> str:

@@ -168,7 +168,7 @@ class _Served:
         if guard is None:
             return callers.host_of(context.peer()), call
         path, roles = self.method.path, self.method.row.roles
-        return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles)), call
+        return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles).name), call
 
     async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request:
         """The call's request. InvalidRequest: there is none."""
@@ -193,8 +193,11 @@ def _unary(served: _Served) -> Callable[..., Awaitable[bytes]]:
         with ServedCall(method, context) as observed:
             try:
                 caller, call = served.admit(context)
+                observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller), await served.receive(context, caller) as data:
-                    answer: Any = await served.handler(decode(method.request, data), call)  # type: ignore[misc]
+                    request = decode(method.request, data)
+                    observed.asked(request)
+                    answer: Any = await served.handler(request, call)  # type: ignore[misc]
                 return encode(method.response, answer)
             except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
                 await _abort(context, method, error, observed)
@@ -210,9 +213,12 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
         with ServedCall(method, context) as observed:
             try:
                 caller, call = served.admit(context)
+                observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller):
                     with await served.receive(context, caller) as data:
-                        answers: Any = served.handler(decode(method.request, data), call)
+                        request = decode(method.request, data)
+                        observed.asked(request)
+                        answers: Any = served.handler(request, call)
                     async with aclosing(answers):
                         async for answer in answers:
                             yield encode(method.response, answer)
@@ -229,6 +235,8 @@ async def _abort(
         raise error
     error = known(error, method.path)
     served.failed(error)
+    if isinstance(error, PermissionDenied):
+        served.admitted(callers.name_of(error.facts.get("name", "")), error.facts.get("tenant", ""))
     if isinstance(error, (Unauthenticated, PermissionDenied)):
         log.warning("%s from %s is refused: %s", method.path, context.peer(), error.message)
     await context.abort_with_status(to_status(error))

@@ -21,7 +21,7 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics, remedies
-from antiphon_edge.callers import authentication
+from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections, pages
 from antiphon_edge.quotas.admission import limiter_of
@@ -239,7 +239,8 @@ class _Connection:
                 await self._changed.wait()
                 continue
             try:
-                await self._answer(self._begin_next())
+                with auditing.audited_turn(self._request):
+                    await self._answer(self._begin_next())
             except InvalidApiKey as error:
                 await self._send(self._session.fail(error))
                 self._close_code = WSCloseCode.POLICY_VIOLATION
