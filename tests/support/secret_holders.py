@@ -25,10 +25,15 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.sealed.sealing import BadSeal, Sealer
 from antiphon_edge.settings import EdgeSettings
+from antiphon_store.encryption import opening
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.subject import draft
+from antiphon_store.values import Write
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.settings import TranslatorSettings
@@ -91,6 +96,29 @@ async def _sealing_keys(folder: Path) -> AsyncIterator[Holder]:
     yield Holder(
         path, partial(opens, "acme"), partial(opens, "globex"), partial(Sealer.of, path, ttl_s=60, clock=SystemClock())
     )
+
+
+@asynccontextmanager
+async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
+    """A sealed store: with a key of its own nobody reads what is in it."""
+    path = folder / "encryption"
+    path.write_text(f"one {'0' * 64}\n")
+    settings = StoreSettings(encryption_keys_file=path, secrets_grace_s=0.0)
+    rows, record = opening.rows_of(settings), draft()
+    database: Any = rows
+    stranger = StoreEngine(opening.sealed(database._inner, SealingKeys.ephemeral()))
+    await rows.open()
+    await StoreEngine(rows).put("acme", Write(record))
+
+    async def reads(engine: StoreEngine) -> bool:
+        try:
+            return (await engine.fetch("acme", record.id)).body == record.body
+        except AntiphonError:
+            return False
+
+    start = partial(opening.rows_of, settings)
+    yield Holder(path, partial(reads, StoreEngine(rows)), partial(reads, stranger), start)
+    await rows.close()
 
 
 # ---- gRPC servers ----
@@ -252,6 +280,7 @@ HOLDERS: Mapping[str, Opened] = {
     "edge.keys_pepper_file": partial(_api_keys, "pepper"),
     "edge.sealing_keys_file": _sealing_keys,
     "profile.api_key_file": _engine_key,
+    "store.encryption_keys_file": _encryption_keys,
     **{f"{name}.token_file": partial(_server_tokens, kind) for name, kind in _SERVERS.items()},
     **{f"{name}.{file}": partial(_server_tls, kind, file) for name, kind in _SERVERS.items() for file in _SERVER_TLS},
     **{f"edge.{peer}_token_file": partial(_client_token, peer) for peer in _PEERS},

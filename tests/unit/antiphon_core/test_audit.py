@@ -64,7 +64,7 @@ def test_nothing_is_written_without_a_file(file: Path) -> None:
 def test_audit_lines_are_in_no_other_log(file: Path) -> None:
     seen: list[logging.LogRecord] = []
     root, handler = logging.getLogger(), logging.Handler()
-    handler.emit = seen.append  # type: ignore[method-assign]
+    handler.emit = seen.append  # type: ignore[assignment,method-assign]
     root.addHandler(handler)
     audit.note(ACTION)
     root.removeHandler(handler)
