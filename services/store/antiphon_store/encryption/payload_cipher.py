@@ -37,6 +37,7 @@ class PayloadCipher:
 
     def __init__(self, keys: KeySource) -> None:
         self._keys = keys
+        self._of_key: dict[bytes, AESGCM] = {}  # to make one takes as long as to open a payload
 
     def seal(self, plain: bytes, bound_to: bytes) -> bytes:
         """Unavailable: the keys have been unusable for too long."""
@@ -44,7 +45,7 @@ class PayloadCipher:
             return plain
         keys = self._keys.get()
         key_id, nonce = keys.current.encode(), secrets.token_bytes(NONCE_BYTES)
-        sealed = AESGCM(keys.keys[keys.current]).encrypt(nonce, plain, bound_to)
+        sealed = self._aead(keys.keys[keys.current]).encrypt(nonce, plain, bound_to)
         return b"".join((MAGIC, bytes([len(key_id)]), key_id, nonce, sealed))
 
     def open(self, stored: bytes, bound_to: bytes) -> bytes:
@@ -60,10 +61,16 @@ class PayloadCipher:
             log.error("a row is sealed with the key %r, which is not in the file", key_id, extra=remedies.CHECK_FILE)
             raise StoreUnavailable("The store cannot open what it holds: a key is missing. Its log says which.")
         try:
-            return AESGCM(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
+            return self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
         except (InvalidTag, ValueError) as error:
             log.error("a row cannot be opened: %s", describe(bound_to), extra=remedies.RESTORE_DATA)
             raise InternalError("What the store holds cannot be opened: it is damaged, or not in its place.") from error
+
+    def _aead(self, key: bytes) -> AESGCM:
+        found = self._of_key.get(key)
+        if found is None:
+            found = self._of_key[key] = AESGCM(key)
+        return found
 
     def seal_field(self, value: Any, bound_to: bytes) -> Any:
         """A JSON value as a text that holds it. None stays None."""

@@ -81,9 +81,9 @@ class SealedRows:
             return outcome._replace(rows=rows)
         if not program.reads:
             return outcome
-        open_all = partial(self._opened_answers, partition, program.reads, outcome.answers)
-        answers = await offload.run(open_all, size_bytes=sum(map(_size_of_answer, outcome.answers)))
-        return Applied(outcome.now_ms, answers)
+        found = [each if each is None or isinstance(each, Row) else list(each) for each in outcome.answers]
+        open_all = partial(self._opened_answers, partition, program.reads, found)
+        return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
 
     async def page(
         self,
