@@ -33,6 +33,8 @@ SANDBOX = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--securi
 # The default wants more open files than the hard limit of a container that tests run in.
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
 
+MEMORY_BYTES = 6 * 2**30
+
 _REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
 
 
@@ -109,7 +111,7 @@ class Images:
 def built_images() -> Iterator[Images]:
     """All images of the Containerfile, which are gone afterwards."""
     _program("runc")
-    storage = Path(tempfile.mkdtemp(prefix="antiphon-images-"))
+    storage = Path(tempfile.mkdtemp(prefix="antiphon-images-", dir=_roomy_memory()))
     images = Images(storage)
     try:
         images.load(build_archive(), BUILD_NAME)
@@ -120,6 +122,13 @@ def built_images() -> Iterator[Images]:
         yield images
     finally:
         _remove(storage)
+
+
+def _roomy_memory() -> Path | None:
+    """The file system in memory if it has room for two gigabytes of images. To remove them from a disk takes half a
+    minute."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES else None
 
 
 def _remove(storage: Path) -> None:

@@ -25,14 +25,11 @@ EXEMPT: dict[str, tuple[set[Effect], str]] = {
     "antiphon/local/test_triton.py": ({"listen"}, "it looks for free ports"),
     "antiphon/parts/test_telemetry.py": ({"listen"}, HTTP),
     "antiphon/parts/test_store.py": ({"listen"}, GRPC),
-    "antiphon/test___main__.py": ({"process"}, CHILD),
     "antiphon/test_banner.py": ({"listen"}, GRPC),
     "antiphon/test_cli.py": ({"process", "listen"}, CHILD),
     "antiphon/test_keys_command.py": ({"listen"}, HTTP),
     "antiphon/test_serve_command.py": ({"listen"}, GRPC),
-    "antiphon/test_store_commands.py": ({"process", "listen"}, "the database is the subject"),
     "antiphon/test_targets.py": ({"process", "listen"}, CHILD),
-    "antiphon/workers": ({"process", "listen"}, "processes that share a port are the subject"),
     "antiphon_core/rpc": ({"listen"}, GRPC),
     "antiphon_core/rpc/test_lean_streams.py": ({"wait"}, "gRPC's server does not answer the goodbye of TLS"),
     "antiphon_core/telemetry/test_otlp_tracer.py": ({"listen"}, "urllib3 tries IPv6 when it is imported"),
@@ -51,7 +48,6 @@ EXEMPT: dict[str, tuple[set[Effect], str]] = {
     "antiphon_translator/test_client.py": ({"listen"}, GRPC),
     "antiphon_translator/schemas/test_schemas.py": ({"listen"}, "a web server that must not be asked"),
     "antiphon_translator/test_service.py": ({"listen"}, HTTP),
-    "repo/test_start_imports.py": ({"process"}, "what a fresh interpreter imports is the subject"),
 }
 
 guard = installed_guard()

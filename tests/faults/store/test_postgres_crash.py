@@ -44,7 +44,7 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
 
 
 async def test_spending_goes_on_after_a_crash(server: PostgresServer) -> None:
-    """No spend waits for the disk: a crash may take the last moments of what was spent, but leaves a bucket that counts."""
+    """No spend waits for the disk. A crash may take the last ones, but leaves a bucket that counts."""
     backend = postgres_store(server.url)
     await backend.open()
     draw = Draw("requests", amount=15, at_least=1, capacity=20, per_minute=0.001)

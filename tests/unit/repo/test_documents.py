@@ -20,7 +20,7 @@ ADD_A_BACKEND = ROOT / "docs/howto/add-a-backend.md"
 _FILE = re.compile(r"(?<![\w./*-])[\w/-]+\.(?:py|md|sql|lua|toml|proto|yaml|jinja|pbtxt)\b")
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-_MAKE = re.compile(r"(?:`|^ {4})make ([a-z]+(?:-[a-z0-9]+)*)", re.MULTILINE)
+_MAKE = re.compile(r"(?:`|^ {4}|^```bash\n)make ([a-z]+(?:-[a-z0-9]+)*)", re.MULTILINE)
 _TEST = re.compile(r"`(?:[\w/]+/)?(\w+\.py)::(\w+)`|`(test_\w+)`")
 # Files that are not ours: those of users, of examples, of other projects.
 FOREIGN = {"model.toml", "notes.md", "own.jinja", "triton_python_backend_utils.py", "NNNN_what_it_does.sql"}
