@@ -105,7 +105,7 @@ async def _export(options: argparse.Namespace, store: StoreSettings) -> int:
 async def _import(options: argparse.Namespace, store: StoreSettings) -> int:
     from antiphon_store.operations.importing import import_lines
 
-    async with _opened(store) as (rows, maintenance):
+    async with _opened(store, writes=True) as (rows, maintenance):
         with _progress("rows") as progress, options.file.open("rb") as lines:
             imported = await import_lines(rows, maintenance, lines, progress, may_merge=options.merge)
     print(f"{imported.written:,} rows were written, {imported.kept:,} were there before.")
@@ -171,8 +171,8 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
 
 
 @asynccontextmanager
-async def _opened(store: StoreSettings) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
-    """The rows of a store that is there, and what they are named by."""
+async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
+    """The rows of a store that is there, and what they are named by. `writes`: content is written."""
     from antiphon_store.encryption import opening
     from antiphon_store.rows.maintenance import MaintainedRows
 
@@ -184,7 +184,7 @@ async def _opened(store: StoreSettings) -> AsyncIterator[tuple[RowBackend, Maint
         raise SettingsError("This database does not say what it holds: its backend has no maintenance.")
     await rows.open()
     try:
-        await opening.require_readable(rows, store)
+        await opening.require_readable(rows, store, writes=writes)
         yield rows, rows.maintenance
     finally:
         await rows.close()

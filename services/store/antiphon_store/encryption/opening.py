@@ -37,22 +37,24 @@ def rows_of(settings: StoreSettings, *, migrate: bool = True, clock: Clock | Non
 
 def sealed(rows: RowBackend, keys: KeySource) -> RowBackend:
     """A backend that seals what it hands on."""
-    from antiphon_store.encryption.payload_cipher import PayloadCipher  # a store without keys needs no cryptography
-    from antiphon_store.encryption.sealed_rows import SealedRows
-
+    try:  # a store without keys needs no library for them
+        from antiphon_store.encryption.payload_cipher import PayloadCipher
+        from antiphon_store.encryption.sealed_rows import SealedRows
+    except ImportError as error:
+        raise SettingsError(f"{SETTING} needs a library: pip install 'antiphon-server[encryption]'.") from error
     return SealedRows(rows, PayloadCipher(keys))
 
 
-async def require_readable(rows: RowBackend, settings: StoreSettings) -> None:
-    """Tells whether open rows can be read with the settings' keys; a store that is to be sealed is marked. With a new
-    key the marker is written anew. SettingsError."""
+async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes: bool = True) -> None:
+    """Checks that open rows can be read with the settings' keys. With `writes` a store that is to be sealed is marked,
+    and with a new key the marker is written anew. SettingsError."""
     try:
         found = await rows.transact(MARKER, Program(reads=[Get(_ROW, Payload.ALL)]))
     except (StoreUnavailable, InternalError) as error:
         raise SettingsError(f"{SETTING} does not hold the key that this store is sealed with.") from error
     assert isinstance(found, Applied)  # noqa: S101 - there are no guards
     row = found.answers[0]
-    if settings.encryption_keys_file is not None:
-        await rows.transact(MARKER, Program(changes=[Put(_ROW, {"v": 1}, body=_TEXT)]))
-    elif row is not None:
+    if settings.encryption_keys_file is None and row is not None:
         raise SettingsError(f"This store is sealed: set {SETTING} to the file with its keys.")
+    if settings.encryption_keys_file is not None and writes:
+        await rows.transact(MARKER, Program(changes=[Put(_ROW, {"v": 1}, body=_TEXT)]))

@@ -22,7 +22,7 @@ class Database:
         self._folder = folder
         self.rows = MemoryRows()
 
-    async def start(self, keys: str | None) -> RowBackend:
+    async def start(self, keys: str | None, *, writes: bool = True) -> RowBackend:
         """SettingsError: as a store that starts."""
         await self.rows.open()
         if keys is None:
@@ -32,7 +32,7 @@ class Database:
         path.write_text(keys)
         settings = StoreSettings(encryption_keys_file=path)
         rows = sealed(self.rows, SealingKeys.read(path))
-        await require_readable(rows, settings)
+        await require_readable(rows, settings, writes=writes)
         return rows
 
 
@@ -54,6 +54,11 @@ async def test_a_sealed_store_does_not_start_without_its_keys(database: Database
             await database.start(keys)
     with pytest.raises(SettingsError, match="This store is sealed: set store.encryption_keys_file"):
         await database.start(None)
+
+
+async def test_looking_at_a_plain_store_with_keys_does_not_make_it_a_sealed_one(database: Database) -> None:
+    await database.start(OLD, writes=False)
+    await database.start(None)
 
 
 async def test_a_key_is_rotated_and_then_taken_away(database: Database) -> None:
