@@ -148,7 +148,7 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --no-default-groups --output-file requirements.txt
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
-	for each in tests/clients/*/requirements.in; do $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file $${each%.in}.txt $$each || exit 1; done
+	for each in tests/clients/*/requirements.in tests/support/phoenix/requirements.in; do $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file $${each%.in}.txt $$each || exit 1; done
 	echo checkov | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file tests/k8s/requirements-checkov.txt --upgrade -
 
 bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run

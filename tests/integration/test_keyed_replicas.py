@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
+from antiphon_edge import server
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
 from antiphon_store.engine.store_engine import StoreEngine
@@ -36,6 +39,8 @@ from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 
 KEYS = 8
 EDGES = 3
+AWAY = RetryPolicy(for_s=2.0)
+"""An edge whose line is cut gives its turn up soon. Where the store comes back, it is away for a fraction of that."""
 
 
 class Line:
@@ -63,10 +68,10 @@ class Replicas:
         sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
         translator: LosableTranslator = losable(sayer, SystemClock())
         reached: Any = line
-        server = EdgeServer(EdgeSettings(port=0, drain_s=1), reached, translator, clock=SystemClock(), ids=RandomIds())
-        await server.start()
-        life.push_async_callback(server.stop)
-        self.https.append(Http(session, server.url))
+        edge = EdgeServer(EdgeSettings(port=0, drain_s=1), reached, translator, clock=SystemClock(), ids=RandomIds())
+        await edge.start()
+        life.push_async_callback(edge.stop)
+        self.https.append(Http(session, edge.url))
         self.lines.append(line)
         self.sayers.append(sayer)
 
@@ -90,8 +95,11 @@ def backends(name: str, folder: Path, clock: Clock) -> StoreEngine:
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
-async def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Replicas]:
+async def replicas(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Replicas]:
     """Each edge has its own connection to one store server."""
+    monkeypatch.setattr(server, "TurnTiming", partial(TurnTiming, commit_retry=AWAY, append_retry=AWAY))
     made = Replicas()
     async with AsyncExitStack() as life:
         backend = backends(request.param, tmp_path, made.clock)

@@ -10,7 +10,7 @@ import yaml
 from helm_python import Chart, HelmError
 
 from tests.support.manifest_schemas import faults
-from tests.support.manifests import K8S, Manifest, of_kind, overlay
+from tests.support.manifests import K8S, Manifest, combined, of_kind, overlay
 
 CHART = K8S / "chart"
 SAME = ("dev", "local", "prod")
@@ -56,6 +56,14 @@ def test_values_reach_their_objects(chart: Chart) -> None:
     assert found["ConfigMap", "antiphon-edge"]["data"]["ANTIPHON_EDGE_DRAIN_S"] == "60"
     assert found["HorizontalPodAutoscaler", "edge"]["spec"]["maxReplicas"] == 7
     assert found["HTTPRoute", "edge"]["spec"]["hostnames"] == ["api.test"]
+
+
+def test_the_chart_opens_the_console_as_its_component_does(chart: Chart) -> None:
+    names = ("gateway", "ingress", "console")
+    rendered = _plain(_rendered(chart, {name: {"enabled": True} for name in names}))
+    built = _plain(combined(("store-sqlite", "gateway-api", "ingress", "console")))
+    for kind in ("HTTPRoute", "Ingress"):
+        assert rendered[kind, "edge"] == built[kind, "edge"]
 
 
 def test_a_changed_setting_rolls_the_pods_of_its_service_alone(chart: Chart) -> None:

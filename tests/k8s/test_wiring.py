@@ -116,6 +116,14 @@ def test_what_pods_mount_is_there_or_is_made_before(objects: list[Manifest]) -> 
         assert {wanted for wanted in _mounted(pod) if wanted[1]} <= there, name
 
 
+@pytest.mark.parametrize("variant", sorted(everything()))
+def test_the_console_is_reached_from_outside_with_its_component_alone(variant: str) -> None:
+    console = ["/console"] if "console" in variant.split("+") else []
+    for front in of_kind(everything()[variant], "Ingress", "HTTPRoute"):
+        if front["metadata"]["name"] == "edge":
+            assert list(_paths(front)) == ["/v1/", "/openapi.json", *console], front["kind"]
+
+
 def test_what_the_nim_operator_sets_reaches_the_edge() -> None:
     """Operator 3.1 sets these variables in the pods of every NIMService, whatever its manifest says."""
     service = nim_operator.edge_service()
@@ -179,6 +187,13 @@ def _admitted(objects: list[Manifest], called: str) -> Iterator[str]:
                 for peer in rule.get("from", []):
                     for expression in peer.get("podSelector", {}).get("matchExpressions", []):
                         yield from expression["values"]
+
+
+def _paths(front: Manifest) -> Iterator[str]:
+    """The paths that an Ingress or an HTTPRoute lets in."""
+    for rule in front["spec"]["rules"]:
+        yield from (one["path"] for one in rule.get("http", {}).get("paths", []))
+        yield from (one["path"]["value"] for one in rule.get("matches", []))
 
 
 def _mounted(pod: Manifest) -> Iterator[tuple[str, str]]:

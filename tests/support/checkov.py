@@ -1,22 +1,16 @@
-"""Checkov, the linter for manifests, in an environment of its own: its pins contradict those of the tests.
-
-The environment is built once into the user's cache folder, from a file of pinned and hashed requirements.
-"""
+"""Checkov, the linter for manifests."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.pinned_environments import environment
+
 REQUIREMENTS = Path(__file__).parents[1] / "k8s" / "requirements-checkov.txt"
-CACHE = Path.home() / ".cache" / "antiphon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +44,4 @@ def program(name: str, *arguments: str) -> str:
 
 
 def _environment() -> Path:
-    digest = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    folder = CACHE / f"checkov-{digest}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "checkov.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            _build(folder)
-    return folder
-
-
-def _build(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    pip = [str(folder / "bin" / "pip"), "install", "--quiet"]
-    subprocess.run([*pip, "--require-hashes", "--requirement", str(REQUIREMENTS)], check=True)
-    (folder / "complete").touch()
+    return environment("checkov", REQUIREMENTS)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.support.children import start_child
 from tests.support.howto import Block, Stranger, blocks
+from tests.support.pinned_environments import build
 
 ROOT = Path(__file__).parents[2]
 PINS = ROOT / "tests/clients"
@@ -66,10 +67,7 @@ def install(client: Client) -> Path:
 
 
 def _install_python(pins: Path, target: Path) -> None:
-    uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, target / "venv"], check=True)
-    packages = ["--require-hashes", "--requirement", str(pins)]
-    subprocess.run([uv, "pip", "install", "--quiet", "--python", target / "venv/bin/python", *packages], check=True)
+    build(target / "venv", pins)
 
 
 def _install_node(pins: Path, target: Path) -> None:

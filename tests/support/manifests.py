@@ -46,6 +46,7 @@ def combinations() -> Iterator[tuple[str, ...]]:
     for engine, front, observed in product((None, *ENGINES), (None, *FRONTS), ((), OBSERVED)):
         yield tuple(name for name in ("store-sqlite", engine, front, *observed) if name)
     yield ("store-postgres", "keda", "mtls", *ENGINES[:1], *ENGINES[2:], *FRONTS, *OBSERVED)
+    yield ("store-sqlite", *FRONTS, "console")
 
 
 def overlay(name: str) -> list[Manifest]:

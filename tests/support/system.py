@@ -79,6 +79,11 @@ class Command:
             self.kill()
             raise RuntimeError("the command did not stop:\n" + "".join(self.lines)) from None
 
+    @property
+    def is_printing(self) -> bool:
+        """Whether lines may follow those in `lines`."""
+        return self._reader.is_alive()
+
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:

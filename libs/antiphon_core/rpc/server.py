@@ -236,7 +236,8 @@ async def _abort(
     error = known(error, method.path)
     served.failed(error)
     if isinstance(error, PermissionDenied):
-        served.admitted(callers.name_of(error.facts.get("name", "")), error.facts.get("tenant", ""))
+        tenant = text_metadata(context.invocation_metadata()).get(TENANT_KEY) or DEFAULT_TENANT
+        served.admitted(callers.name_of(error.facts.get("name", "")), tenant)
     if isinstance(error, (Unauthenticated, PermissionDenied)):
         log.warning("%s from %s is refused: %s", method.path, context.peer(), error.message)
     await context.abort_with_status(to_status(error))
