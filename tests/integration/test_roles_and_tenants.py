@@ -10,7 +10,9 @@ from typing import Any
 import grpc
 import pytest
 
+from antiphon_core import audit
 from antiphon_core.errors import AntiphonError, InvalidRequest, PermissionDenied, StoreUnavailable
+from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_core.rpc.authentication import ALL_TENANTS, Guard
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
@@ -106,3 +108,24 @@ async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
         "method": "/antiphon.store.v1.Responses/PutResponseRecord",
         "roles": "writer, gateway",
     }
+
+
+async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(endpoint: str, tmp_path: Path) -> None:
+    audit.configure(tmp_path / "audit")
+    try:
+        method = STORE.methods["DeleteResponseRecord"]
+        await error_of(endpoint, method, OF_ONE_TENANT[Role.READER])
+        await error_of(endpoint, method, OF_ONE_TENANT[Role.WRITER], OTHER)
+        await error_of(endpoint, method, "unknown-token-0123456789")
+    finally:
+        audit.configure(None)
+    lines = [loads(line) for line in read_lines(tmp_path / "audit")]
+    assert [(each["caller"], each["tenant"], each["result"]) for each in lines] == [
+        ("credential reader", OWN, "PERMISSION_DENIED"),
+        ("credential writer", OTHER, "PERMISSION_DENIED"),
+        ("", "", "UNAUTHENTICATED"),
+    ]
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
