@@ -18,6 +18,7 @@ UNIQUE_DIGITS = 32
 
 _RESPONSE_ID = re.compile(rf"resp_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_PROMPT_ID = re.compile(rf"pmpt_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 _CONVERSATION_ID = re.compile(rf"conv_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 RESERVED_TENANT_PREFIX = "antiphon."
 _TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
@@ -97,6 +98,14 @@ def session_tag(tenant: str, session_id: str) -> str:
 
 def is_response_id(text: str) -> bool:
     return _RESPONSE_ID.fullmatch(text) is not None
+
+
+def new_prompt_id(ids: Ids) -> str:
+    return f"pmpt_{ids.hex(TREE_TAG_DIGITS + UNIQUE_DIGITS)}"
+
+
+def is_prompt_id(text: str) -> bool:
+    return _PROMPT_ID.fullmatch(text) is not None
 
 
 def is_conversation_id(text: str) -> bool:

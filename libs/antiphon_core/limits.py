@@ -47,7 +47,8 @@ MEDIA_FETCHES_MAX = 16  # at once in one replica: 320 MB of images at most
 
 # ---- WebSockets ----
 SOCKET_WAITING_ITEMS_MAX = 32  # messages that wait for the response before them; a body's bytes in all
-SOCKET_HISTORIES_ITEMS_MAX = 32  # responses that are not stored and can be continued; OpenAI's number of lanes
+SOCKET_LANES_ITEMS_MAX = 32  # names of lanes in the life of one connection; OpenAI's
+SOCKET_HISTORIES_ITEMS_MAX = 64  # responses that are not stored and can be continued: two of each lane
 SOCKET_HISTORIES_BYTES_MAX = 20 * 2**20  # of all of them: as much as one chain may have
 STREAM_ID_CHARS_MAX = 256  # OpenAI's
 
@@ -113,6 +114,13 @@ SPEND_NAME_CHARS_MAX = 128  # of a bucket, or a place
 SPENDING_MEMORY_MS = 24 * 3_600_000  # how long an idle bucket is known to who cannot describe it: the longest job
 SWEEP_ITEMS_DEFAULT = 10_000
 SWEEP_ITEMS_MAX = 100_000
+
+# ---- Stored prompts ----
+STORED_PROMPTS_ITEMS_MAX = 1_000  # of one tenant: a list reads all of them
+PROMPT_VERSIONS_ITEMS_MAX = 1_000  # of one prompt
+PROMPT_MESSAGES_ITEMS_MAX = 100
+PROMPT_VARIABLES_ITEMS_MAX = 100
+PROMPT_CONTENT_BYTES_MAX = 256 * 2**10  # of one version: a text that people write
 
 # ---- Prompts ----
 PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: ids of a thousand chats of 10,000 tokens

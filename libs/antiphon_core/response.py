@@ -58,6 +58,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "prompt_cache_key": asked.get("prompt_cache_key"),
         "prompt_cache_retention": "in_memory" if asked.get("prompt_cache_retention") else None,
         "user": asked.get("user"),
+        **({"prompt": asked["prompt"]} if "prompt" in asked else {}),
         **({"prompt_cache_options": _CACHING} if "prompt_cache_options" in asked else {}),
         **({"dropped_tools": asked["dropped_tools"]} if "dropped_tools" in asked else {}),
         **conversation,

@@ -82,11 +82,11 @@ REQUESTS: list[tuple[str, Object | bytes, int, str | None, str | None, str]] = [
     ("unknown parameter", asked(x=1), 400, "unknown_parameter", "x", "Unknown parameter: 'x'."),
     (
         "unsupported parameter",
-        asked(prompt={"id": "p"}),
+        asked(moderation={}),
         400,
         "unsupported_parameter",
-        "prompt",
-        "Unsupported parameter: 'prompt'",
+        "moderation",
+        "Unsupported parameter: 'moderation'",
     ),
     (
         "unsupported value",

@@ -39,11 +39,18 @@ BODIES: tuple[tuple[str, Object], ...] = (
     ("/v1/responses/input_tokens", {"model": "m", "input": "x", "previous_response_id": "{response}"}),
     ("/v1/responses/input_tokens", {"model": "m", "input": "x", "conversation": "{conversation}"}),
     ("/v1/responses/input_tokens", {"model": "m", "input": [{"type": "item_reference", "id": "{item}"}]}),
+    ("/v1/responses", {"model": "m", "input": "x", "prompt": {"id": "{prompt}"}}),
+    ("/v1/responses/input_tokens", {"model": "m", "input": "x", "prompt": {"id": "{prompt}"}}),
     ("/v1/conversations", {"items": [{"type": "item_reference", "id": "{item}"}]}),
 )
 """Requests that have ids in their body, with the kind of each id."""
 
-KIND_OF = {"/v1/responses": "response", "/v1/conversations": "conversation", "/v1/sessions": "session"}
+KIND_OF = {
+    "/v1/responses": "response",
+    "/v1/conversations": "conversation",
+    "/v1/sessions": "session",
+    "/v1/prompts": "prompt",
+}
 OF_ALL = "/v1/models/{id}"  # the same ones for every tenant
 UNKNOWN = {
     "response": "resp_" + 48 * "0",
@@ -51,6 +58,7 @@ UNKNOWN = {
     "item": "msg_" + 48 * "0",
     "conversation item": "msg_" + 48 * "0",
     "session": "nobody-has-this",
+    "prompt": "pmpt_" + 48 * "0",
 }
 
 
@@ -132,6 +140,8 @@ async def possessions(http: Http, *, responses: int = RESPONSES, conversations: 
         held.ids["conversation"].append(made.json["id"])
         items = (await http.get(f"/v1/conversations/{made.json['id']}/items")).json["data"]
         held.ids["conversation item"].append(items[0]["id"])
+        made = await http.post("/v1/prompts", {"instructions": SECRET})
+        held.ids["prompt"].append(made.json["id"])
     return held
 
 
@@ -159,6 +169,7 @@ def of_bodies(held: Held) -> Iterator[Probe]:
 
 BODY_OF: dict[tuple[str, str], Object] = {
     ("POST", "/v1/conversations/{id}"): {"metadata": {"a": "b"}},
+    ("POST", "/v1/prompts/{id}/versions"): {"instructions": "x"},
     ("POST", "/v1/conversations/{id}/items"): {"items": [{"role": "user", "content": "x"}]},
 }
 
@@ -212,4 +223,4 @@ def is_unknown(probe: Probe) -> bool:
 
 
 def without_ids(text: str) -> str:
-    return re.sub(r"\b(?:resp|conv|msg|req)_[0-9a-z]+|session-\d+|nobody-has-this", "ID", text)
+    return re.sub(r"\b(?:resp|conv|msg|req|pmpt)_[0-9a-z]+|session-\d+|nobody-has-this", "ID", text)

@@ -19,6 +19,7 @@ from antiphon_store.values import Addition, Founding, Write
 
 DAY_MS = 86_400_000
 BOUNDS = {"max_depth": 100, "max_bytes": 2**20}
+PROMPT = f"pmpt_{'1' * 48}"
 KEY = "once \N{SNOWMAN}"
 
 
@@ -73,6 +74,8 @@ class StoredTenant:
         first = Addition(items, "digest", "salt")
         await engine.create_conversation(self.tenant, Founding(self.talk, b'{"a":"b"}', "origin", "one", first))
         await engine.remove_item(self.tenant, self.talk, "added-1")
+        for version in (1, 2):
+            await engine.put_prompt(self.tenant, PROMPT, version, b"%d" % version)
 
     async def answers(self, engine: StoreEngine) -> dict[str, Any]:
         """Asks the store about everything, without changing anything."""
@@ -93,6 +96,8 @@ class StoredTenant:
             "items": await engine.find_items(tenant, items, max_bytes=2**20),
             "log": await engine.read_log(tenant, self.running.id, position=0, max_bytes=2**20),
             "jobs": [await engine.describe_job(tenant, each) for each in (self.running.id, self.line[0].id)],
+            "prompts": [await engine.fetch_prompt(tenant, PROMPT, version) for version in (None, 1)],
+            "list of prompts": await engine.list_prompts(tenant),
             "conversation": await engine.fetch_conversation(tenant, self.talk),
             "context": await engine.conversation_items(tenant, self.talk),
             "key": await engine.begin_turn_once(tenant, keyed(draft(), key=KEY), claim_ttl_ms=1000),

@@ -8,9 +8,10 @@ from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.jobs import Jobs
 from antiphon_core.ports.lineage import LineageStore
+from antiphon_core.ports.prompts import PromptStore
 from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.store import ResponseStore
 
 
-class FullStore(ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, Spending, Protocol):
+class FullStore(ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, PromptStore, Spending, Protocol):
     """All topics of the store: what its service and its client implement."""

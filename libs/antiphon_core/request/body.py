@@ -30,6 +30,7 @@ from antiphon_core.request.options import (
     StreamOptions,
 )
 from antiphon_core.request.previous import PreviousResponse, refuse_two_histories
+from antiphon_core.request.prompts import PromptRef
 from antiphon_core.request.text import Text, refuse_chat_spelling
 from antiphon_core.request.tools import Tool, ToolChoice
 from antiphon_core.unserved import Unserved, anything
@@ -160,8 +161,8 @@ class Parameters(Body):
     """Accepted, because Codex sends it; not used."""
     context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
     """Has a response begin with a compaction when its prompt is long."""
-    prompt: Object | None = None
-    """Not served: refused."""
+    prompt: PromptRef | None = None
+    """A stored prompt, whose messages come before the input."""
     moderation: Object | None = None
     """Not served: refused."""
     access_programs: Object | None = None
@@ -230,7 +231,7 @@ class CreateRequest(Parameters):
     """A whole create request. `input_given` is the input as the client wrote it, members not declared included."""
 
     input: Input
-    """Input for the model: a text of the user's, or items."""
+    """Input for the model: a text of the user's, or items. With a `prompt` it may be left out."""
 
     @property
     def input_given(self) -> str | list[Object]:
@@ -246,6 +247,8 @@ class CreateRequest(Parameters):
     def of(cls, given: Object, *, work_bytes: int, drops_hosted: bool = False) -> Self:
         """The request in a JSON object, as `parse`. `work_bytes` are those of its JSON."""
         hosted_tools.refuse_note(given)
+        if given.get("prompt") is not None:
+            given = {"input": []} | given  # the prompt may say everything
         return super().of(hosted_tools.dropped(given) if drops_hosted else given, work_bytes=work_bytes)
 
 
@@ -262,7 +265,6 @@ class CountRequest(CreateRequest):
 
 
 _UNSERVED: tuple[Unserved, ...] = (
-    Unserved("prompt", anything, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
     Unserved("moderation", anything, "Unsupported parameter: 'moderation'."),
     Unserved("access_programs", anything, "Unsupported parameter: 'access_programs'."),
     Unserved(

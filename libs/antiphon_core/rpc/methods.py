@@ -14,6 +14,7 @@ from antiphon_core.ports.conversations import ConversationStore as Conversations
 from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.jobs import Jobs
 from antiphon_core.ports.lineage import LineageStore as Lineage
+from antiphon_core.ports.prompts import PromptStore as Prompts
 from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.store import ResponseStore as Store
@@ -87,6 +88,12 @@ _INTERNAL: dict[str, tuple[Row, ...]] = {
         Row("SettleJob", Jobs.settle_job, _TURN, _POINT_S),
         Row("CancelJob", Jobs.cancel_job, _TURN | _OPERATE, _POINT_S),
         Row("DescribeJob", Jobs.describe_job, _TURN | _OPERATE, _POINT_S),
+    ),
+    "Prompts": (
+        Row("PutPrompt", Prompts.put_prompt, _TURN, _POINT_S),
+        Row("GetPrompt", Prompts.get_prompt, _TURN, _POINT_S),
+        Row("ListPrompts", Prompts.list_prompts, _TURN, _SCAN_S),
+        Row("DeletePrompt", Prompts.delete_prompt, _TURN, _POINT_S),
     ),
     "Quotas": (Row("TakeQuota", Spending.spend, _TURN, _POINT_S, Repeat.KEYED),),
     "Retention": (Row("Sweep", Retention.sweep, _OPERATE, _SCAN_S),),

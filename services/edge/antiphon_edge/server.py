@@ -38,6 +38,7 @@ from antiphon_edge.routes import bodies
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
+from antiphon_edge.routes.prompts import PromptRoutes
 from antiphon_edge.routes.readiness import Readiness
 from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.routes.responses import ResponseRoutes
@@ -101,6 +102,7 @@ class EdgeServer:
             WarmUps(store, translator, clock=clock),
             keep_alive_s=settings.keep_alive_s,
             lifetime_s=settings.websocket_max_s,
+            lanes=settings.websocket_lanes,
             origins=settings.cors_origins,
             drops_hosted=settings.hosted_tools == "drop",
             listing=ResponseList(fail_fast(store, self._turns.starter.watch)),
@@ -124,6 +126,7 @@ class EdgeServer:
             self._sockets,
             CompactRoutes(turns.starter, translator, meter=meter, drops_hosted=drops_hosted),
             ConversationRoutes(store, ids=self._ids, sealer=turns.starter.sealer),
+            PromptRoutes(store, ids=self._ids),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
         ):

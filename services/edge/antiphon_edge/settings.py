@@ -104,7 +104,14 @@ class EdgeSettings(AccessSettings):
     )
     websocket_max_s: float = field(
         default=3_600.0,
-        metadata={"doc": "Seconds after which a WebSocket is closed, behind the response that runs on it."},
+        metadata={"doc": "Seconds after which a WebSocket is closed, behind the responses that run on it."},
+    )
+    websocket_lanes: int = field(
+        default=16,
+        metadata={
+            "doc": "Responses that run at once on one WebSocket, each on a lane of its own (`stream_id`); others wait. "
+            "All but one hold a stream slot of their tenant."
+        },
     )
     event_log_linger_ms: int = field(
         default=50,
@@ -136,6 +143,8 @@ class EdgeSettings(AccessSettings):
             raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
         if 0 < self.translator_silence_s < SILENCE_MS_MIN / 1000:
             raise SettingsError(f"translator_silence_s must be 0, or {SILENCE_MS_MIN / 1000:g} or more.")
+        if self.websocket_lanes < 1:
+            raise SettingsError("A WebSocket needs at least one lane.")
         _require_linger(self.event_log_linger_ms)
         _require_trace_url(self.console_trace_url)
 

@@ -19,6 +19,7 @@ from antiphon_core.ports.conversations import Conversation, ConversationStore
 from antiphon_core.ports.event_logs import EventAppend, EventLogs
 from antiphon_core.ports.jobs import Jobs
 from antiphon_core.ports.lineage import Fork, ForkSource, LineageStore
+from antiphon_core.ports.prompts import PromptStore
 from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.store import Fence, ResponseStore
@@ -144,6 +145,11 @@ class StoreClient:
     settle_job = _call(Jobs.settle_job)
     cancel_job = _call(Jobs.cancel_job)
     describe_job = _call(Jobs.describe_job)
+
+    put_prompt = _call(PromptStore.put_prompt)
+    get_prompt = _call(PromptStore.get_prompt)
+    list_prompts = _call(PromptStore.list_prompts)
+    delete_prompt = _call(PromptStore.delete_prompt)
 
     spend = _call(Spending.spend)
     sweep = _call(Retention.sweep)

@@ -36,6 +36,7 @@ from antiphon_store.event_logs.service import EventLogOperations
 from antiphon_store.idempotency.service import IdempotencyOperations
 from antiphon_store.jobs.service import JobOperations
 from antiphon_store.lineage.service import LineageOperations
+from antiphon_store.prompts.service import PromptOperations
 from antiphon_store.retention.service import RetentionOperations
 from antiphon_store.settings import StoreSettings
 from antiphon_store.spending.service import SpendingOperations
@@ -50,6 +51,7 @@ class StoreService(
     ConversationOperations,
     LineageOperations,
     IdempotencyOperations,
+    PromptOperations,
     SpendingOperations,
 ):
     """Implements `antiphon_core.ports.store.ResponseStore`. The backend is opened and closed by whoever made it."""

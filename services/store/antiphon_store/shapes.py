@@ -31,6 +31,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "id": ("session_id",),
     "response_id": ("id",),
     "conversation_id": ("id",),
+    "prompt_id": ("id",),
     "job_id": ("id",),
     "head_id": ("head_response_id",),
     "limit": ("page_size",),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from antiphon_core.errors import PreviousResponseNotReady
+from antiphon_core.errors import NotFound, PreviousResponseNotReady
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job, JobPulse
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
+from antiphon_core.ports.prompts import Prompt
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.ports.store import (
@@ -182,6 +184,22 @@ class AddsDuringTurns(MemoryStore):
             ended = Set(Ref(Kind.SESSION, conversation_id), {"lease_until": 0})
             await self.change(tenant, tree_of(conversation_id), ended)
         return await self._inner.add_items(tenant, conversation_id, addition)
+
+
+# ---- Prompts ----
+
+
+class ChangesVersions(MemoryStore):
+    async def put_prompt(self, tenant: str, prompt_id: str, version: int, content: bytes) -> Prompt:
+        with suppress(NotFound):
+            if (await self._inner.fetch_prompt(tenant, prompt_id, None)).version >= version:
+                await self._inner.remove_prompt(tenant, prompt_id)
+        return await self._inner.put_prompt(tenant, prompt_id, version, content)
+
+
+class KeepsDeletedPrompts(MemoryStore):
+    async def remove_prompt(self, tenant: str, prompt_id: str) -> None:
+        await self._inner.fetch_prompt(tenant, prompt_id, None)
 
 
 # ---- Idempotency keys ----

@@ -155,6 +155,8 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (broken_stores.AddsDuringTurns, testing.ConversationItemSuite().test_a_turn_locks_it),
     (broken_stores.ForgetsResults, testing.IdempotentTurnSuite().test_after_the_commit_the_result_is_given),
     (broken_stores.ClaimsInTwoSteps, testing.IdempotentTurnSuite().test_of_many_at_once_one_is_told_to_run),
+    (broken_stores.ChangesVersions, testing.PromptSuite().test_a_version_never_changes),
+    (broken_stores.KeepsDeletedPrompts, testing.PromptSuite().test_a_deleted_prompt_is_gone_with_all_its_versions),
     (broken_stores.LooksThenSpends, testing.SpendingSuite().test_of_many_at_once_so_many_come_through),
     (broken_stores.ForgetsDebts, testing.SpendingSuite().test_a_debt_fills_up_first),
     (

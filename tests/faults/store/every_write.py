@@ -18,7 +18,7 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.decisions import jobs as job_decisions
-from antiphon_store.testing import conversations, jobs
+from antiphon_store.testing import conversations, jobs, prompts
 from antiphon_store.testing.event_logs import append_at, frame
 from antiphon_store.testing.event_logs import new_id as new_response_id
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
@@ -368,6 +368,39 @@ async def for_a_worker(world: World) -> Scene:
         return seen, await job_of(world, record.id), await log_of(world, record.id)
 
     return Scene(partial(world.store.commit_turn, world.tenant, commit), look)
+
+
+# ---- Prompts ----
+
+
+async def prompt_of(world: World, prompt_id: str) -> object:
+    store = prompts.prompts_of(world.peer)
+    try:
+        found = [await store.get_prompt(world.tenant, prompt_id, version=version) for version in (None, 1)]
+    except NotFound:
+        return None
+    return [(each.version, each.latest_version, each.content) for each in found]
+
+
+@writes("put_prompt")
+async def that_is_new(world: World) -> Scene:
+    prompt_id = prompts.new_id()
+    ask = partial(prompts.prompts_of(world.store).put_prompt, world.tenant, prompt_id, 1, prompts.FIRST)
+    return Scene(ask, partial(prompt_of, world, prompt_id))
+
+
+@writes("put_prompt")
+async def with_another_version(world: World) -> Scene:
+    made = await prompts.made(world.subject)
+    ask = partial(prompts.prompts_of(world.store).put_prompt, world.tenant, made.id, 2, prompts.SECOND)
+    return Scene(ask, partial(prompt_of, world, made.id))
+
+
+@writes("remove_prompt")
+async def with_its_versions(world: World) -> Scene:
+    made = await prompts.made(world.subject, prompts.FIRST, prompts.SECOND)
+    ask = partial(prompts.prompts_of(world.store).delete_prompt, world.tenant, made.id)
+    return Scene(ask, partial(prompt_of, world, made.id), gone=NotFound)
 
 
 # ---- Conversations ----

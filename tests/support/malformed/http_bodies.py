@@ -74,6 +74,7 @@ def _create(ids: Ids) -> list[Body]:
         plain | {"previous_response_id": last, "store": True, "instructions": "x"},
         plain | {"conversation": {"id": ids["conversations"][0]}, "store": True},
         plain | {"background": True, "store": True},
+        plain | {"prompt": {"id": ids["prompts"][0], "version": "1", "variables": {"word": "a", "x": _TEXT}}},
         plain | {"context_management": [{"type": "compaction", "compact_threshold": 1_000}], "store": True},
         plain | {"previous_response": {"id": last, "object": "response", "output": [], "status": "completed"}},
     ]
@@ -110,6 +111,8 @@ def _chat(_ids: Ids) -> list[Body]:
     ]
 
 
+_PROMPT: Body = {"role": "user", "content": [{"type": "input_text", "text": "Say {{word}}."}]}
+
 BODIES: Mapping[str, Callable[[Ids], list[Body]]] = {
     "CreateRequest": _create,
     "CountRequest": _count,
@@ -118,6 +121,7 @@ BODIES: Mapping[str, Callable[[Ids], list[Body]]] = {
     "CreateConversation": lambda _ids: [{"metadata": {"a": "b"}, "items": [*_ITEMS[:4], *_CALLS]}, {}],
     "UpdateConversation": lambda _ids: [{"metadata": {"a": "b"}}, {"metadata": None}],
     "AddItems": lambda _ids: [{"items": _ITEMS[:4]}, {"items": _CALLS}],
+    "PutPrompt": lambda _ids: [{"instructions": "Be {{word}}."}, {"instructions": "x", "input": [_PROMPT]}],
     "ForkSession": lambda ids: [{}, {"up_to_response_id": ids["responses"][0], "new_session_id": "s"}],
 }
 """By the names of the schemas that the table of operations has for them."""

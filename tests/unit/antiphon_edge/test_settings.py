@@ -53,6 +53,12 @@ def test_nobody_waits_for_longer_than_the_store_would(wait_ms: int) -> None:
         EdgeSettings(conversation_wait_ms=wait_ms)
 
 
+def test_a_websocket_has_at_least_one_lane() -> None:
+    assert EdgeSettings(websocket_lanes=1).websocket_lanes == 1
+    with pytest.raises(SettingsError, match="at least one lane"):
+        EdgeSettings(websocket_lanes=0)
+
+
 @pytest.mark.parametrize(
     "url", ["javascript:alert({trace_id})", "https://jaeger.example/", "jaeger.example/{trace_id}"]
 )

@@ -56,6 +56,10 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
     ),
+    "antiphon_core/ports/prompts.py": (
+        "tests/contract/store/test_suites.py",
+        "a protocol: service and client run its suite",
+    ),
     "antiphon_store/backends/sqlite/backend.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",

@@ -14,8 +14,8 @@ DESCRIPTIONS: Mapping[str, str] = {
         "`session` or `conversation` says whose responses are listed, by the time at which they were made; "
         "`next_cursor` goes into `cursor` of the same list. Without either, only a WebSocket is served. "
         'Each message of the client is `{"type": "response.create"}` with the members of a create request; each '
-        "message of the server is one event. Responses run one at a time, in the order in which they were asked "
-        "for."
+        "message of the server is one event. Responses of one `stream_id` run one after the other, those of different "
+        "ones side by side."
     ),
     "countInputTokens": "Counted with the model's own template and tokenizer. Nothing is generated or kept.",
     "compactConversation": (
@@ -40,6 +40,9 @@ DESCRIPTIONS: Mapping[str, str] = {
     "createConversation": "Responses that name it as their `conversation` continue it and are added to it.",
     "updateConversation": "All of it: what the request does not have is gone.",
     "deleteConversation": "Refused while a response runs in it.",
+    "createPrompt": "A turn names it, and the values of its variables, as `prompt`.",
+    "addPromptVersion": ("Versions never change. Where the latest one says the same already, nothing is added."),
+    "deletePrompt": "Responses that were made with it keep what it said.",
     "addItems": (
         "They get ids of their own, which the answer tells. Refused while a response runs in the conversation."
     ),

@@ -28,6 +28,7 @@ from antiphon_core.errors import (
     SessionLost,
     TooLarge,
     TranslatorUnavailable,
+    VersionMismatch,
 )
 from antiphon_edge.openapi import parameters as p
 from antiphon_edge.openapi.descriptions import DESCRIPTIONS
@@ -50,6 +51,7 @@ _INPUT: Errors = (
     ContextLengthExceeded,
     ItemNotFound,
     ConversationNotFound,
+    NotFound,
     ChainTooLong,
     *_ENGINE,
 )
@@ -96,6 +98,8 @@ _ONE = _RESPONSES + "/{id}"
 _CONVERSATIONS = "/v1/conversations"
 _TALK = _CONVERSATIONS + "/{id}"
 _ITEMS = _TALK + "/items"
+_PROMPTS = "/v1/prompts"
+_PROMPT = _PROMPTS + "/{id}"
 _CREATING = (p.IDEMPOTENCY_KEY, p.SESSION)
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -300,6 +304,53 @@ OPERATIONS: tuple[Operation, ...] = (
         "Conversation",
         (*_ITEM, SessionLocked),
         parameters=(p.CONVERSATION_ID, p.ITEM_ID),
+    ),
+    Operation(
+        "createPrompt",
+        "POST",
+        _PROMPTS,
+        "Store a prompt",
+        "Prompt",
+        (*_BODY, IdempotencyMismatch),
+        body="PutPrompt",
+        parameters=(p.IDEMPOTENCY_KEY,),
+    ),
+    Operation(
+        "listPrompts",
+        "GET",
+        _PROMPTS,
+        "List prompts",
+        "PromptList",
+        (InvalidRequest,),
+        parameters=(p.ITEM_LIMIT, p.ORDER, p.AFTER_PROMPT),
+    ),
+    Operation(
+        "getPrompt",
+        "GET",
+        _PROMPT,
+        "Read a version of a prompt",
+        "Prompt",
+        (InvalidRequest, NotFound),
+        parameters=(p.PROMPT_ID, p.PROMPT_VERSION),
+    ),
+    Operation(
+        "addPromptVersion",
+        "POST",
+        _PROMPT + "/versions",
+        "Add a version to a prompt",
+        "Prompt",
+        (*_BODY, NotFound, VersionMismatch),
+        body="PutPrompt",
+        parameters=(p.PROMPT_ID,),
+    ),
+    Operation(
+        "deletePrompt",
+        "DELETE",
+        _PROMPT,
+        "Delete a prompt with all its versions",
+        "DeletedPrompt",
+        (NotFound,),
+        parameters=(p.PROMPT_ID,),
     ),
     Operation(
         "createChatCompletion",

@@ -47,6 +47,7 @@ def _limit(default: int, most: int) -> Parameter:
 
 RESPONSE_ID = path("id", "The id of a response.")
 CONVERSATION_ID = path("id", "The id of a conversation.")
+PROMPT_ID = path("id", "The id of a prompt.")
 ITEM_ID = path("item_id", "The id of an item in it.")
 SESSION_ID = path("id", "The id of a session; those of conversations are such ids.")
 MODEL_ID = path("id", "The name of a model.")
@@ -54,6 +55,12 @@ MODEL_ID = path("id", "The name of a model.")
 AFTER = _query("after", STRING, "The id of an item: the page begins behind it.")
 OF_SESSION = _query("session", STRING, "The session whose responses are listed.")
 OF_CONVERSATION = _query("conversation", STRING, "The conversation whose responses are listed, in place of `session`.")
+AFTER_PROMPT = _query("after", STRING, "The id of a prompt: the page begins behind it.")
+PROMPT_VERSION = _query(
+    "version",
+    {"type": "integer", "minimum": 1, "maximum": limits.PROMPT_VERSIONS_ITEMS_MAX},
+    "Which version; the latest one unless it is named.",
+)
 CURSOR = _query("cursor", STRING, "`next_cursor` of the page before.")
 ORDER = _query("order", one_of([order.value for order in Order]) | {"default": Order.DESCENDING.value}, "Which first.")
 INCLUDE = _query("include", array(one_of(list(queries.INCLUDABLE))), "What to tell besides; checked, and adds nothing.")

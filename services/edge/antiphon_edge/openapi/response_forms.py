@@ -205,6 +205,7 @@ _RESPONSE: dict[str, Object] = {
         },
         {
             "conversation": said(record({"id": STRING}), "The conversation that it was added to."),
+            "prompt": said(ANY_OBJECT, "The stored prompt that was asked for, with the version that was taken."),
             "prompt_cache_options": said(
                 record({"mode": STRING}), "`implicit`: engines cache every prefix, whichever hints were given."
             ),
@@ -305,6 +306,35 @@ _TREES: dict[str, Object] = {
     ),
 }
 
+_PROMPT_HEAD: dict[str, Object] = {
+    "id": said(STRING, "`prompt.id` of the turns that name it."),
+    "object": const("prompt"),
+    "created_at": _SECONDS,
+    "version": said(STRING, "The number of this version."),
+    "latest_version": said(STRING, "The number of the newest version."),
+}
+_PROMPTS: dict[str, Object] = {
+    "Prompt": record(
+        _PROMPT_HEAD
+        | {
+            "instructions": nullable(STRING),
+            "input": said(array(ANY_OBJECT), "Messages that come before the input of the turn."),
+            "variables": said(array(STRING), "The names of its variables."),
+        }
+    ),
+    "PromptHead": record(_PROMPT_HEAD, description="The latest version of a prompt, without what it says."),
+    "PromptList": record(
+        {
+            "object": const("list"),
+            "data": said(array(named("PromptHead")), "In the `order` that was asked for."),
+            "first_id": said(nullable(STRING), "Of the first prompt here; null if there is none."),
+            "last_id": said(nullable(STRING), "Of the last prompt here: `after` for the next page."),
+            "has_more": said(BOOLEAN, "Whether there is a next page."),
+        }
+    ),
+    "DeletedPrompt": record({"id": STRING, "object": const("prompt.deleted"), "deleted": {"const": True}}),
+}
+
 _SERVICE: dict[str, Object] = {
     "Model": record(
         {
@@ -343,4 +373,4 @@ _SERVICE: dict[str, Object] = {
     ),
 }
 
-SCHEMAS: dict[str, Object] = _PARTS | _OUTPUT_ITEMS | _RESPONSE | _LISTS | _CONVERSATIONS | _TREES | _SERVICE
+SCHEMAS: dict[str, Object] = _PARTS | _OUTPUT_ITEMS | _RESPONSE | _LISTS | _CONVERSATIONS | _TREES | _PROMPTS | _SERVICE

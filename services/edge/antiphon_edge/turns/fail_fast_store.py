@@ -45,6 +45,10 @@ SOON = frozenset(
         "list_conversation_items",
         "get_conversation_item",
         "delete_conversation_item",
+        "put_prompt",
+        "get_prompt",
+        "list_prompts",
+        "delete_prompt",
     }
 )
 

@@ -36,7 +36,7 @@ from antiphon_core.telemetry import correlation, metrics, phases
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import carried_history, item_references, session_trees
+from antiphon_edge.turns import carried_history, item_references, session_trees, stored_prompts
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.fail_fast_store import fail_fast
@@ -194,21 +194,24 @@ class TurnStarter:
         given: str | Sequence[Object],
         carried: bytes | None = None,
     ) -> Turn:
-        """The turn of a request behind the items that the store has, and those that the request carried."""
+        """The turn of a request behind the items that the store has, and those that the request carried. NotFound: the
+        request names a prompt that is not there."""
+        prompt = await stored_prompts.read(self._store, tenant, request)
 
         def write() -> Turn:
-            keep = request.store is not False
-            history, placed = carried_history.placed(carried, stored, given, keep=keep)
+            parameters, said = stored_prompts.filled_in(request, prompt, given)
+            history, placed = carried_history.placed(carried, stored, said, keep=request.store is not False)
             return Turn(
                 response_id=response_id,
                 created_at=self._clock.now_ms() // 1000,
-                request=compact(request.asked()),
+                request=compact(parameters),
                 history=history,
                 input=compact(normalise_input(placed, self._ids)),
                 tenant=tenant,
             )
 
-        return await offload.run(write, size_bytes=request.work_bytes + len(carried or b""))
+        prompt_bytes = len(prompt.content) if prompt is not None else 0
+        return await offload.run(write, size_bytes=request.work_bytes + len(carried or b"") + prompt_bytes)
 
     def _asked(
         self,

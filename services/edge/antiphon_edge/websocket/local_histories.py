@@ -24,6 +24,7 @@ class LocalHistories:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._histories: OrderedDict[str, bytes | None] = OrderedDict()
+        self._lanes: dict[str, str | None] = {}
 
     def get(self, response_id: str | None) -> bytes | None:
         """The items up to and with a response; None when it is not known here. ChainTooLong: they are too many."""
@@ -35,14 +36,21 @@ class LocalHistories:
             raise ChainTooLong.of(response_id, limit=f"{self._bytes_max} bytes for responses that are not stored")
         return history
 
-    def remember(self, response_id: str, history: bytes) -> None:
-        self.forget(response_id)
+    def remember(self, response_id: str, history: bytes, *, lane: str | None = None) -> None:
+        """Keeps the items up to and with a response that was made on `lane`."""
+        self._forget(response_id)
         fits = len(history) <= self._bytes_max
         self._histories[response_id] = history if fits else _TOO_LARGE
+        self._lanes[response_id] = lane
         self._bytes += len(history) if fits else 0
         while self._bytes > self._bytes_max or len(self._histories) > self._items_max:
-            self.forget(next(iter(self._histories)))
+            self._forget(next(iter(self._histories)))
 
-    def forget(self, response_id: str | None) -> None:
-        if response_id is not None:
-            self._bytes -= len(self._histories.pop(response_id, None) or b"")
+    def forget(self, response_id: str | None, *, lane: str | None = None) -> None:
+        """Drops a response that was made on `lane`. One of another lane stays: that lane may continue it."""
+        if response_id is not None and response_id in self._histories and self._lanes[response_id] == lane:
+            self._forget(response_id)
+
+    def _forget(self, response_id: str) -> None:
+        self._bytes -= len(self._histories.pop(response_id, None) or b"")
+        self._lanes.pop(response_id, None)

@@ -1,15 +1,17 @@
 """The messages of a WebSocket connection: JSON texts, one event each.
 
 A client sends `response.create`: the body of POST /v1/responses, and three members more. `generate: false` asks for a
-response without output, and so does `prewarm` in the `prompt_cache_options`; `stream_id` is echoed on every event, and
-`stream`, which some clients send, says nothing here. The server sends the events of a stream without their frames; what
-goes wrong outside of one is an `error` with an HTTP status.
+response without output, and so does `prewarm` in the `prompt_cache_options`; `stream_id` names the lane of the response
+and is echoed on every event, and `stream`, which some clients send, says nothing here. `response.cancel`, which is
+Antiphon's own, stops the response that runs on a lane. The server sends the events of a stream without their frames;
+what goes wrong outside of one is an `error` with an HTTP status.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from antiphon_core import events
 from antiphon_core.error_forms import envelope
@@ -19,6 +21,7 @@ from antiphon_core.limits import STREAM_ID_CHARS_MAX
 from antiphon_core.request.body import CreateRequest
 
 CREATE = "response.create"
+CANCEL = "response.cancel"
 STEER = "response.steer"
 
 _STREAM_ID = re.compile(rf"[A-Za-z0-9_.-]{{1,{STREAM_ID_CHARS_MAX}}}")
@@ -53,6 +56,14 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """A wish to stop the response that runs on a lane; with a `response_id` only if it is that one."""
+
+    stream_id: str | None
+    response_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Steer:
     """A wish to change a response while it runs."""
 
@@ -60,17 +71,24 @@ class Steer:
     input: str | list[Object]
 
 
-def parse(text: str) -> Create | Steer:
+Message: TypeAlias = Create | Cancel | Steer
+
+
+def parse(text: str) -> Message:
     """Parses a message of a client. InvalidRequest: it is none of the messages that a client may send."""
     raw = text.encode()
     given = parse_object(raw, field="message")
     given_type = given.pop("type", None)
     if given_type == CREATE:
         return _create(given, raw)
+    if given_type == CANCEL:
+        return _cancel(given)
     if given_type == STEER:
         return _steer(given)
     raise InvalidRequest(
-        f"'type' must be one of '{CREATE}' or '{STEER}', not {given_type!r}.", field="type", code="invalid_value"
+        f"'type' must be one of '{CREATE}', '{CANCEL}' or '{STEER}', not {given_type!r}.",
+        field="type",
+        code="invalid_value",
     )
 
 
@@ -87,9 +105,10 @@ def error(fault: AntiphonError, stream_id: str | None = None) -> bytes:
     return _of_stream(dumps(event), stream_id)
 
 
-def steer_failed(steer: Steer) -> bytes:
-    """No model here can be steered; the input goes back, so that the client can bring it with its next turn."""
-    return dumps(
+def steer_failed(steer: Steer, stream_id: str | None = None) -> bytes:
+    """The answer to a steer, on the lane of its response. The input goes back, so that the client can bring it with its
+    next turn."""
+    event = dumps(
         {
             "type": "response.steer.failed",
             "sequence_number": 0,
@@ -102,17 +121,11 @@ def steer_failed(steer: Steer) -> bytes:
             },
         }
     )
+    return _of_stream(event, stream_id)
 
 
 def _create(given: Object, raw: bytes) -> Create:
-    stream_id = given.pop("stream_id", None)
-    if stream_id is not None and not (isinstance(stream_id, str) and _STREAM_ID.fullmatch(stream_id)):
-        raise InvalidRequest(
-            "The 'stream_id' field must be a non-empty string with at most 256 characters and may only contain "
-            "letters, numbers, underscores, hyphens, and periods.",
-            field="stream_id",
-            code="invalid_stream_id",
-        )
+    stream_id = _stream_id(given)
     given.pop("stream", None)
     generates = given.pop("generate", None)
     if _prewarms(given):
@@ -120,6 +133,27 @@ def _create(given: Object, raw: bytes) -> Create:
     if generates is False:
         given.setdefault("input", [])
     return Create(given, generates, stream_id, len(raw), work_bytes(raw))
+
+
+def _stream_id(given: Object) -> str | None:
+    stream_id = given.pop("stream_id", None)
+    if stream_id is None or (isinstance(stream_id, str) and _STREAM_ID.fullmatch(stream_id)):
+        return stream_id
+    raise InvalidRequest(
+        "The 'stream_id' field must be a non-empty string with at most 256 characters and may only contain "
+        "letters, numbers, underscores, hyphens, and periods.",
+        field="stream_id",
+        code="invalid_stream_id",
+    )
+
+
+def _cancel(given: Object) -> Cancel:
+    stream_id, response_id = _stream_id(given), given.pop("response_id", None)
+    if not (response_id is None or isinstance(response_id, str)):
+        raise InvalidRequest("Invalid type for 'response_id'.", field="response_id", code="invalid_type")
+    for name in given:
+        raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
+    return Cancel(stream_id, response_id)
 
 
 def _prewarms(given: Object) -> bool:

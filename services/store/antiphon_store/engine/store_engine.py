@@ -21,6 +21,7 @@ from __future__ import annotations
 from antiphon_store.engine.conversations import ConversationOperations
 from antiphon_store.engine.jobs import EventLogOperations, JobOperations
 from antiphon_store.engine.lineage import LineageOperations
+from antiphon_store.engine.prompts import PromptOperations
 from antiphon_store.engine.quotas import QuotaOperations
 from antiphon_store.engine.records import KeyedOperations
 from antiphon_store.rows.backend import Durability
@@ -32,6 +33,7 @@ class StoreEngine(
     EventLogOperations,
     JobOperations,
     ConversationOperations,
+    PromptOperations,
     QuotaOperations,
 ):
     """The operations of all topics. `open` comes first and `close` last; in between they may run concurrently."""

@@ -46,6 +46,7 @@ class Kind(StrEnum):
     POINTER = "pointer"
     QUOTA = "quota"
     LINE = "line"
+    PROMPT = "prompt"
 
 
 class Index(StrEnum):

@@ -20,8 +20,8 @@ import pytest
 _SUITES = (
     "added_items arguments calls conversation_arguments conversations event_logs histories idempotency jobs leases "
     "lifecycle lineage lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
-    "persistence races reading records removal replacement retention session_limits spending subject sweeping tenancy "
-    "turn_ends turns"
+    "persistence prompts races reading records removal replacement retention session_limits spending subject "
+    "sweeping tenancy turn_ends turns"
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.split()))
 
@@ -52,6 +52,7 @@ from antiphon_store.testing.lineage_records import (
 )
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
+from antiphon_store.testing.prompts import PromptSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
@@ -104,6 +105,7 @@ __all__ = [
     "LogEndSuite",
     "PersistenceSuite",
     "PlaceSuite",
+    "PromptSuite",
     "RaceSuite",
     "RecordSuite",
     "RemovalSuite",

@@ -17,6 +17,7 @@ from antiphon_store.values import Addition, Founding, Write
 
 TENANT, KEY, HASH = "t", "k", b"\x00" * 32
 SESSION, OTHER_SESSION, CONVERSATION = (f"conv_{'0' * 47}{digit}" for digit in "123")  # of one tree
+PROMPT = f"pmpt_{'0' * 48}"
 RECORD = draft(tag=SESSION)
 FENCE = Fence(SESSION, 1)
 JOB = JobDraft(RECORD.id, "q", b"payload")
@@ -69,6 +70,9 @@ CALLS: dict[str, Call] = {
     "conversation_items": lambda b: b.conversation_items(TENANT, CONVERSATION),
     "remove_item": lambda b: b.remove_item(TENANT, CONVERSATION, "msg_1"),
     "remove_conversation": lambda b: b.remove_conversation(TENANT, CONVERSATION),
+    # Prompts
+    "put_prompt": lambda b: b.put_prompt(TENANT, PROMPT, 1, b"{}"),
+    "fetch_prompt": lambda b: b.fetch_prompt(TENANT, PROMPT, None),
     # Idempotency keys
     "begin_turn_once": lambda b: b.begin_turn_once(TENANT, KEYED_TURN, claim_ttl_ms=60_000),
     "commit_turn_once": lambda b: b.commit_turn_once(TENANT, Write(RECORD), None, key=KEY),
@@ -88,6 +92,7 @@ EXAMPLES: dict[str, Any] = {
     "tenant": TENANT,
     "session_id": SESSION,
     "conversation_id": CONVERSATION,
+    "prompt_id": PROMPT,
     "fence": FENCE,
     "holder": "h",
     "str": RECORD.id,

@@ -44,6 +44,7 @@ from antiphon_store.testing.lineage_records import (
 )
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
+from antiphon_store.testing.prompts import PromptSuite
 from antiphon_store.testing.queued_turns import QueuedTurnSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
@@ -81,6 +82,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
         QueuedTurnSuite,
     ),
     "conversations": (ConversationSuite, ConversationItemSuite, ConversationArgumentSuite),
+    "prompts": (PromptSuite,),
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),
     "sweeping": (SweepSuite, TenantListSuite),

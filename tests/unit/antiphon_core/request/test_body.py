@@ -59,8 +59,7 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
     [
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tool_choice": {"type": "mcp"}}, "tool_choice", "unsupported_value"),
-        ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
-        ({"prompt": {}}, "prompt", "unsupported_parameter"),
+        ({"prompt": {}}, "prompt.id", "missing_required_parameter"),
         ({"moderation": {}}, "moderation", "unsupported_parameter"),
         ({"access_programs": {}}, "access_programs", "unsupported_parameter"),
         ({"image": {"context_compression": "enabled"}}, "image.context_compression", "unsupported_value"),
@@ -115,7 +114,7 @@ def test_what_is_counted_need_not_say_anything_new(members: dict[str, Any]) -> N
     [
         ({"input": 42}, "input", "invalid_type"),
         ({"personality": "x" * 65}, "personality", "string_above_max_length"),
-        ({"prompt": {}}, "prompt", "unsupported_parameter"),
+        ({"prompt": {}}, "prompt.id", "missing_required_parameter"),
     ],
 )
 def test_it_is_checked_like_a_create_request(members: dict[str, Any], field: str, code: str) -> None:

@@ -110,7 +110,7 @@ async def test_bad_page_parameters_are_named(edge: RunningEdge, query: str, para
         ({"model": "m", "input": 42}, 400, "input", "invalid_type"),
         ({"input": "hi"}, 400, "model", "missing_required_parameter"),
         ({"model": "m", "input": "hi", "foo": 1}, 400, "foo", "unknown_parameter"),
-        ({"model": "m", "input": "hi", "prompt": {"id": "p"}}, 400, "prompt", "unsupported_parameter"),
+        ({"model": "m", "input": "hi", "prompt": {"id": "p"}}, 404, "prompt.id", None),
         ({"model": "other", "input": "hi"}, 404, "model", "model_not_found"),
         (
             {"model": "m", "input": "hi", "previous_response_id": UNKNOWN},

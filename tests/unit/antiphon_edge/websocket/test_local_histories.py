@@ -44,3 +44,13 @@ def test_one_that_is_too_large_says_so_when_it_is_continued() -> None:
         histories.get("b")
     histories.forget("b")
     assert histories.get("b") is None
+
+
+def test_a_lane_forgets_only_what_it_made_itself() -> None:
+    histories = LocalHistories()
+    histories.remember("a", b"[1]", lane="x")
+    histories.forget("a", lane="y")
+    histories.forget("a")
+    assert histories.get("a") == b"[1]"
+    histories.forget("a", lane="x")
+    assert histories.get("a") is None

@@ -9,7 +9,7 @@ from antiphon_core import events
 from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, ItemNotFound, PreviousResponseNotFound
 from antiphon_core.jsons import dumps, loads
 from antiphon_edge.websocket import messages as socket_messages
-from antiphon_edge.websocket.messages import Create, Steer
+from antiphon_edge.websocket.messages import Cancel, Create, Steer
 
 
 def create(**members: Any) -> Create:
@@ -71,7 +71,10 @@ def test_what_says_nothing_is_accepted(members: Any) -> None:
         ("{", "message", None),
         ("[]", "message", "invalid_type"),
         ("{}", "type", "invalid_value"),
-        ('{"type": "response.cancel"}', "type", "invalid_value"),
+        ('{"type": "response.delete"}', "type", "invalid_value"),
+        ('{"type": "response.cancel", "stream_id": ""}', "stream_id", "invalid_stream_id"),
+        ('{"type": "response.cancel", "response_id": 7}', "response_id", "invalid_type"),
+        ('{"type": "response.cancel", "id": "resp_1"}', "id", "unknown_parameter"),
         ('{"type": ["response.create"]}', "type", "invalid_value"),
         ('{"type": "response.create", "stream_id": ""}', "stream_id", "invalid_stream_id"),
         ('{"type": "response.create", "stream_id": "a b"}', "stream_id", "invalid_stream_id"),
@@ -85,6 +88,18 @@ def test_what_is_no_message_is_refused(text: str, field: str, code: str | None) 
     with pytest.raises(InvalidRequest) as raised:
         socket_messages.parse(text)
     assert (raised.value.field, raised.value.code) == (field, code)
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ("", Cancel(None, None)),
+        (', "stream_id": "x", "response_id": "resp_1"', Cancel("x", "resp_1")),
+        (', "stream_id": null, "response_id": null', Cancel(None, None)),
+    ],
+)
+def test_a_cancel_names_a_lane_and_perhaps_a_response(members: str, expected: Cancel) -> None:
+    assert socket_messages.parse(f'{{"type": "response.cancel"{members}}}') == expected
 
 
 def test_a_steer_is_given_back() -> None:

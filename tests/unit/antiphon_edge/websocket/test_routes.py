@@ -2,83 +2,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import aiohttp
 import pytest
 from aiohttp import WSMsgType
-from openresponses_types.types import ResponseResource, WebSocketErrorEvent
+from openresponses_types.types import ResponseResource
 
 from antiphon_core import events
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_edge.routes.sessions import SESSION_HEADER
-from antiphon_edge.websocket.session import Phase, Session
+from antiphon_edge.websocket.session import Phase
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import exchange, head
+from tests.support.socket_client import Client, connected, held_responses, until_session
 
 UNKNOWN = "resp_" + "0" * 48
-
-
-@dataclass
-class Client:
-    """The other end of a connection."""
-
-    socket: aiohttp.ClientWebSocketResponse
-
-    @property
-    def transport(self) -> asyncio.Transport:
-        connection = self.socket._conn
-        assert connection is not None
-        assert isinstance(connection.transport, asyncio.Transport)
-        return connection.transport
-
-    async def send(self, **members: Any) -> None:
-        await self.socket.send_json({"type": "response.create", "model": "m", "input": "hi", "store": False} | members)
-
-    async def event(self) -> Object:
-        event: Object = await self.socket.receive_json(timeout=10)
-        return event
-
-    async def until(self, *types: str) -> list[Object]:
-        """The events up to one of these types."""
-        told = [await self.event()]
-        while told[-1]["type"] not in types:
-            told.append(await self.event())
-        return told
-
-    async def ask(self, **members: Any) -> Object:
-        """The response that a create leads to."""
-        await self.send(**members)
-        response: Object = (await self.until(*events.TERMINAL))[-1]["response"]
-        return response
-
-    async def refusal(self, **members: Any) -> Object:
-        await self.send(**members)
-        return await self.error()
-
-    async def error(self) -> Object:
-        event = await self.event()
-        WebSocketErrorEvent.model_validate(event)
-        error: Object = event["error"] | {"status": event["status"]}
-        return error
-
-    async def close_code(self) -> int | None:
-        message = await self.socket.receive(timeout=10)
-        assert message.type is WSMsgType.CLOSE
-        return self.socket.close_code
-
-
-@asynccontextmanager
-async def connected(edge: RunningEdge, **options: Any) -> AsyncIterator[Client]:
-    async with edge.http.session.ws_connect(edge.http.url + "/v1/responses", **options) as socket:
-        yield Client(socket)
 
 
 @pytest.fixture
@@ -177,16 +121,6 @@ async def test_a_warm_up_can_be_continued(edge: RunningEdge, client: Client) -> 
     assert (await client.refusal(generate=False, model="other"))["code"] == "model_not_found"
 
 
-async def test_turns_run_one_after_the_other_and_say_whose_they_are(edge: RunningEdge, client: Client) -> None:
-    for lane in ("a", "b"):
-        await client.send(stream_id=lane)
-    told = [*await client.until(events.COMPLETED), *await client.until(events.COMPLETED)]
-    half = len(told) // 2
-    assert {event["stream_id"] for event in told[:half]} == {"a"}
-    assert {event["stream_id"] for event in told[half:]} == {"b"}
-    assert (await client.refusal(model="other", stream_id="c"))["code"] == "model_not_found"
-
-
 async def test_refusals_come_while_a_response_runs(edge: RunningEdge, client: Client) -> None:
     edge.translator.hang = True
     await client.send()
@@ -251,14 +185,14 @@ async def test_an_old_connection_says_so_and_closes() -> None:
 
 async def test_an_old_connection_lets_its_response_end() -> None:
     async with running_edge() as edge, connected(edge) as client:
-        release = _held(edge)
+        release = held_responses(edge)
         await client.send()
         await client.until(events.CREATED)
         (connection,) = edge.server._sockets._open
         connection.expire(60.0)
-        await _until(edge, lambda session: session.phase is Phase.LAST)
+        await until_session(edge, lambda session: session.phase is Phase.LAST)
         await client.send()
-        await _until(edge, lambda session: bool(session._waiting))
+        await until_session(edge, lambda session: bool(session._waiting))
         release.set()
         assert (await client.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
         assert (await client.error())["code"] == "websocket_connection_limit_reached"
@@ -267,13 +201,13 @@ async def test_an_old_connection_lets_its_response_end() -> None:
 
 async def test_shutting_down_closes_what_is_idle_and_waits_for_what_runs() -> None:
     async with running_edge() as edge, connected(edge) as idle, connected(edge) as busy:
-        release = _held(edge)
+        release = held_responses(edge)
         await busy.send()
         await busy.until(events.CREATED)
         stopping = asyncio.create_task(edge.server.stop())
         assert await idle.close_code() == aiohttp.WSCloseCode.GOING_AWAY
         await busy.send(stream_id="late")
-        await _until(edge, lambda session: bool(session._waiting))
+        await until_session(edge, lambda session: bool(session._waiting))
         release.set()
         assert (await busy.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
         assert (await busy.error())["status"] == 503
@@ -303,28 +237,6 @@ async def test_a_connection_that_outlasts_the_drain_is_cut() -> None:
         await client.until(events.OUTPUT_TEXT_DELTA)
         await edge.server.stop()
         assert edge.translator.closed.is_set()
-
-
-async def _until(edge: RunningEdge, condition: Callable[[Session], bool]) -> None:
-    """Waits until an open connection is so."""
-    async with asyncio.timeout(30):
-        while not any(condition(connection._session) for connection in edge.server._sockets._open):
-            await asyncio.sleep(0.005)
-
-
-def _held(edge: RunningEdge) -> asyncio.Event:
-    """Has responses wait behind their first events for the event."""
-    release = asyncio.Event()
-    play = edge.translator._play
-
-    async def held(*arguments: Any) -> AsyncIterator[Any]:
-        async for batch in play(*arguments):
-            yield batch
-            if batch.first_sequence == 1:
-                await release.wait()
-
-    edge.translator._play = held  # type: ignore[method-assign,assignment]
-    return release
 
 
 @pytest.mark.parametrize(("version", "connection"), [(None, "Upgrade"), ("12", "Upgrade, close")])

@@ -1,0 +1,94 @@
+"""Prompts in requests: the reference of a turn to a stored one (`prompt`), and the body that stores one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag, ValidationError
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, parse_object, work_bytes
+from antiphon_core.request.errors import TAG, from_validation
+from antiphon_core.request.items import FilePart, ImagePart, Message, TextPart, items_given
+from antiphon_core.request.models import AsGiven, Body, Exact
+
+VARIABLE = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
+"""The name of a variable. It stands in a text as `{{name}}`."""
+
+
+class TextValue(TextPart):
+    """A text as a variable."""
+
+    type: Literal["input_text"]
+
+
+def _value_tag(value: object) -> str | None:
+    if isinstance(value, str):
+        return TAG + "string"
+    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return TAG + str(given) if given is not None else None
+
+
+Value = Annotated[
+    Annotated[str, Tag(TAG + "string")]
+    | Annotated[TextValue, Tag(TAG + "input_text")]
+    | Annotated[ImagePart, Tag(TAG + "input_image")]
+    | Annotated[FilePart, Tag(TAG + "input_file")],
+    Discriminator(_value_tag),
+]
+
+
+class PromptRef(Exact):
+    """A stored prompt, and the values of its variables."""
+
+    id: str
+    """The id of a prompt of `/v1/prompts`."""
+    version: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}$")] | None = None
+    """Which version of it; the latest one unless it is named."""
+    variables: Annotated[dict[str, Value], Field(max_length=limits.PROMPT_VARIABLES_ITEMS_MAX)] | None = None
+    """A text, an image or a file for each `{{name}}` in the prompt."""
+
+    @property
+    def values(self) -> dict[str, str | Object]:
+        """The values by name, as JSON."""
+        given = self.variables or {}
+        return {
+            name: value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
+            for name, value in given.items()
+        }
+
+
+class PutPrompt(Body):
+    """One version of a prompt: what a turn that names it begins with."""
+
+    instructions: Annotated[str, Field(min_length=1)] | None = None
+    """The instructions of a response that brings none of its own. `{{name}}` stands for a variable."""
+    input: Annotated[Annotated[list[Message], Field(max_length=limits.PROMPT_MESSAGES_ITEMS_MAX)], AsGiven] | None = (
+        None
+    )
+    """Messages that come before the input of the request. `{{name}}` in their texts stands for a variable."""
+
+    @property
+    def content(self) -> Object:
+        """The prompt as it is stored: messages as they were written, without ids."""
+        messages = [
+            {name: value for name, value in message.items() if name not in ("id", "status")}
+            for message in items_given(self.input or ())
+        ]
+        told: Object = {"instructions": self.instructions} if self.instructions is not None else {}
+        return told | ({"input": messages} if messages else {})
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """Parses a JSON body. InvalidRequest: `field` is the path of the culprit."""
+        given = parse_object(body)
+        try:
+            asked = cls.model_validate(given)
+        except ValidationError as error:
+            raise from_validation(error) from error
+        if asked.instructions is None and not asked.input:
+            raise InvalidRequest(
+                "A prompt needs 'instructions' or 'input'.", field="instructions", code="missing_required_parameter"
+            )
+        return asked.with_work(work_bytes(body))

@@ -1,0 +1,47 @@
+"""Stored prompts in turns: read when a turn begins, and part of its input from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core import prompts
+from antiphon_core.errors import NotFound
+from antiphon_core.ids import is_prompt_id
+from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import PROMPT_VERSIONS_ITEMS_MAX
+from antiphon_core.ports.prompts import Prompt, PromptStore
+from antiphon_core.request.body import CreateRequest
+
+
+async def read(store: PromptStore, tenant: str, request: CreateRequest) -> Prompt | None:
+    """The prompt that a request names. NotFound: there is no such prompt or version."""
+    named = request.prompt
+    if named is None:
+        return None
+    version = int(named.version) if named.version is not None else None
+    if not is_prompt_id(named.id):
+        raise NotFound(f"Prompt with id '{named.id}' not found.", field="prompt.id")
+    if version is not None and version > PROMPT_VERSIONS_ITEMS_MAX:
+        raise NotFound(f"Prompt with id '{named.id}' has no version {version}.", field="prompt.version")
+    try:
+        return await store.get_prompt(tenant, named.id, version=version)
+    except NotFound as error:
+        error.field = "prompt.version" if "version" in error.facts else "prompt.id"
+        raise
+
+
+def filled_in(
+    request: CreateRequest, prompt: Prompt | None, given: str | Sequence[Object]
+) -> tuple[Object, str | Sequence[Object]]:
+    """The parameters and the input of a request, with what the prompt adds to them. The version that was taken is among
+    the parameters. InvalidRequest: a variable is missing, or unknown."""
+    parameters = request.asked()
+    if request.prompt is None or prompt is None:
+        return parameters, given
+    added = prompts.rendered(prompt.id, loads(prompt.content), request.prompt.values)
+    parameters["prompt"] = parameters["prompt"] | {"version": str(prompt.version)}
+    if added.instructions is not None:
+        parameters.setdefault("instructions", added.instructions)
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    return parameters, [*added.input, *given]

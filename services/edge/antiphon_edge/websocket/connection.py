@@ -1,0 +1,275 @@
+"""One open WebSocket. What is said over it is session.py's business.
+
+One task reads, so that pings, closes and refusals are answered while responses run. One task writes what the outbox
+has, and waits for the client to take it. Each running response has a task of its own, which ends when the response is
+sent. A client that goes away stops the models; one that takes nothing for a while is cut off.
+
+The stream slot of the connection covers one running response. Each further one holds a slot of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from antiphon_core import offload
+from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, InvalidRequest, Unavailable
+from antiphon_core.ports.translator import Batch
+from antiphon_core.request.body import CreateRequest
+from antiphon_core.telemetry import remedies
+from antiphon_edge.callers import auditing, authentication
+from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.http import connections
+from antiphon_edge.quotas.admission import limiter_of
+from antiphon_edge.routes import bodies, sessions
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.websocket import messages as socket_messages
+from antiphon_edge.websocket.messages import Cancel, Create
+from antiphon_edge.websocket.outbox import LaneQueue, Outbox
+from antiphon_edge.websocket.session import LaneTurn, Phase, Session
+from antiphon_edge.websocket.warm_up import WarmUps
+
+log = logging.getLogger(__name__)
+
+
+class Connection:
+    """Serves one connection until either side closes it."""
+
+    def __init__(
+        self,
+        request: web.Request,
+        socket: web.WebSocketResponse,
+        turns: TurnService,
+        warm_ups: WarmUps,
+        *,
+        session_id: str | None,
+        drops_hosted: bool,
+        running_max: int,
+    ) -> None:
+        """`running_max` lanes run at once. A connection of one session runs one: a session has one turn at a time."""
+        self._request = request
+        self._drops_hosted = drops_hosted
+        self._socket = socket
+        self._turns = turns
+        self._warm_ups = warm_ups
+        self._tenant = tenant_of(request)
+        self._session_id = session_id
+        self._limiter = limiter_of(request)
+        self._waiting = bodies.tally_of(request)  # what waits behind running responses
+        self._write_timeout_s = connections.bounds_of(request).write_timeout_s
+        self._session = Session(running_max=running_max if session_id is None else 1)
+        self._outbox = Outbox()
+        self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._close_code = WSCloseCode.OK
+        self._writing: asyncio.Task[None] | None = None
+        self._running: dict[LaneTurn, asyncio.Task[None]] = {}
+        self._cancelled: set[LaneTurn] = set()  # by the client
+        self._has_free_slot = True
+        self._context = contextvars.copy_context()
+
+    def expire(self, lifetime_s: float) -> None:
+        """It is as old as a connection may get."""
+        self._close(
+            InvalidRequest(
+                f"Responses websocket connection limit reached ({lifetime_s / 60:g} minutes). Create a new websocket "
+                "connection to continue.",
+                code="websocket_connection_limit_reached",
+            ),
+            say_so=True,
+        )
+
+    def leave(self) -> asyncio.Future[None]:
+        """The server shuts down. What comes back is done when the connection is closed."""
+        self._close_code = WSCloseCode.GOING_AWAY
+        self._close(Unavailable("The server is shutting down. Open a new connection."), say_so=False)
+        return self._served
+
+    def abort(self) -> None:
+        """Stops the responses that run, and closes the connection."""
+        if self._writing is not None:
+            self._writing.cancel()
+
+    async def serve(self) -> None:
+        """Returns when the connection is closed, by whichever side."""
+        reading = asyncio.create_task(self._read(), name="websocket reader")
+        self._writing = writing = asyncio.create_task(self._write(), name="websocket writer")
+        try:
+            done, _ = await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except ConnectionError:
+            pass  # the client is gone, which ends everything here
+        except Exception:
+            log.exception("a WebSocket connection broke", extra=remedies.REPORT)
+            await self._socket.close(code=WSCloseCode.INTERNAL_ERROR)
+        finally:
+            self._cancelled.clear()  # nobody is told any more
+            tasks = [reading, writing, *self._running.values()]
+            for task in tasks:
+                task.cancel()
+            try:
+                await asyncio.gather(*tasks, return_exceptions=True)
+            finally:  # the client may go in this very moment, which cancels us
+                self._waiting.clear()
+                self._served.set_result(None)
+
+    async def _read(self) -> None:
+        """Answers what can be answered at once, and begins responses. Ends with the connection."""
+        async for message in self._socket:
+            if message.type is WSMsgType.TEXT:
+                await self._send(await self._received(message.data))
+            elif message.type is WSMsgType.BINARY:
+                refusal = InvalidRequest("Messages must be texts.", field="message", code="invalid_type")
+                await self._send([socket_messages.error(refusal)])
+
+    async def _received(self, text: str) -> list[bytes]:
+        """Handles a message and returns the frames to answer at once."""
+        try:
+            message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
+        except AntiphonError as error:
+            return [socket_messages.error(error)]
+        if isinstance(message, Cancel):
+            self._cancel(message)
+            return []
+        if isinstance(message, Create):
+            try:
+                self._waiting.add(message.size_bytes)
+            except AntiphonError as error:
+                return [socket_messages.error(error, message.stream_id)]
+        answers = self._session.receive(message)
+        self._begin_next()
+        return answers
+
+    def _cancel(self, message: Cancel) -> None:
+        """Stops the response that runs on a lane. Too late is no error: the client is sent its end."""
+        turn = self._session.turn_of(message)
+        if turn is not None and turn not in self._cancelled:
+            self._cancelled.add(turn)
+            self._running[turn].cancel()
+
+    def _begin_next(self) -> None:
+        """Begins every response that can begin. What waited for its turn is its own now, also where it is refused."""
+        while (turn := self._session.begin()) is not None:
+            task = asyncio.create_task(self._run(turn), name="websocket turn", context=self._context.copy())
+            self._running[turn] = task
+        self._waiting.shrink_to(self._session.waiting_bytes)
+
+    async def _run(self, turn: LaneTurn) -> None:
+        """Runs one response, and has the next begin when its last message is sent."""
+        queue = LaneQueue(self._outbox)
+        queue.put(await self._refusals(turn, queue))
+        await queue.wait_until_sent()
+        del self._running[turn]
+        self._cancelled.discard(turn)
+        self._session.leave(turn)
+        self._begin_next()
+        if self._session.phase is Phase.OVER:
+            self._outbox.close()
+
+    async def _refusals(self, turn: LaneTurn, queue: LaneQueue) -> list[bytes]:
+        """Runs a response. Returns the messages that say why it has no end of its own, if it has none."""
+        try:
+            with auditing.audited_turn(self._request):
+                await self._answer(turn, queue)
+        except asyncio.CancelledError:
+            if turn not in self._cancelled:
+                raise
+            return self._session.cancel(turn)
+        except InvalidApiKey as error:
+            self._close_code = WSCloseCode.POLICY_VIOLATION
+            self._close(error, say_so=False)
+            return self._session.fail(turn, error)
+        except AntiphonError as error:
+            return self._session.fail(turn, error)
+        except Exception:
+            log.exception("a response over a WebSocket failed", extra=remedies.REPORT)
+            fault = InternalError("The server had an error while processing your request. Its log says why.")
+            return self._session.fail(turn, fault)
+        return []
+
+    async def _answer(self, turn: LaneTurn, queue: LaneQueue) -> None:
+        await queue.wait_for_room()
+        carried = self._session.carried_by(turn)
+        authentication.check_again(self._request)
+        parse = partial(turn.create.request, drops_hosted=self._drops_hosted)
+        request = await offload.run(parse, size_bytes=turn.create.work_bytes)
+        if not turn.generates:
+            await self._limiter.admit(self._tenant, generates=False)
+            await self._warm_up(turn, queue, request, carried)
+            return
+        async with self._admitted():
+            await self._generate(turn, queue, request, carried)
+
+    @asynccontextmanager
+    async def _admitted(self) -> AsyncIterator[None]:
+        """Admits a response, in the connection's stream slot or in one of its own."""
+        if not self._has_free_slot:
+            async with self._limiter.running(self._tenant, generates=True):
+                yield
+            return
+        self._has_free_slot = False
+        try:
+            await self._limiter.admit(self._tenant, generates=True)
+            with self._limiter.shedder.turn(self._tenant):
+                yield
+        finally:
+            self._has_free_slot = True
+
+    async def _generate(self, turn: LaneTurn, queue: LaneQueue, request: CreateRequest, carried: bytes | None) -> None:
+        accepted = await self._begin(turn, request, carried)
+
+        def receive(batch: Batch) -> None:
+            if batch.final is not None:
+                self._session.end(turn, accepted, batch.final)
+            queue.put(turn.told(batch.frames))
+
+        await self._turns.run(accepted, receive, queue.flow, with_context=False)
+
+    async def _warm_up(self, turn: LaneTurn, queue: LaneQueue, request: CreateRequest, carried: bytes | None) -> None:
+        await self._warm_ups.require_model(request.model)
+        accepted = await self._begin(turn, request, carried)
+        try:
+            batch, final = await self._warm_ups.run(accepted)
+        except BaseException:
+            with suppress(AntiphonError):
+                await asyncio.shield(self._turns.starter.give_up(accepted))
+            raise
+        self._session.end(turn, accepted, final)
+        queue.put(turn.told(batch.frames))
+
+    async def _begin(self, turn: LaneTurn, asked: CreateRequest, carried: bytes | None) -> AcceptedTurn:
+        request, session_id = sessions.placed(asked, self._session_id)
+        begun = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
+        if not isinstance(begun, AcceptedTurn):
+            raise AssertionError("only a request with an idempotency key is a repetition")
+        turn.response_id = begun.response_id
+        return begun
+
+    async def _write(self) -> None:
+        """Sends what turns put into the outbox, until there are to be no more, and closes the connection."""
+        while messages := await self._outbox.take():
+            await self._send(messages)
+        await self._send(self._session.farewell())
+        await self._socket.close(code=self._close_code)
+
+    async def _send(self, messages: Sequence[bytes]) -> None:
+        """ConnectionError: the client is gone, or takes nothing."""
+        try:
+            async with asyncio.timeout(self._write_timeout_s):
+                for message in messages:
+                    await self._socket.send_frame(message, WSMsgType.TEXT)
+        except TimeoutError:
+            connections.cut(self._request)
+            raise ConnectionResetError("The client does not read.") from None
+
+    def _close(self, error: AntiphonError, *, say_so: bool) -> None:
+        self._session.close(error, say_so=say_so)
+        if self._session.phase is Phase.OVER:
+            self._outbox.close()

@@ -1,0 +1,114 @@
+"""Prompts of a tenant, in a partition of their own: rows PROMPT of three forms.
+
+all/pmpt_…        a prompt: `created`, `latest` (the number of its newest version)
+pmpt_…/00000001   a version of it, whose items are the content
+count             `prompts`: how many there are
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest, NotFound, VersionMismatch
+from antiphon_core.ports.prompts import Prompt
+from antiphon_store.rows.decision import Finish
+from antiphon_store.rows.model import Add, Kind, Partition, Range, Row
+from antiphon_store.rows.view import View
+
+PROMPTS_TREE = "prompts"
+_ALL = "all/"
+_COUNT = (Kind.PROMPT, "count")
+
+
+def partition_of(tenant: str) -> Partition:
+    return Partition(tenant, PROMPTS_TREE)
+
+
+def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prompt]:
+    """Adds the version behind the latest; a version that has the content already stays as it is.
+
+    NotFound, VersionMismatch. InvalidRequest: the tenant has too many prompts."""
+    prompt, existing, count = view.need_all(_prompt(prompt_id), _version(prompt_id, version), _COUNT)
+    if prompt is not None and existing is not None and existing.items == content:
+        return _shown(prompt_id, prompt, version, content)
+    latest = prompt.fields["latest"] if prompt is not None else 0
+    if version != latest + 1:
+        if prompt is None:
+            raise _not_found(prompt_id)
+        raise VersionMismatch.of(prompt_id, expected=version - 1, actual=latest)
+    if prompt is None:
+        _require_room(count)
+        view.set(*_COUNT, prompts=Add(1))
+        prompt = Row({"created": view.now_ms, "latest": 1})
+        view.put(*_prompt(prompt_id), prompt.fields)
+    else:
+        view.set(*_prompt(prompt_id), latest=version)
+        prompt = Row({**prompt.fields, "latest": version})
+    view.put(*_version(prompt_id, version), {}, content)
+    return _shown(prompt_id, prompt, version, content)
+
+
+def fetch(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
+    """A version of a prompt, the latest one for None. NotFound."""
+    if version is None:
+        prompt = view.need(*_prompt(prompt_id))
+        if prompt is None:
+            raise _not_found(prompt_id)
+        version = int(prompt.fields["latest"])
+    prompt, found = view.need_all(_prompt(prompt_id), _version(prompt_id, version))
+    if prompt is None or found is None:
+        raise _not_found(prompt_id, version if prompt is not None else None)
+    return _shown(prompt_id, prompt, version, found.items)
+
+
+def read_all(view: View) -> Finish[Sequence[Prompt]]:
+    """The latest version of each prompt, without content, by the time at which the prompts were made."""
+    place = view.read(Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
+
+    def finish(answers: Sequence[Any]) -> Sequence[Prompt]:
+        found = [_made(row_id.removeprefix(_ALL), row, int(row.fields["latest"])) for row_id, row in answers[place]]
+        return sorted(found, key=lambda prompt: (prompt.created_at_ms, prompt.id))
+
+    return finish
+
+
+def remove(view: View, prompt_id: str) -> Finish[None]:
+    """Removes a prompt with all its versions. NotFound."""
+    if view.need(*_prompt(prompt_id)) is None:
+        raise _not_found(prompt_id)
+    view.delete(*_prompt(prompt_id))
+    view.delete_below(Kind.PROMPT, f"{prompt_id}/")
+    view.set(*_COUNT, prompts=Add(-1))
+    return lambda _answers: None
+
+
+def _prompt(prompt_id: str) -> tuple[Kind, str]:
+    return Kind.PROMPT, _ALL + prompt_id
+
+
+def _version(prompt_id: str, version: int) -> tuple[Kind, str]:
+    return Kind.PROMPT, f"{prompt_id}/{version:08d}"
+
+
+def _require_room(count: Row | None) -> None:
+    if count is not None and count.fields["prompts"] >= limits.STORED_PROMPTS_ITEMS_MAX:
+        raise InvalidRequest(
+            f"There are {limits.STORED_PROMPTS_ITEMS_MAX:,} prompts, which is the most. Delete one.",
+            code="too_many_prompts",
+        )
+
+
+def _not_found(prompt_id: str, version: int | None = None) -> NotFound:
+    if version is not None:
+        return NotFound(f"Prompt with id '{prompt_id}' has no version {version}.", id=prompt_id, version=version)
+    return NotFound(f"Prompt with id '{prompt_id}' not found.", id=prompt_id)
+
+
+def _shown(prompt_id: str, prompt: Row, version: int, content: bytes) -> Finish[Prompt]:
+    return lambda _answers: _made(prompt_id, prompt, version, content)
+
+
+def _made(prompt_id: str, prompt: Row, version: int, content: bytes = b"") -> Prompt:
+    return Prompt(prompt_id, version, int(prompt.fields["latest"]), int(prompt.fields["created"]), bytes(content))

@@ -1,0 +1,1 @@
+"""Prompts: templates of a tenant, in versions that never change."""

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.prompts import rendered, variables_of
+
+IMAGE: Object = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
+
+
+def message(content: Any, **more: Any) -> Object:
+    return {"role": "user", "content": content} | more
+
+
+def text(value: str, **more: Any) -> Object:
+    return {"type": "input_text", "text": value} | more
+
+
+def input_of(content: Any, **values: Any) -> Any:
+    """The content of the one message of a prompt, with values."""
+    (said,) = rendered("pmpt_1", {"input": [message(content)]}, values).input
+    return said["content"]
+
+
+def test_variables_are_named_once_and_in_order() -> None:
+    content = {
+        "instructions": "Speak {{ language }}.",
+        "input": [message("{{city}} in {{language}}"), message([text("{{when}}"), IMAGE, text("{{city}}")])],
+    }
+    assert variables_of(content) == ["language", "city", "when"]
+
+
+@pytest.mark.parametrize("given", ["{city}", "{{}}", "{{ 1st }}", "{{a b}}", "{{city", "{{" + "x" * 65 + "}}"])
+def test_other_braces_are_text(given: str) -> None:
+    assert variables_of({"instructions": given}) == []
+    assert rendered("pmpt_1", {"instructions": given}, {}).instructions == given
+
+
+def test_texts_take_the_place_of_variables() -> None:
+    content = {"instructions": "Speak {{language}}.", "input": [message("{{city}}, {{city}}!", role="developer")]}
+    found = rendered("pmpt_1", content, {"language": text("Latin"), "city": "Roma"})
+    assert found.instructions == "Speak Latin."
+    assert list(found.input) == [{"role": "developer", "content": "Roma, Roma!"}]
+
+
+def test_a_value_is_not_read_as_a_template() -> None:
+    assert input_of("{{a}}{{b}}", a="{{b}}", b="x") == "{{b}}x"
+
+
+def test_an_image_becomes_a_part_between_the_texts() -> None:
+    assert input_of("See {{picture}} now", picture=IMAGE) == [text("See "), IMAGE, text(" now")]
+    assert input_of("{{picture}}", picture=IMAGE) == [IMAGE]
+    assert input_of([text("{{picture}}{{what}}", kept=1), IMAGE], picture=IMAGE, what="x") == [
+        IMAGE,
+        text("x", kept=1),
+        IMAGE,
+    ]
+
+
+def test_a_prompt_without_variables_is_as_it_was_written() -> None:
+    parts = [text(""), text("a"), IMAGE]
+    assert input_of(parts) == parts
+    assert rendered("pmpt_1", {"input": [message("a")]}, {}).instructions is None
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "code"),
+    [
+        ({}, "city", "missing_required_parameter"),
+        ({"city": "Roma", "town": "x"}, "town", "unknown_parameter"),
+        ({"city": IMAGE}, "city", "invalid_type"),
+    ],
+)
+def test_what_is_wrong_with_the_values_is_named(values: Any, name: str, code: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        rendered("pmpt_1", {"instructions": "In {{city}}"}, values)
+    assert (raised.value.field, raised.value.code) == (f"prompt.variables.{name}", code)
+    assert f"'{name}'" in raised.value.message

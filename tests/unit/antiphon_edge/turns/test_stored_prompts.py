@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import NotFound
+from antiphon_core.jsons import dumps
+from antiphon_core.request.body import CreateRequest
+from antiphon_edge.turns import stored_prompts
+from antiphon_store.service import StoreService
+from tests.support.stores import MemoryStore
+
+ID = "pmpt_" + "0" * 48
+CONTENT = {"instructions": "Speak {{language}}.", "input": [{"role": "developer", "content": "Be brief."}]}
+HI = {"role": "user", "content": "Hi"}
+
+
+@pytest.fixture
+async def store() -> StoreService:
+    backend = MemoryStore(ManualClock())
+    await backend.open()
+    store = StoreService(backend)
+    await store.put_prompt("t", ID, 1, dumps(CONTENT))
+    return store
+
+
+async def filled_in(store: StoreService, *, given: Any = "Hi", **members: Any) -> Any:
+    prompt = {"id": ID, "variables": {"language": "Latin"}} | members.pop("prompt", {})
+    request = CreateRequest.parse(dumps({"model": "m", "input": given, "prompt": prompt} | members))
+    found = await stored_prompts.read(store, "t", request)
+    return stored_prompts.filled_in(request, found, request.input_given)
+
+
+async def test_the_messages_of_a_prompt_come_before_the_input(store: StoreService) -> None:
+    parameters, given = await filled_in(store)
+    assert given == [{"role": "developer", "content": "Be brief."}, HI]
+    assert parameters["instructions"] == "Speak Latin."
+    assert (await filled_in(store, given=[HI]))[1] == given
+
+
+async def test_the_version_that_was_taken_is_told(store: StoreService) -> None:
+    await store.put_prompt("t", ID, 2, dumps({"instructions": "{{language}}"}))
+    parameters, given = await filled_in(store)
+    assert parameters["prompt"] == {"id": ID, "version": "2", "variables": {"language": "Latin"}}
+    assert (parameters["instructions"], given) == ("Latin", [HI])
+    assert (await filled_in(store, prompt={"version": "1"}))[0]["instructions"] == "Speak Latin."
+
+
+async def test_instructions_of_the_request_come_first(store: StoreService) -> None:
+    assert (await filled_in(store, instructions="Own."))[0]["instructions"] == "Own."
+
+
+async def test_a_request_without_a_prompt_stays_as_it_is(store: StoreService) -> None:
+    request = CreateRequest.parse(dumps({"model": "m", "input": "Hi"}))
+    assert await stored_prompts.read(store, "t", request) is None
+    assert stored_prompts.filled_in(request, None, "Hi") == ({"model": "m"}, "Hi")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "field"),
+    [
+        ({"id": "pmpt_" + "1" * 48}, "prompt.id"),
+        ({"id": "x"}, "prompt.id"),
+        ({"version": "2"}, "prompt.version"),
+        ({"version": "999999999"}, "prompt.version"),
+    ],
+)
+async def test_a_prompt_that_is_not_there_is_named(store: StoreService, prompt: Any, field: str) -> None:
+    with pytest.raises(NotFound) as raised:
+        await filled_in(store, prompt=prompt)
+    assert raised.value.field == field
