@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.backends.sqlite.writer import Writer
+from antiphon_store.backends.sqlite.transactions import WRITES_TOGETHER, Transactions, write
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
 from tests.bench.measuring import print_table, time_calls
@@ -41,9 +41,10 @@ async def rates(path: Path, *, slow: bool) -> list[float]:
     backend = StoreEngine(rows)
     await backend.open()
     if slow:
-        assert rows._writer is not None
-        await rows._writer.close()
-        rows._writer = Writer(sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SlowDisk))
+        assert rows._writing is not None
+        await rows._writing.close()
+        disk = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SlowDisk)
+        rows._writing = Transactions([disk], write, together=WRITES_TOGETHER)
     side = Atoms(backend)
     timings = [await time_calls(side.put, PUTS_PER_WRITER * writers, writers) for writers in WRITERS]
     await backend.close()

@@ -18,7 +18,7 @@ from antiphon_edge.compaction.compaction import INSTRUCTION
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS, ScriptedEngine

@@ -26,9 +26,9 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.background import FlowingClock

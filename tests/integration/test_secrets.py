@@ -19,7 +19,7 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_core.logs import LogSettings, configure
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService

@@ -21,8 +21,8 @@ from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.services import Method
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
+from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings

@@ -40,12 +40,12 @@ class StoredTenant:
         await engine.put(tenant, _write(self.branch))
         self.deleted = draft(self.line[1])
         await engine.put(tenant, _write(self.deleted))
-        await engine.remove(tenant, self.deleted.id, NO_PRECONDITION)
+        await engine.remove(tenant, self.deleted.id)
         await engine.fork(tenant, ForkSource(self.session, None), self.fork)
         await self._run_job(engine)
         await self._talk(engine)
-        await engine.begin_turn_once(tenant, keyed(self.once, key=KEY), claim_ttl_ms=1000)
-        await engine.commit_turn_once(tenant, _write(self.once), None, key=KEY)
+        await engine.begin_turn(tenant, keyed(self.once, key=KEY), claim_ttl_ms=1000)
+        await engine.commit_turn(tenant, _write(self.once), None, key=KEY)
         await engine.spend(tenant, Spend([Draw("requests", 1, 1, 9, 9)]))
 
     async def _turn(self, engine: StoreEngine) -> None:
@@ -72,7 +72,7 @@ class StoredTenant:
     async def _talk(self, engine: StoreEngine) -> None:
         items = dumps([{"id": "added-1", "type": "message"}, {"id": "added-2", "type": "message"}])
         first = Addition(items, "digest", "salt")
-        await engine.create_conversation(self.tenant, Founding(self.talk, b'{"a":"b"}', "origin", "one", first))
+        await engine.create_conversation(self.tenant, self.talk, Founding(b'{"a":"b"}', "origin", "one", first))
         await engine.remove_item(self.tenant, self.talk, "added-1")
         for version in (1, 2):
             await engine.put_prompt(self.tenant, PROMPT, version, b"%d" % version)
@@ -90,7 +90,7 @@ class StoredTenant:
             "session": await engine.describe_session(tenant, self.session),
             "fork": await engine.describe_session(tenant, self.fork),
             "list": listed,
-            "tree": {each.id: each for each in await engine.subtree(tenant, newest, from_root=True, max_nodes=99)},
+            "tree": (await engine.tree(tenant, newest, from_root=True, after=None, limit=99)).values,
             "children": await engine.children(tenant, self.line[0].id, after=None, limit=9),
             "siblings": await engine.siblings(tenant, self.branch.id, after=None, limit=9),
             "items": await engine.find_items(tenant, items, max_bytes=2**20),
@@ -100,7 +100,7 @@ class StoredTenant:
             "list of prompts": await engine.list_prompts(tenant),
             "conversation": await engine.fetch_conversation(tenant, self.talk),
             "context": await engine.conversation_items(tenant, self.talk),
-            "key": await engine.begin_turn_once(tenant, keyed(draft(), key=KEY), claim_ttl_ms=1000),
+            "key": await engine.begin_turn(tenant, keyed(draft(), key=KEY), claim_ttl_ms=1000),
         }
 
     async def next_steps(self, engine: StoreEngine) -> list[Any]:

@@ -51,7 +51,7 @@ class MemoryStore(Wrapper):
         """The rows of a kind, by tenant and id."""
         return {
             (partition.tenant, ref.id): row
-            for partition, tree in self.rows._trees.items()
+            for partition, tree in self.rows.trees.items()
             for ref, row in tree.rows.items()
             if ref.kind is kind
         }

@@ -20,7 +20,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, loads
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine

@@ -25,8 +25,8 @@ from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import FaultyBackend
 from antiphon_translator.engines.base import Deliver

@@ -38,7 +38,7 @@ EXEMPT: dict[str, tuple[set[Effect], str]] = {
     "antiphon_edge/routes/test_sse.py": ({"wait"}, "the system's own buffers fill only while a client does not read"),
     "antiphon_store_client/test_async_client.py": ({"listen"}, GRPC),
     "antiphon_store_client/test_client.py": ({"listen"}, GRPC),
-    "antiphon_store/event_logs/test_append_queue.py": ({"listen"}, GRPC),
+    "antiphon_store/test_append_queue.py": ({"listen"}, GRPC),
     "antiphon_store/test_client.py": ({"listen"}, GRPC),
     "antiphon_translator/engines": ({"listen"}, "a scripted model server on loopback, in the process of the test"),
     "antiphon_translator/engines/test_endpoint_answers.py": ({"wait"}, "the time limit is the subject"),

@@ -1,29 +1,28 @@
-"""The backend: each primitive is a function of an LMDB transaction."""
+"""The backend: each step on local rows is a function of an LMDB transaction."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_core.errors import StoreUnavailable
 from antiphon_lmdb.data_file import MARK, DataFile
 from antiphon_lmdb.keys import Transaction, tenants
 from antiphon_lmdb.tree_rows import TreeRows
 from antiphon_store.rows.backend import Durability
-from antiphon_store.rows.decision import Decision
-from antiphon_store.rows.local import decide
-from antiphon_store.rows.model import Entry, Index, Kind, Outcome, Partition, Program, Ref, named_node
+from antiphon_store.rows.local import LocalBackend
+from antiphon_store.rows.local_rows import LocalRows
+from antiphon_store.rows.model import Partition
 
 _Answer = TypeVar("_Answer")
 
 
-class LmdbRows:
-    """Implements `rows.backend.RowBackend` and `rows.local.LocalRowBackend`. Several processes of one machine may open
+class LmdbRows(LocalBackend):
+    """Implements `rows.backend.RowBackend`. Several processes of one machine may open
     the same file; their writes take turns. What a volatile program changes is durable here, like all other changes."""
 
     def __init__(self, path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> None:
@@ -46,64 +45,17 @@ class LmdbRows:
     async def ready(self) -> None:
         await self._file.read(lambda transaction: transaction.get(MARK))
 
-    async def transact(self, partition: Partition, program: Program) -> Outcome:
-        run = self._file.write if program.changes else self._file.read
-        return await run(lambda transaction: TreeRows(transaction, partition, self._clock.now_ms()).run(program))
-
-    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
-        def primitive(transaction: Transaction) -> _Answer | AntiphonError:
-            rows = TreeRows(transaction, partition, self._clock.now_ms())
-            try:
-                return decide(rows, decision)
-            except AntiphonError as error:
-                if rows.has_changed:
-                    raise
-                error.__traceback__ = error.__cause__ = error.__context__ = None  # frames would keep LMDB's reader slot
-                return error
-
-        answer = await (self._file.read if only_reads else self._file.write)(primitive)
-        if isinstance(answer, AntiphonError):
-            raise answer
-        return answer
-
-    async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
-    ) -> tuple[int, Sequence[Entry]]:
-        def read(transaction: Transaction) -> tuple[int, Sequence[Entry]]:
-            rows = TreeRows(transaction, partition, self._clock.now_ms())
-            found = rows.page(index, key, after=after, limit=limit, descending=descending)
-            if with_rows:
-                found = [each._replace(row=rows.row(Ref(Kind.NODE, named_node(each.id)))) for each in found]
-            return rows.now_ms, found
-
-        return await self._file.read(read)
-
-    async def subtree(
-        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
-    ) -> tuple[int, Sequence[Entry]]:
-        def read(transaction: Transaction) -> tuple[int, Sequence[Entry]]:
-            rows = TreeRows(transaction, partition, self._clock.now_ms())
-            return rows.now_ms, list(islice(rows.below(starts, levels), max_nodes))
-
-        return await self._file.read(read)
-
-    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
-        def take(transaction: Transaction) -> Sequence[Entry]:
-            rows = TreeRows(transaction, Partition(tenant, ""), self._clock.now_ms())
-            return rows.take_due(index, key, limit=limit, hide_ms=hide_ms)
-
-        return await self._file.write(take)
-
     async def tenants(self) -> Sequence[str]:
         return await self._file.read(lambda transaction: list(tenants(transaction)))
+
+    async def step(self, partition: Partition, work: Callable[[LocalRows], _Answer], *, only_reads: bool) -> _Answer:
+        def primitive(transaction: Transaction) -> _Answer:
+            answer = work(TreeRows(transaction, partition, self._clock.now_ms()))
+            if isinstance(answer, Exception):  # its frames would keep LMDB's reader slot
+                answer.__traceback__ = answer.__cause__ = answer.__context__ = None
+            return answer
+
+        return await (self._file.read if only_reads else self._file.write)(primitive)
 
     @property
     def _file(self) -> DataFile:

@@ -28,13 +28,14 @@ DISPATCH_QUEUE = "responses"
 
 class JobOutcome(StrEnum):
     """How an attempt ended. RETRY: claimable again, until the attempts are used up. POSTPONED: claimable again, and the
-    attempt does not count: what the job needs was away."""
+    attempt does not count: what the job needs was away. WAITED: as POSTPONED, and nothing was tried."""
 
     SUCCEEDED = "succeeded"
     RETRY = "retry"
     FAILED = "failed"
     CANCELLED = "cancelled"
     POSTPONED = "postponed"
+    WAITED = "waited"
 
 
 class JobState(StrEnum):
@@ -60,7 +61,7 @@ class JobDraft:
 class Job:
     """A claimed job. `attempt` is 1 for the first run. `tenant` names the job's tenant where the job was claimed in
     DISPATCH_TENANT, and is empty otherwise. There one may be given that ended by time, to have its response ended, too:
-    it has no lease, and `lease_expires_at_ms` is 0."""
+    it has no lease, and `lease_expires_at_ms` is 0. `tries` counts the attempts so far that did not only wait."""
 
     id: str
     queue: str
@@ -71,6 +72,7 @@ class Job:
     fence: Fence
     lease_expires_at_ms: int
     tenant: str = ""
+    tries: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from antiphon_core import limits
 @dataclass(frozen=True, slots=True)
 class Sweeping:
     """The result of one sweep: the number of responses, event logs, jobs and conversations that it reclaimed, and the
-    bytes of their content. `has_more`: another sweep would find more."""
+    bytes of their content. `has_more`: there is more to look at."""
 
     records: int = 0
     size_bytes: int = 0

@@ -99,7 +99,7 @@ class RpcClient:
                 except grpc.aio.AioRpcError as error:
                     fault = from_rpc_error(error, self._unavailable)
                     pause_s = self._absence.pause_after(fault, asyncio.get_running_loop().time())
-                    if pause_s is None or method.row.repeat is Repeat.KEYED:
+                    if pause_s is None or not method.row.is_sent_again(tenant):
                         raise made.failed(fault) from error
                 else:
                     self._absence.is_over()
@@ -181,8 +181,8 @@ def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[st
 
 
 def _options(api: Api) -> list[tuple[str, Any]]:
-    # After a lost connection gRPC sends again by itself what can be repeated (services.Repeat).
-    repeatable = [method for method in api.methods.values() if method.row.repeat is not Repeat.KEYED]
+    # After a lost connection gRPC sends again by itself what every tenant can repeat (services.Repeat).
+    repeatable = [method for method in api.methods.values() if method.row.repeat in (Repeat.ALWAYS, Repeat.NAMED)]
     service_config = {
         "loadBalancingConfig": [{"round_robin": {}}],
         "methodConfig": [

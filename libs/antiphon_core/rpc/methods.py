@@ -83,7 +83,7 @@ _INTERNAL: dict[str, tuple[Row, ...]] = {
     ),
     "Jobs": (
         Row("EnqueueJob", Jobs.enqueue_job, _TURN, _POINT_S),
-        Row("ClaimJob", Jobs.claim_job, _TURN, _WAIT_S),
+        Row("ClaimJob", Jobs.claim_job, _TURN, _WAIT_S, Repeat.HELD),
         Row("HeartbeatJob", Jobs.heartbeat_job, _TURN, _POINT_S),
         Row("SettleJob", Jobs.settle_job, _TURN, _POINT_S),
         Row("CancelJob", Jobs.cancel_job, _TURN | _OPERATE, _POINT_S),

@@ -12,6 +12,7 @@ from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
+from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_core.rpc.message_types import MessageType, message_type
 from antiphon_core.rpc.roles import Roles
 
@@ -22,6 +23,7 @@ class Repeat(StrEnum):
     ALWAYS = "Repeatable."
     NAMED = "Repeatable with an id of the caller's."  # Antiphon's own clients always send one
     KEYED = "Repeatable with a key."
+    HELD = "Repeatable, except for the tenant `antiphon.dispatch`."  # where each claim is the next tenant's turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class Row:
     roles: Roles
     deadline_s: float | None
     repeat: Repeat = Repeat.ALWAYS
+
+    def is_sent_again(self, tenant: str) -> bool:
+        """Whether a client repeats a request of this tenant by itself when the connection is lost."""
+        return self.repeat is not Repeat.KEYED and not (self.repeat is Repeat.HELD and tenant == DISPATCH_TENANT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,8 +160,8 @@ EVENT_LOG_LAG = histogram(
 JOBS_ENQUEUED = counter("antiphon_jobs_enqueued_total", "Background responses that were queued.", targets=[EDGE])
 JOB_ATTEMPTS = counter(
     "antiphon_job_attempts_total",
-    "Attempts of workers at background responses, by their outcome: succeeded, cancelled, or retry, where another "
-    "attempt follows.",
+    "Attempts of workers at background responses, by their outcome: succeeded, cancelled, or retry, postponed and "
+    "waited, where another attempt follows.",
     targets=[WORKER],
     labels=("outcome",),
 )

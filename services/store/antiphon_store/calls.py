@@ -12,10 +12,9 @@ from dataclasses import MISSING, is_dataclass
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from antiphon_core.errors import AntiphonError
+from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.services import Method
-from antiphon_store.rules import check_tenant
 from antiphon_store.shapes import PAGING, Shape, Slot, find_field, make_slot
 
 
@@ -62,18 +61,20 @@ class Codec:
 
     def request(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any]:
         """The tenant and the request of a call with these arguments. An argument that is left out is left out of the
-        request. InvalidRequest: the wire cannot carry an argument."""
+        request. InvalidRequest: the wire cannot carry one of them."""
         given = {**dict(zip(self._positional, args, strict=False)), **kwargs}
         if len(given) != len(args) + len(kwargs) or not self._required <= given.keys():
             self._signature.bind(None, *args, **kwargs)  # raises TypeError with the argument's name
         tenant = given.pop("tenant")
-        check_tenant(tenant)
         fields = {slot.field: slot.put(given.pop(name)) for name, slot in self._slots.items() if name in given}
         for name, shape in self._inline.items():
             fields |= shape.put(given.pop(name))
         if given:
             raise TypeError(f"{self._name} has no arguments {sorted(given)}.")
-        return tenant, self._message(**fields)
+        try:
+            return tenant, self._message(**fields)
+        except ValueError as error:  # of a member that no rule looks at
+            raise InvalidRequest(f"The request cannot be sent: {error}") from error
 
     def arguments(self, request: Any) -> dict[str, Any]:
         """The arguments in a request, by their names. InvalidRequest: one of them is missing or unknown."""

@@ -4,7 +4,7 @@
         record = await store.get("default", response_id)
 
 Needs the base install only. Each operation is a method of the ports; its request and answer come from the table of
-methods (`calls.CODECS`). The client refuses values that the wire cannot carry; the service refuses all other mistakes.
+methods (`calls.CODECS`). Arguments are checked before they are sent, by the rules of the service (`arguments`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from antiphon_core.ports.store import Fence, ResponseStore
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
+from antiphon_store.append_queue import AppendQueue
+from antiphon_store.arguments import argument_check
 from antiphon_store.calls import CODECS
-from antiphon_store.event_logs.append_queue import AppendQueue
-from antiphon_store.lineage.rules import chosen_session_id
+from antiphon_store.rules.lineage import chosen_session_id
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _IDS = RandomIds()
+_CHECK_APPEND = argument_check(EventLogs.append_events)
 _RPC_OF = {STORE.methods[name].row.port: name for name in reversed(list(CODECS))}  # the first row of a method counts
 
 
@@ -42,9 +44,10 @@ def _call(
 ) -> Callable[Concatenate[StoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
     """Makes the client's method of `port`: a unary RPC."""
     rpc = _RPC_OF[port]
-    codec = CODECS[rpc]
+    codec, require = CODECS[rpc], argument_check(port)
 
     async def call(self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        require(args, kwargs)
         tenant, request = codec.request(args, kwargs)
         try:
             answer = await self._rpc.call(rpc, request, tenant=tenant)
@@ -62,11 +65,12 @@ def _stream(
 ) -> Callable[Concatenate[StoreClient, _Parameters], AsyncGenerator[_Result, None]]:
     """Makes the client's method of `port`: an RPC with a stream of answers."""
     rpc = _RPC_OF[port]
-    codec = CODECS[rpc]
+    codec, require = CODECS[rpc], argument_check(port)
 
     async def stream(
         self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
     ) -> AsyncGenerator[_Result, None]:
+        require(args, kwargs)
         tenant, request = codec.request(args, kwargs)
         reading = self._rpc.stream(rpc, request, tenant=tenant)
         async with aclosing(reading) as answers:
@@ -179,4 +183,5 @@ class StoreClient:
         )
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
+        _CHECK_APPEND((tenant, append), {"fence": fence})
         return await self._appends.append(*CODECS["AppendEvents"].request((tenant, append), {"fence": fence}))

@@ -47,9 +47,11 @@ class JointCalls(Generic[_Call, _Answer]):
         self._waiting: list[tuple[_Call, asyncio.Future[_Answer]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_one_alone = False
+        self._settled = asyncio.Event()
 
     async def run(self, call: _Call) -> _Answer:
         """Returns the answer of a call, which happens even if its caller stops waiting."""
+        self._settled.clear()
         if self._limits.runs is not None and self.is_idle:
             return await self._run_alone(call)
         loop = asyncio.get_running_loop()
@@ -62,13 +64,17 @@ class JointCalls(Generic[_Call, _Answer]):
     async def settle(self) -> None:
         """Returns when all that wait are answered. None may be added meanwhile."""
         self._start()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._settled.wait()
 
     @property
     def is_idle(self) -> bool:
         """Whether no call waits or is under way."""
         return not (self._waiting or self._under_way)
+
+    @property
+    def waiting_count(self) -> int:
+        """The calls that wait for a run."""
+        return len(self._waiting)
 
     async def _run_alone(self, call: _Call) -> _Answer:
         """Runs a call that has no company in the task of its caller."""
@@ -87,6 +93,8 @@ class JointCalls(Generic[_Call, _Answer]):
             task = asyncio.get_running_loop().create_task(self._answer(self._take()), name="calls that met")
             self._tasks.add(task)
             task.add_done_callback(self._ended)
+        if self.is_idle:
+            self._settled.set()
 
     @property
     def _under_way(self) -> int:

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.limits import APPEND_REQUEST_ITEMS_MAX
 from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.retention import Retention
@@ -21,7 +22,7 @@ from antiphon_core.rpc import status
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, known
 from antiphon_store.calls import CODECS, Codec
-from antiphon_store.event_logs.rules import check_appends
+from antiphon_store.rules.common import check_range
 
 
 class WholeStore(FullStore, Retention, Protocol):
@@ -69,7 +70,7 @@ def _append_to_logs(service: EventLogs) -> Handler:
             return {"error": status.to_bytes(known(error, f"an append to the log of {append.response_id}"))}
 
     async def handle(request: Any, call: Call) -> Any:
-        check_appends(len(request.appends))
+        check_range(len(request.appends), 1, APPEND_REQUEST_ITEMS_MAX, "appends")
         outcomes = [outcome(call.tenant, append) for append in request.appends]
         return answer_of(results=await asyncio.gather(*outcomes))
 

@@ -4,9 +4,9 @@ A `Shape` belongs to a dataclass of the ports and a message: each member has the
 Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0 stand for None or for the
 default of the member. Shapes are built at import; a member without a field, or a field without a member, fails there.
 
-`put` functions make arguments for protobuf's constructor. They refuse values that the wire cannot carry: a zero that
-would arrive as the default, a number out of range, text that is no Unicode. `get` functions read a message. They refuse
-a message that is missing, and a number that its enum lacks. Both raise InvalidRequest with the path of the field.
+`put` functions make arguments for protobuf's constructor from values that `arguments` has checked: among them is none
+that the wire cannot carry, such as a zero that would arrive as the default. `get` functions read a message. They refuse
+a message that is missing, and a number that its enum lacks: InvalidRequest with the path of the field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import ItemPage
@@ -146,7 +146,7 @@ def _repeated(field: Any, base: Any, default: Any, at: str) -> Slot:
     collect: Callable[[Any], Any] = frozenset if get_origin(base) is frozenset else tuple if is_tuple else list
     read = attrgetter(field.name)
     if not is_dataclass(element) and not issubclass(element, StrEnum):
-        return Slot(field.name, _check_all(field, at), lambda message: collect(read(message)))
+        return Slot(field.name, list, lambda message: collect(read(message)))
     put_each, get_each = _element(field, element, at)
     in_order = sorted if collect is frozenset else iter
     return Slot(
@@ -177,17 +177,10 @@ def _enum(field: Any, base: type[StrEnum], default: Any, at: str) -> Slot:
 def _scalar(field: Any, default: Any, at: str) -> Slot:
     name, read = field.name, attrgetter(field.name)
     if field.has_presence:
-        check = _check(field, at, carries_zero=True)
-        return Slot(
-            name,
-            lambda value: None if value is None else check(value),
-            lambda message: read(message) if message.HasField(name) else _absent(default, at),
-        )
-    zero = field.default_value
-    if default is MISSING or default == zero:
-        return Slot(name, _check(field, at, carries_zero=True), read)
-    check = _check(field, at, carries_zero=False)
-    return Slot(name, lambda value: None if value is None else check(value), lambda message: read(message) or default)
+        return Slot(name, _itself, lambda message: read(message) if message.HasField(name) else _absent(default, at))
+    if default is MISSING or default == field.default_value:
+        return Slot(name, _itself, read)
+    return Slot(name, _itself, lambda message: read(message) or default)
 
 
 # ---- Enums ----
@@ -208,62 +201,6 @@ def _member(members: Mapping[int, Any], number: int, at: str) -> Any:
         problem = "is missing" if not number else f"has the unknown value {number}"
         raise InvalidRequest(f"'{at}' {problem}.", field=at)
     return members[number]
-
-
-# ---- Values that the wire cannot carry ----
-
-_INTEGERS = {
-    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
-    FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
-    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
-}
-
-
-def _check(field: Any, at: str, *, carries_zero: bool) -> Put:
-    """Gives a value back that the field can carry."""
-    zero, is_text = field.default_value, field.type == FieldDescriptor.TYPE_STRING
-    low, high = bounds = _INTEGERS.get(field.cpp_type, (0, 0))
-    if carries_zero and not is_text and bounds == (0, 0):
-        return _itself
-
-    def check(value: Any) -> Any:
-        if not carries_zero and value == zero:
-            raise InvalidRequest(f"'{at}' must not be {zero!r}.", field=at, code="invalid_value")
-        if bounds != (0, 0) and not low <= value <= high:
-            code = "integer_below_min_value" if value < low else "integer_above_max_value"
-            raise InvalidRequest(f"'{at}' must be from {low} to {high}, but is {value}.", field=at, code=code)
-        if is_text and not value.isascii() and not _is_unicode(value):
-            raise InvalidRequest(f"'{at}' is no Unicode text.", field=at, code="invalid_value")
-        return value
-
-    return check
-
-
-def _check_all(field: Any, at: str) -> Put:
-    """Makes the check of the values of a repeated field."""
-    check = _check(field, at, carries_zero=True)
-
-    def check_numbers(values: Any) -> list[Any]:
-        for value in (min(values), max(values)) if values else ():
-            check(value)
-        return list(values)
-
-    def check_texts(values: Any) -> list[Any]:
-        for index, value in enumerate(values):
-            if not value.isascii() and not _is_unicode(value):
-                raise InvalidRequest(f"'{at}[{index}]' is no Unicode text.", field=f"{at}[{index}]")
-        return list(values)
-
-    return check_texts if field.type == FieldDescriptor.TYPE_STRING else check_numbers
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it is Unicode text: without lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _absent(default: Any, at: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.jobs import JobDraft
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, Status
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record
 
 _Value = TypeVar("_Value")
 
@@ -71,7 +71,6 @@ class Addition:
 class Founding:
     """A conversation to be made. `origin` is the digest of what was asked for, `incarnation` unlike any other."""
 
-    conversation_id: str
     metadata: bytes
     origin: str
     incarnation: str
@@ -95,15 +94,3 @@ class Slice(Generic[_Value]):
 
     values: Sequence[_Value]
     has_more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One stored response as the shape of a tree needs it. `is_readable` as of the moment of reading."""
-
-    id: str
-    parent_id: str | None
-    status: Status
-    depth: int
-    created_at_ms: int
-    is_readable: bool

@@ -15,10 +15,10 @@ import psycopg
 
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.postgres.schema import SCHEMA
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.encryption import opening
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.backend import Durability
 from tests.bench.store.raw import postgres as raw_postgres
 from tests.bench.store.raw.memory import RawMemory

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from antiphon_store.backends.slices import size_bytes
+from antiphon_store.engine.slices import size_bytes
 from tests.bench.measuring import Call, print_table, time_calls
 from tests.bench.store.deployments import Deployment
 from tests.bench.store.sides import Side

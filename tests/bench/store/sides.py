@@ -10,9 +10,9 @@ from typing import Protocol
 from antiphon_core import limits
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Fence, Record, TurnCommit, TurnStart
-from antiphon_store import rules
 from antiphon_store.client import StoreClient
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rules import common as rules
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import new_session_id, turn_in
 from antiphon_store.values import Write

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from tests.bench.store.operations import CHAINS, FORKS, Results, measure, print_results
 from tests.bench.store.raw.grpc import BareGrpc, bare_server

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from antiphon_core.errors import NotFound, PreviousResponseNotReady
 from antiphon_core.ports.conversations import Conversation
@@ -16,11 +17,9 @@ from antiphon_core.ports.prompts import Prompt
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.ports.store import (
-    NO_PRECONDITION,
     Fence,
     History,
     Order,
-    Precondition,
     Record,
     Stamp,
     Status,
@@ -36,15 +35,9 @@ from tests.support.stores import MemoryStore, tree_of
 
 
 class ContinuesWhatRuns(MemoryStore):
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
         try:
-            return await self._inner.begin_turn(tenant, request)
-        except PreviousResponseNotReady:
-            return TurnStart(History())
-
-    async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
-        try:
-            return await self._inner.begin_turn_once(tenant, request, claim_ttl_ms=claim_ttl_ms)
+            return await self._inner.begin_turn(tenant, request, **options)
         except PreviousResponseNotReady:
             return TurnStart(History())
 
@@ -52,10 +45,10 @@ class ContinuesWhatRuns(MemoryStore):
 class ReadsBeforeItLooks(MemoryStore):
     """Reads the history of a turn before it checks that the previous response has ended."""
 
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
         record = await self.fetch(tenant, request.previous_response_id or "")
         await asyncio.sleep(0)
-        start = await self._inner.begin_turn(tenant, request)
+        start = await self._inner.begin_turn(tenant, request, **options)
         return replace(start, history=replace(start.history, items=record.input_items))
 
 
@@ -63,8 +56,8 @@ class ReadsBeforeItLooks(MemoryStore):
 
 
 class ChangesAnyStatus(MemoryStore):
-    async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
-        return await self._inner.change_status(tenant, response_id, status, NO_PRECONDITION)
+    async def change_status(self, tenant: str, response_id: str, status: Status, **_options: Any) -> Stamp:
+        return await self._inner.change_status(tenant, response_id, status)
 
 
 class TurnsChildrenAround(MemoryStore):
@@ -74,17 +67,13 @@ class TurnsChildrenAround(MemoryStore):
 
 
 class ListsInOneOrder(MemoryStore):
-    async def session_records(
-        self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int
-    ) -> Slice[Record]:
-        return await self._inner.session_records(
-            tenant, session_id, after=after, limit=limit, order=Order.ASCENDING, max_bytes=max_bytes
-        )
+    async def session_records(self, tenant: str, session_id: str, *, order: Order, **options: Any) -> Slice[Record]:
+        return await self._inner.session_records(tenant, session_id, order=Order.ASCENDING, **options)
 
 
 class FindsItemsInAnyOrder(MemoryStore):
-    async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
-        return (await self._inner.find_items(tenant, item_ids, max_bytes=max_bytes))[::-1]
+    async def find_items(self, tenant: str, item_ids: Sequence[str], **options: Any) -> Sequence[ResolvedItem]:
+        return (await self._inner.find_items(tenant, item_ids, **options))[::-1]
 
 
 class ForksTheHead(MemoryStore):
@@ -122,20 +111,20 @@ class NeverClosesLogs(MemoryStore):
 
 
 class ForgetsTheLastEvents(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        return await self._inner.commit_turn(tenant, replace(write, log_end=None), fence)
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(write, log_end=None), fence, **options)
 
 
 class ForgetsTheJobOfATurn(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        return await self._inner.commit_turn(tenant, replace(write, job=None), fence)
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(write, job=None), fence, **options)
 
 
 class QueuesBesideARefusedTurn(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
         if write.job is not None:
             await self.enqueue_job(tenant, write.job.draft, retention_ms=write.job.retention_ms)
-        return await self._inner.commit_turn(tenant, write, fence)
+        return await self._inner.commit_turn(tenant, write, fence, **options)
 
 
 class NeverHandsIn(MemoryStore):
@@ -206,22 +195,22 @@ class KeepsDeletedPrompts(MemoryStore):
 
 
 class ForgetsResults(MemoryStore):
-    async def commit_turn_once(self, tenant: str, write: Write, fence: Fence | None, *, key: str) -> Stamp:
-        return await self._inner.commit_turn(tenant, write, fence)
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
+        return await self._inner.commit_turn(tenant, write, fence, **options | {"key": None})
 
 
 class ClaimsInTwoSteps(MemoryStore):
-    async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
+    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
         key = request.idempotency_key or ""
         tree = keys.partition_of(tenant, key).tree
         found = await self.row(tenant, tree, Kind.KEY, key)
         await asyncio.sleep(0)
         if found is None:
             await self.change(tenant, tree, Delete(Ref(Kind.KEY, key)))
-        return await self._inner.begin_turn_once(tenant, request, claim_ttl_ms=claim_ttl_ms)
+        return await self._inner.begin_turn(tenant, request, **options)
 
 
-# ---- Spending ----
+# ---- Quotas ----
 
 
 class LooksThenSpends(MemoryStore):

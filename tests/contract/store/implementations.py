@@ -179,7 +179,7 @@ ENGINES: dict[str, Engine] = {
         pair_of("sqlite"),
         durable_sqlite,
         lacks={
-            Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"
+            Capability.SHARED_QUOTAS: "they are counted in memory, so each process that serves the file counts alone"
         },
     ),
     "postgres": Engine(pair_of("postgres"), durable_postgres),

@@ -23,8 +23,8 @@ from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.store import Fence, Precondition
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.testing.subject import draft
 from antiphon_store.values import Write
 from tests.contract.store.implementations import ENGINES

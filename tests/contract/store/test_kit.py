@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import MethodType
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound
-from antiphon_core.ports.store import Fence, Lease, Precondition, Record, Session, Stamp, TurnRequest, TurnStart
+from antiphon_core.ports.store import Fence, Lease, Record, Session, Stamp, TurnRequest, TurnStart
 from antiphon_store import testing
 from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
 from antiphon_store.service import StoreService
@@ -26,16 +27,16 @@ from tests.support.stores import MemoryStore, tree_of
 
 
 class ForgetsTheFence(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        return await self._inner.commit_turn(tenant, write, None)
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
+        return await self._inner.commit_turn(tenant, write, None, **options)
 
 
 class KeepsTheLease(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
         assert fence is not None
         tree = tree_of(write.record.id)
         before = await self.row(tenant, tree, Kind.SESSION, fence.session_id)
-        stamp = await self._inner.commit_turn(tenant, write, fence)
+        stamp = await self._inner.commit_turn(tenant, write, fence, **options)
         if before is not None:
             await self.change(tenant, tree, Put(Ref(Kind.SESSION, fence.session_id), before.fields))
         return stamp
@@ -51,8 +52,8 @@ class ReusesTokens(MemoryStore):
 
 
 class NeverExpires(MemoryStore):
-    async def put(self, tenant: str, write: Write) -> Stamp:
-        return await self._inner.put(tenant, replace(write, ttl_ms=None))
+    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
+        return await self._inner.put(tenant, replace(write, ttl_ms=None), **options)
 
 
 class CutsChains(MemoryStore):
@@ -62,36 +63,36 @@ class CutsChains(MemoryStore):
 
 
 class TakesTheLeaseForNothing(MemoryStore):
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
         if request.session_id is not None:
             await self.acquire_lease(tenant, request.session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
-        return await self._inner.begin_turn(tenant, request)
+        return await self._inner.begin_turn(tenant, request, **options)
 
 
 class MixesTenants(MemoryStore):
     async def fetch(self, tenant: str, response_id: str) -> Record:
-        for owner, _ in list(self.rows._trees):
+        for owner, _ in list(self.rows.trees):
             with suppress(ResponseNotFound):
                 return await self._inner.fetch(owner, response_id)
         return await self._inner.fetch(tenant, response_id)
 
 
 class DeletesDescendants(MemoryStore):
-    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
+    async def remove(self, tenant: str, response_id: str, **options: Any) -> None:
         found = await self.children(tenant, response_id, after=None, limit=9)
         for child in found.values:
-            await self.remove(tenant, child.id, Precondition())
-        await self._inner.remove(tenant, response_id, precondition)
+            await self.remove(tenant, child.id)
+        await self._inner.remove(tenant, response_id, **options)
 
 
 class ReadsThenWrites(MemoryStore):
-    async def put(self, tenant: str, write: Write) -> Stamp:
+    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
         tree = tree_of(write.record.id)
         existing = await self.row(tenant, tree, Kind.NODE, write.record.id)
         await asyncio.sleep(0)
         if existing is None:
             await self.change(tenant, tree, Delete(Ref(Kind.NODE, write.record.id)))
-        return await self._inner.put(tenant, write)
+        return await self._inner.put(tenant, write, **options)
 
 
 class ForgetsTheHolder(MemoryStore):
@@ -157,15 +158,15 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (broken_stores.ClaimsInTwoSteps, testing.IdempotentTurnSuite().test_of_many_at_once_one_is_told_to_run),
     (broken_stores.ChangesVersions, testing.PromptSuite().test_a_version_never_changes),
     (broken_stores.KeepsDeletedPrompts, testing.PromptSuite().test_a_deleted_prompt_is_gone_with_all_its_versions),
-    (broken_stores.LooksThenSpends, testing.SpendingSuite().test_of_many_at_once_so_many_come_through),
-    (broken_stores.ForgetsDebts, testing.SpendingSuite().test_a_debt_fills_up_first),
+    (broken_stores.LooksThenSpends, testing.QuotaSuite().test_of_many_at_once_so_many_come_through),
+    (broken_stores.ForgetsDebts, testing.QuotaSuite().test_a_debt_fills_up_first),
     (
         broken_stores.CountsRepetitions,
         testing.PlaceSuite().test_a_hold_that_is_asked_for_again_is_one_and_draws_nothing,
     ),
     (broken_stores.NeverGivesPlacesBack, testing.PlaceSuite().test_a_place_is_given_back_once),
     (broken_stores.LetsPlacesLast, testing.PlaceSuite().test_places_end_by_themselves),
-    (broken_stores.CountsForAllTenants, testing.SpendingSuite().test_tenants_do_not_see_each_other),
+    (broken_stores.CountsForAllTenants, testing.QuotaSuite().test_tenants_do_not_see_each_other),
     (broken_stores.SweepsForEverybody, testing.SweepSuite().test_it_keeps_to_its_tenant),
     (broken_stores.SweepsNothing, testing.SweepSuite().test_expired_responses_are_reclaimed),
 ]

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import FaultyBackend

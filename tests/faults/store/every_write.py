@@ -128,7 +128,7 @@ async def over_a_version(world: World) -> Scene:
     return Scene(partial(world.subject.put, finished, precondition=condition), partial(family, world, record))
 
 
-@writes("put_once")
+@writes("put")
 async def with_a_key(world: World) -> Scene:
     (parent,) = await world.subject.put_line(1)
     child = draft(parent)
@@ -184,7 +184,7 @@ async def in_a_session(world: World) -> Scene:
     return Scene(ask, partial(family, world, session_id=session_id), later_s=0)
 
 
-@writes("begin_turn_once")
+@writes("begin_turn")
 async def in_a_session_with_a_key(world: World) -> Scene:
     session_id = new_session_id()
     request = turn_in(session_id, idempotency_key="key", fingerprint=FINGERPRINT, response_id=new_response_id())
@@ -232,7 +232,7 @@ async def with_the_end_of_its_log(world: World) -> Scene:
     return Scene(partial(world.store.commit_turn, world.tenant, commit), look)
 
 
-@writes("commit_turn_once")
+@writes("commit_turn")
 async def under_a_lease_with_a_key(world: World) -> Scene:
     return await third_turn(world, idempotency_key="key")
 
@@ -449,7 +449,7 @@ async def from_the_middle(world: World) -> Scene:
     return Scene(ask, partial(conversation_of, world, made.id))
 
 
-# ---- Spending ----
+# ---- Quotas ----
 
 
 @writes("spend")

@@ -16,7 +16,7 @@ import pytest
 
 from antiphon_core.ports.store import Record
 from antiphon_store.backends.postgres.backend import PostgresRows
-from antiphon_store.backends.sqlite import backups
+from antiphon_store.backends.sqlite import maintenance
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.verifying import verify
@@ -110,7 +110,7 @@ class Database:
 def sqlite(folder: Path) -> Database:
     paths = folder / "store.db", folder / "restored.db"
     source, target = (SqliteRows(each, durability=Durability.PROCESS) for each in paths)
-    return Database(source, target, lambda file, told: backups.backup(paths[0], file, told, pages=1))
+    return Database(source, target, lambda file, told: maintenance.backup(paths[0], file, told, pages=1))
 
 
 def postgres(_folder: Path) -> Database:

@@ -26,7 +26,7 @@ from antiphon_core.rpc.call_metadata import TENANT_KEY
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.status import from_rpc_error
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.event_logs import frame

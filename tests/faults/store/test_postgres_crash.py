@@ -43,7 +43,7 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
     await backend.close()
 
 
-async def test_spending_goes_on_after_a_crash(server: PostgresServer) -> None:
+async def test_quotas_go_on_after_a_crash(server: PostgresServer) -> None:
     """No spend waits for the disk. A crash may take the last ones, but leaves a bucket that counts."""
     backend = postgres_store(server.url)
     await backend.open()

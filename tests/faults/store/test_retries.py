@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import NotFound, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp, TurnCommit
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Add, Kind, Ref, Set
 from antiphon_store.testing.atoms import ATOMS, READS
 from antiphon_store.testing.faulty import Fault, When
@@ -177,8 +178,8 @@ async def test_a_lost_release_ends_with_the_lease(world: World, clock: ManualClo
 class WritesAgain(MemoryStore):
     """Forgets what it has seen: the same content again makes another version."""
 
-    async def put(self, tenant: str, write: Write) -> Stamp:
-        stamp = await self._inner.put(tenant, write)
+    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
+        stamp = await self._inner.put(tenant, write, **options)
         again = Set(Ref(Kind.NODE, write.record.id), {"version": Add(1)})
         await self.change(tenant, tree_of(write.record.id), again)
         return stamp
@@ -187,10 +188,10 @@ class WritesAgain(MemoryStore):
 class CommitsInTwoSteps(MemoryStore):
     """Writes the record, lets others run, and moves the session's head."""
 
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        await self._inner.put(tenant, write)
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
+        await self._inner.put(tenant, write, **options)
         await asyncio.sleep(0)
-        return await self._inner.commit_turn(tenant, write, fence)
+        return await self._inner.commit_turn(tenant, write, fence, **options)
 
 
 @pytest.mark.parametrize(

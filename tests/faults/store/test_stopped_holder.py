@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.errors import NotFound
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import turn_in
 from tests.support.postgres_server import shared_postgres
@@ -27,7 +27,7 @@ HOLDER = f"""
 import asyncio, sys
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
 from tests.support.patient_engines import patient_engines

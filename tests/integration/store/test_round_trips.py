@@ -89,8 +89,8 @@ async def sqlite(folder: Path) -> AsyncIterator[Place]:
     rows = SqliteRows(folder / "store.db", durability=Durability.PROCESS)
     backend = StoreEngine(rows)
     await backend.open()
-    assert rows._readers is not None
-    for connection in rows._readers._connections:
+    assert rows._reading is not None
+    for connection in rows._reading._connections:
         connection.set_trace_callback(statements.append)
     yield backend, lambda: statements.count("BEGIN")
     await backend.close()

@@ -14,9 +14,10 @@ from antiphon.cli import main
 from antiphon.progress import ProgressLine
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends import registry
-from antiphon_store.backends.registry import open_backend, row_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.encryption import opening
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
 from antiphon_store.settings import StoreSettings
 from tests.support.postgres_server import postgres_server, shared_postgres

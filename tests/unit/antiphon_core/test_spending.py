@@ -1,5 +1,5 @@
 """The effect of a spend on buckets and places. The common promises of all engines are in
-`antiphon_store.testing.spending`."""
+`antiphon_store.testing.quotas`."""
 
 from __future__ import annotations
 

@@ -95,6 +95,22 @@ async def test_settling_waits_for_calls_whose_callers_have_gone() -> None:
     await settling
 
 
+async def test_settling_waits_for_one_alone_and_for_those_behind_it() -> None:
+    server = Server()
+    server.is_open.clear()
+    calls = JointCalls(server.run, Limits(together=3, together_bytes=1000, runs=1))
+    asking = asyncio.gather(*map(calls.run, "ab"))
+    while not calls.waiting_count:
+        await asyncio.sleep(0)
+    settling = asyncio.create_task(calls.settle())
+    await asyncio.sleep(0)
+    assert not settling.done()
+    server.is_open.set()
+    await settling
+    assert await asking == ["a", "b"]
+    assert server.asked == [["a"], ["b"]]
+
+
 @pytest.mark.parametrize(("size_bytes", "together"), [(0, 64), (500, 2), (2000, 1)])
 async def test_no_more_goes_out_together_than_the_limits_allow(size_bytes: int, together: int) -> None:
     server = Server()

@@ -10,9 +10,10 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 
 TENANT = "t"
@@ -89,3 +90,15 @@ async def test_it_is_ready_when_its_backend_is(clock: ManualClock) -> None:
         await store.ready()
     await backend.open()
     await store.ready()
+
+
+async def test_how_long_a_key_is_claimed_is_a_setting(clock: ManualClock) -> None:
+    backend = open_backend("memory://", clock=clock)
+    await backend.open()
+    store = StoreService(backend, StoreSettings(turn_claim_s=5))
+    first = draft()
+    await store.begin_turn("t", keyed(first))
+    clock.advance(4.999)
+    assert (await store.begin_turn("t", keyed(draft()))).running_response_id == first.id
+    clock.advance(0.001)
+    assert (await store.begin_turn("t", keyed(draft()))).running_response_id is None

@@ -114,7 +114,7 @@ def test_generated_messages_never_reach_domain_code() -> None:
                 assert path.name in allowed, path.relative_to(ROOT)
 
 
-@pytest.mark.parametrize("package", ["antiphon_core", "antiphon_edge", "antiphon_translator"])
+@pytest.mark.parametrize("package", ["antiphon_core", "antiphon_edge", "antiphon_store", "antiphon_translator"])
 def test_arrows_between_the_folders_of_a_package_point_one_way(package: str) -> None:
     assert _cycle(_arrows(package)) == []
 

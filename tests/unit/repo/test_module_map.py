@@ -30,14 +30,6 @@ ELSEWHERE = {
         "tests/contract/store/test_operations.py",
         "the same on every database",
     ),
-    "antiphon_store/backends/sqlite/maintenance.py": (
-        "tests/contract/store/test_operations.py",
-        "the same on every database",
-    ),
-    "antiphon_store/backends/postgres/maintenance.py": (
-        "tests/contract/store/test_operations.py",
-        "the same on every database",
-    ),
     "antiphon_store/backends/redis/maintenance.py": (
         "tests/contract/store/test_operations.py",
         "the same on every database",
@@ -64,13 +56,9 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
-    "antiphon_store/backends/sqlite/programs.py": (
+    "antiphon_store/rows/local_rows.py": (
         "tests/contract/store/test_rows.py",
-        "random programs have the outcomes that they have in memory",
-    ),
-    "antiphon_store/backends/sqlite/index_entries.py": (
-        "tests/contract/store/test_rows.py",
-        "random programs have the outcomes that they have in memory",
+        "random programs have the same outcomes on every backend",
     ),
     "antiphon_core/ports/event_logs.py": (
         "tests/contract/store/test_suites.py",
@@ -88,11 +76,7 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
-    "antiphon_store/spending/service.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: runs the suites",
-    ),
-    "antiphon_store/spending/rules.py": (
+    "antiphon_store/rules/quotas.py": (
         "tests/contract/store/test_suites.py",
         "its suite of arguments, here and afar",
     ),

@@ -10,10 +10,10 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_store import server as store_server
+from antiphon_store.background.queue_watch import QueueWatch
+from antiphon_store.background.sweeper import Sweeper
 from antiphon_store.encryption import opening
 from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.jobs.queue_watch import QueueWatch
-from antiphon_store.retention.sweeper import Sweeper
 from antiphon_store.service import StoreService
 
 

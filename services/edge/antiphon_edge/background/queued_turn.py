@@ -85,7 +85,7 @@ class QueuedTurn:
         self._finisher = TurnFinisher(store, timing=timing)
         self._meter = meter or Meter()
         self._job = job
-        self._pause_s = _pause_s(timing.engine_retry, job.attempt)
+        self._pause_s = _pause_s(timing.engine_retry, job.tries)
         self._has_lost_engine = False
         self._attempt_begins_at = 0
         self._has_begun = False
@@ -249,13 +249,13 @@ def _can_go_on(state: LogState) -> bool:
     return state.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(state.token_ids)
 
 
-def _pause_s(retry: RetryPolicy, attempt: int) -> float | None:
-    """The pause behind an attempt; None where the pauses before it add up to as much as the policy allows."""
+def _pause_s(retry: RetryPolicy, tries: int) -> float | None:
+    """The pause behind the last of so many tries; None where those before it add up to as much as the policy allows."""
     rest_s = retry.for_s
     for number, pause_s in enumerate(retry.pauses_s(), 1):
         rest_s -= pause_s
         if rest_s < 0:
             return None
-        if number >= attempt:
+        if number >= tries:
             return pause_s
     raise AssertionError("pauses have no end")

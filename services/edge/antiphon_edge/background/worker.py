@@ -183,7 +183,7 @@ class Worker:
         correlation.begin(accepted.made_for)
         pause_s = self._models.begin(accepted.model)
         if pause_s and not job.cancel_requested:
-            return JobOutcome.POSTPONED, pause_s
+            return JobOutcome.WAITED, pause_s
         self._note_start(job, accepted)
         with tracing.span(spans.JOB, SpanKind.CONSUMER, {spans.ATTEMPT: job.attempt}):
             return await self._run_turn(tenant, job, accepted)

@@ -15,19 +15,11 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability, RowBackend
 
 ENTRY_POINTS = "antiphon_store.backends"
 
 _Factory = Callable[[str, Durability, Clock], RowBackend]
-
-
-def open_backend(
-    url: str, *, durability: str = Durability.DISK, migrate: bool = True, clock: Clock | None = None
-) -> StoreEngine:
-    """The engine over the backend that `url` names, not yet opened. SettingsError: as `row_backend`."""
-    return StoreEngine(row_backend(url, durability=durability, migrate=migrate, clock=clock))
 
 
 def row_backend(
@@ -66,17 +58,14 @@ def _sqlite(rest: str, durability: Durability, clock: Clock) -> RowBackend:
     return SqliteRows(Path(path), durability=durability, clock=clock)
 
 
-def _redis(scheme: str) -> _Factory:
-    def make(rest: str, durability: Durability, _clock: Clock) -> RowBackend:
-        """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
-        try:
-            from antiphon_store.backends.redis.addresses import parse_address
-            from antiphon_store.backends.redis.backend import RedisRows
-        except ImportError as error:
-            raise SettingsError(f"{scheme}:// needs its driver: pip install 'antiphon-server[redis]'.") from error
-        return RedisRows(parse_address(scheme, rest), durability=durability)
-
-    return make
+def _redis(scheme: str, rest: str, durability: Durability, _clock: Clock) -> RowBackend:
+    """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
+    try:
+        from antiphon_store.backends.redis.addresses import parse_address
+        from antiphon_store.backends.redis.backend import RedisRows
+    except ImportError as error:
+        raise SettingsError(f"{scheme}:// needs its driver: pip install 'antiphon-server[redis]'.") from error
+    return RedisRows(parse_address(scheme, rest), durability=durability)
 
 
 def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> RowBackend:
@@ -98,9 +87,6 @@ def _installed(scheme: str) -> _Factory | None:
 BACKENDS: dict[str, _Factory] = {
     "memory": _memory,
     "sqlite": _sqlite,
-    "redis": _redis("redis"),
-    "rediss": _redis("rediss"),
-    "redis+sentinel": _redis("redis+sentinel"),
-    "redis+cluster": _redis("redis+cluster"),
+    **{scheme: partial(_redis, scheme) for scheme in ("redis", "rediss", "redis+sentinel", "redis+cluster")},
     "postgresql": _postgresql,
 }

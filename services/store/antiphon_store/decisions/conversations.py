@@ -25,21 +25,18 @@ from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Record, Status
-from antiphon_store.backends import packing
-from antiphon_store.decisions import forks, leases, nodes, turns
+from antiphon_store.decisions import forks, leases, nodes, packing, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View
 from antiphon_store.values import Addition, Founding, Write
 
 
-def create(view: View, founding: Founding) -> Finish[Conversation]:
-    """Makes the conversation and its first items; an expired one of that id ends first.
-
-    AlreadyExists, SessionLocked."""
-    conversation_id = founding.conversation_id
+def create(view: View, conversation_id: str, founding: Founding) -> Finish[Conversation]:
+    """Makes the conversation and its first items; an expired one of that id ends first. The same founding again gives
+    the same answer. AlreadyExists, SessionLocked."""
     existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
-    if existing is not None and not _is_over(existing, view.now_ms):
+    if existing is not None and not nodes.is_expired(existing.fields, view.now_ms):
         if existing.fields["origin"] != founding.origin:
             raise AlreadyExists.of(conversation_id)
         return _shown(conversation_id, existing)
@@ -54,7 +51,7 @@ def create(view: View, founding: Founding) -> Finish[Conversation]:
     }
     head_id = None
     if existing is not None:
-        _end(view, conversation_id, session)
+        end(view, conversation_id, session)
     else:
         head_id = forks.living_head(view, session)
     view.put(Kind.CONVERSATION, conversation_id, fields)
@@ -73,7 +70,9 @@ def fetch(view: View, conversation_id: str) -> Finish[Conversation]:
     return _shown(conversation_id, require(view, conversation_id))
 
 
-def update(view: View, conversation_id: str, metadata: bytes, expected_version: int | None) -> Finish[Conversation]:
+def update(
+    view: View, conversation_id: str, metadata: bytes, expected_version: int | None = None
+) -> Finish[Conversation]:
     """Replaces the metadata; the same update again changes nothing. ConversationNotFound, VersionMismatch."""
     row = require(view, conversation_id)
     version, text = row.fields["version"], metadata.decode()
@@ -93,21 +92,11 @@ def remove(view: View, conversation_id: str, *, responses_ttl_ms: int | None = N
     session = view.need(Kind.SESSION, conversation_id)
     if leases.is_leased(session, view.now_ms):
         raise SessionLocked.of(conversation_id)
-    _end(view, conversation_id, session)
+    end(view, conversation_id, session)
     if session is not None and responses_ttl_ms is not None:
         view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms))
         view.file(Index.ENDS, "", f"{Kind.SESSION}/{conversation_id}")
     return lambda _answers: None
-
-
-def expire(view: View, conversation_id: str) -> int | None:
-    """Ends a conversation whose time is over: the bytes that it had. None when there is nothing to end yet: who takes
-    the lease keeps it until the turn has ended."""
-    row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
-    if row is None or not _is_over(row, view.now_ms) or leases.is_leased(session, view.now_ms):
-        return None
-    _end(view, conversation_id, session)
-    return len(row.fields["metadata"].encode())
 
 
 def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[bytes]:
@@ -167,6 +156,16 @@ def remove_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
     return _shown(conversation_id, row)
 
 
+def end(view: View, conversation_id: str, session: Row | None) -> None:
+    """Takes the conversation away, its context, and what only its head kept. The fencing token stays used."""
+    view.delete(Kind.CONVERSATION, conversation_id)
+    view.unfile(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}")
+    if session is not None:
+        leases.give_back(view, conversation_id, head=None, removed=None)
+        if session.fields.get("head") is not None:
+            view.file(Index.ENDS, "", f"{Kind.NODE}/{session.fields['head']}")
+
+
 def require(view: View, conversation_id: str) -> Row:
     """The row of a living conversation. ConversationNotFound."""
     row = view.need(Kind.CONVERSATION, conversation_id)
@@ -180,24 +179,10 @@ def find(items: bytes, item_id: str) -> Object | None:
     return next((item for item in loads(items) if item.get("id") == item_id), None)
 
 
-def _is_over(row: Row, now_ms: int) -> bool:
-    return nodes.is_expired(row.fields, now_ms)
-
-
 def _shown(conversation_id: str, row: Row) -> Finish[Conversation]:
     fields = row.fields
     shown = Conversation(conversation_id, fields["metadata"].encode(), fields["created"], fields["version"])
     return lambda _answers: shown
-
-
-def _end(view: View, conversation_id: str, session: Row | None) -> None:
-    """Takes the conversation away, its context, and what only its head kept. The fencing token stays used."""
-    view.delete(Kind.CONVERSATION, conversation_id)
-    view.unfile(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}")
-    if session is not None:
-        leases.give_back(view, conversation_id, head=None, removed=None)
-        if session.fields.get("head") is not None:
-            view.file(Index.ENDS, "", f"{Kind.NODE}/{session.fields['head']}")
 
 
 def _node_id(conversation_id: str, fields: Any, addition: Addition) -> str:

@@ -6,8 +6,9 @@
                          └ cancellation asked for: cancelled
 
 Row JOB: `queue`, `max_attempts`, `retention` (ms), `available` (since when it may be claimed if nobody holds it),
-`attempts`, `holder`, `lease_until` (0: nobody holds it), `stamp` (when these times were written), `cancel` (0 or 1),
-`settled` (attempt, outcome and reason of the last settlement), `ended` (state, reason, when); the payload is its body.
+`attempts`, `waits` (attempts that tried nothing), `holder`, `lease_until` (0: nobody holds it), `stamp` (when these
+times were written), `cancel` (0 or 1), `settled` (attempt, outcome and reason of the last settlement), `ended` (state,
+reason, when); the payload is its body.
 Its ticket in QUEUE says when it is worth looking at: too early does no harm, because the row decides. So no ticket is
 filed further ahead than LOOK_MS, and one that lies further ahead was filed before the clock was set back. Time takes
 steps, too: `as_of` is the job as time left it.
@@ -29,7 +30,7 @@ from antiphon_core.ports.jobs import (
     JobState,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.decisions.clock_steps import set_back_ms
+from antiphon_store.decisions.leases import set_back_ms
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View
@@ -133,8 +134,10 @@ def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str, *, after_
         return _waiting_in(fields)
     _require_held(fields, fence)
     settled = {**fields, "settled": settlement}
-    if outcome is JobOutcome.POSTPONED:
+    if outcome in (JobOutcome.POSTPONED, JobOutcome.WAITED):
         settled["max_attempts"] += 1
+    if outcome is JobOutcome.WAITED:
+        settled["waits"] = fields.get("waits", 0) + 1
     if outcome in _ENDS:
         settled = _ended(settled, _ENDS[outcome], reason, view.now_ms)
     else:
@@ -289,6 +292,7 @@ def _granted(job_id: str, row: Row) -> Job:
         cancel_requested=bool(fields["cancel"]),
         fence=Fence(job_id, fields["attempts"]),
         lease_expires_at_ms=fields["lease_until"],
+        tries=fields["attempts"] - fields.get("waits", 0),
     )
 
 

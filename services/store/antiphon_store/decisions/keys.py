@@ -20,7 +20,7 @@ from typing import Any
 
 from antiphon_core import limits
 from antiphon_core.errors import IdempotencyMismatch
-from antiphon_core.ports.store import Stamp, TurnRequest
+from antiphon_core.ports.store import Record, Stamp, TurnRequest
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Partition, Ref, Row
 from antiphon_store.rows.view import View
@@ -48,6 +48,16 @@ class KeyUse:
 def partition_of(tenant: str, key: str) -> Partition:
     """Where a key lies."""
     return Partition(tenant, f"key-{sha256(key.encode()).hexdigest()[:16]}")
+
+
+def fingerprint_of(record: Record) -> bytes:
+    """SHA-256 of what a writer decides about a record, with the length of each part before it."""
+    digest = sha256()
+    for text in (record.id, record.status, record.parent_id or "", record.session_id or ""):
+        digest.update(text.encode() + b"\0")
+    for part in (record.body, record.input_items, record.output_items):
+        digest.update(b"%d:" % len(part) + part)
+    return digest.digest()
 
 
 def claim(

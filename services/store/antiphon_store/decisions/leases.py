@@ -15,17 +15,19 @@ holder goes on until somebody does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ids import is_response_id
 from antiphon_core.ports.store import Fence, Lease
-from antiphon_store.decisions.clock_steps import set_back_ms
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Ref, Row
 from antiphon_store.rows.view import View
 
 NOBODY = ""
+CLOCK_STEP_MS = 1_000
+"""So far ahead a stamp may lie: servers that follow each other after a failover differ by less."""
 
 
 def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[Lease]:
@@ -37,16 +39,14 @@ def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[
 
 def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
     """Changes the session so that `holder` has its lease. SessionLocked."""
-    if view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
-        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
-        return
-    session = view.need(Kind.SESSION, session_id)
-    if session is not None and session.fields["holder"] == holder:
-        _extend(view, session, session_id, ttl_ms)
-    elif is_leased(session, view.now_ms):
-        raise SessionLocked.of(session_id)
-    else:
-        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
+    if not view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
+        session = view.need(Kind.SESSION, session_id)
+        if session is not None and session.fields["holder"] == holder:
+            _extend(view, session, session_id, ttl_ms)
+            return
+        if is_leased(session, view.now_ms):
+            raise SessionLocked.of(session_id)
+    view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms), stamp=Now())
 
 
 def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
@@ -96,6 +96,13 @@ def granted(session: Row, session_id: str) -> Lease:
     """The lease of a session that has just been acquired or renewed."""
     fields = session.fields
     return Lease(Fence(session_id, fields["fence"]), fields["holder"], fields["lease_until"])
+
+
+def set_back_ms(fields: Mapping[str, Any], now_ms: int) -> int:
+    """How far the clock was set back since `stamp` was written in these fields; 0 when it was not. By so much each time
+    in them lies too far ahead: leases of dead holders would live for so long, and queued jobs wait for so long."""
+    ahead_ms: int = (fields.get("stamp") or 0) - now_ms
+    return ahead_ms if ahead_ms > CLOCK_STEP_MS else 0
 
 
 def tests_held(view: View, fence: Fence) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from antiphon_core.errors import ResponseNotFound
+from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import nodes, records, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
 from antiphon_store.rows.view import View
-from antiphon_store.values import Node
 
 ANY_BYTES = 2**62
 ANY_DEPTH = 2**31
@@ -47,12 +47,6 @@ def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], fro
     return finish
 
 
-def node(view: View, response_id: str) -> Finish[Row | None]:
-    """A node with its payloads, readable or not."""
-    row = view.need(Kind.NODE, response_id)
-    return lambda _answers: row
-
-
 def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[Row | None]]]:
     """Nodes with their payloads, and the time."""
     rows = view.need_all(*((Kind.NODE, each) for each in response_ids))
@@ -66,14 +60,14 @@ def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:
     return lambda answers: list(answers[place])
 
 
-def twig(entry: Entry, now_ms: int) -> Node:
-    """A node as the shape of a tree needs it."""
+def tree_node(entry: Entry, now_ms: int, *, child_count: int = 0) -> TreeNode:
+    """A node without its content."""
     fields = entry.row.fields if entry.row is not None else {}
-    return Node(
+    return TreeNode(
         id=entry.id,
         parent_id=fields["parent"],
-        status=Status(fields["status"]),
+        status=Status(fields["status"]) if nodes.is_readable(entry.row, now_ms) else None,
         depth=fields["depth"],
+        child_count=child_count,
         created_at_ms=fields["created"],
-        is_readable=nodes.is_readable(entry.row, now_ms),
     )

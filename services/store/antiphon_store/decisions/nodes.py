@@ -2,7 +2,7 @@
 
 Fields: `parent`, `depth`, `session` (it was made in), `status`, `version` (of the record), `deleted` (0 or 1),
 `created`, `updated`, `expires` (None: never), `size` (bytes of body and items), `input_bytes`, `items_crc`, `body_crc`.
-Payloads: the packed items (`backends.packing`), and the body.
+Payloads: the packed items (`decisions.packing`), and the body.
 
     readable   not deleted, not expired: its id can be fetched, continued, replaced, removed
     kept       not expired, and readable or the head of a session: its place in the tree stays
@@ -19,7 +19,7 @@ from antiphon_core.errors import InternalError
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
-from antiphon_store.backends import packing
+from antiphon_store.decisions import packing
 from antiphon_store.rows.model import Now, Row
 from antiphon_store.values import Write
 

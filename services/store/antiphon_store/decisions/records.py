@@ -63,21 +63,13 @@ def is_readable(view: View, response_id: str) -> bool:
     )
 
 
-def is_stored(view: View, response_id: str) -> Finish[bool]:
-    """Whether there is a node of this id, readable or not."""
-    row = view.need(Kind.NODE, response_id)
-    return lambda _answers: row is not None
-
-
 def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp]:
     """Inserts or replaces one record. `fence` must be live, in addition to the precondition's.
 
     ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
     PositionMismatch, LogClosed: of the end of the log. OccupiedId, CrowdedSession: to be looked at further."""
     fences = [each for each in (fence, write.precondition.fence) if each is not None]
-    if _names_a_state(write.precondition):
-        return _replace(view, write, fences)
-    if view.test(Kind.NODE, write.record.id, Condition.ABSENT):
+    if not _names_a_state(write.precondition) and view.test(Kind.NODE, write.record.id, Condition.ABSENT):
         return _insert(view, write, fences)
     return _put_again(view, write, fences)
 
@@ -115,12 +107,14 @@ def require(view: View, response_id: str) -> Row:
     return row
 
 
-def require_precondition(response_id: str, row: Row, condition: Precondition) -> None:
-    """Version and statuses of a readable record. VersionMismatch, StatusMismatch."""
-    version, status = row.fields["version"], Status(row.fields["status"])
+def require_precondition(response_id: str, row: Row | None, condition: Precondition) -> None:
+    """Version and statuses of a readable record, or that the precondition asks for none. VersionMismatch,
+    StatusMismatch."""
+    version, status = (row.fields["version"], row.fields["status"]) if row is not None else (0, ABSENT)
     if condition.version is not None and condition.version != version:
         raise VersionMismatch.of(response_id, expected=condition.version, actual=version)
-    if (condition.statuses and status not in condition.statuses) or status in condition.unless_statuses:
+    is_excluded = status in condition.unless_statuses or (row is None and bool(condition.unless_statuses))
+    if is_excluded or (condition.statuses and status not in condition.statuses):
         raise StatusMismatch.of(response_id, actual=status)
 
 
@@ -141,22 +135,13 @@ def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stam
         _require_admission(row, write)
         return _overwrite(view, write, row)
     _require_fences(view, fences)
-    _require_absence(write)
+    require_precondition(write.record.id, None, write.precondition)
     raise OccupiedId(write.record.id)
-
-
-def _replace(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
-    """A write whose precondition names a state."""
-    row = view.need(Kind.NODE, write.record.id)
-    if row is None or not nodes.is_readable(row, view.now_ms):
-        _require_fences(view, fences)
-        _require_absence(write)
-    return _put_again(view, write, fences)
 
 
 def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
     _require_fences(view, fences)
-    _require_absence(write)
+    require_precondition(write.record.id, None, write.precondition)
     _write_beside(view, write)
     _require_room(view, write)
     _require_parent(view, write.record.parent_id, fences)
@@ -204,15 +189,6 @@ def _stamp(view: View, response_id: str) -> Finish[Stamp]:
 def _require_fences(view: View, fences: Sequence[Fence]) -> None:
     for each in fences:
         leases.require_fence(view, each)
-
-
-def _require_absence(write: Write) -> None:
-    """VersionMismatch, StatusMismatch: the precondition says that there is a record."""
-    record_id, condition = write.record.id, write.precondition
-    if condition.version:
-        raise VersionMismatch.of(record_id, expected=condition.version, actual=0)
-    if condition.statuses or condition.unless_statuses:
-        raise StatusMismatch.of(record_id, actual=ABSENT)
 
 
 def _require_admission(row: Row, write: Write) -> None:

@@ -2,27 +2,18 @@
 
 ENDS names candidates by when they are worth looking at. One that is still needed is dropped from it, because what makes
 it free later names it again: a node when its last child goes or a session's head moves on, anything else when its time
-is extended.
+is extended. A decision answers with the bytes that it freed, or None where the candidate stays or does not count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from antiphon_store.decisions import conversations, jobs, nodes
+from antiphon_store.decisions import conversations, jobs, leases, nodes
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Entry, Index, Kind, Row, made_id
 from antiphon_store.rows.view import View
-
-
-@dataclass(frozen=True, slots=True)
-class Reclaimed:
-    """The bytes that a decision freed; `parent` is the next candidate."""
-
-    size_bytes: int
-    parent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +26,35 @@ class Family:
     sessions: Sequence[tuple[str, Row]]
 
 
-def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
-    """Takes a node away that neither is kept nor has children. Once a node cannot be read, only a session that has it
-    as its head makes it another's head, so what `family` saw of sessions afterwards still holds; of children a guard
-    tells. A node that changed meanwhile, or got a child, stays: it is looked at again."""
+def reclaim(view: View, kind: Kind, row_id: str, *, taken_until: int = 0) -> Finish[int | None]:
+    """Takes a row away whose time is over: an event log, a job, a conversation or a key."""
+    row = view.need(kind, row_id)
+    ends_at = _ends_at(view, kind, row_id, row) if row is not None else None
+    if row is None or ends_at is None or ends_at > view.now_ms:
+        _reschedule(view, kind, row_id, ends_at, taken_until)
+        return _stays
+    _reschedule(view, kind, row_id, None, taken_until)
+    size_bytes = _take_away(view, kind, row_id, row)
+    return lambda _answers: size_bytes
+
+
+def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: int = 0) -> Finish[int | None]:
+    """Takes a node away that neither is kept nor has children; its parent is a candidate then. Once a node cannot be
+    read, only a session that has it as its head makes it another's head, so what `family` saw of sessions afterwards
+    still holds; of children a guard tells. A node that changed meanwhile, or got a child, stays: it is looked at
+    again."""
     row = view.need(Kind.NODE, response_id)
     if row is None or nodes.is_readable(row, view.now_ms):
         _reschedule(view, Kind.NODE, response_id, None if row is None else row.fields["expires"], taken_until)
-        return _nothing
+        return _stays
     if row.fields["v"] != family.dead_version or view.is_crowded:
-        return _nothing
+        return _stays
     if _was_needed(response_id, row, view.now_ms, family):
-        is_needed = _is_needed_still(view, response_id, family)
-        due_at = _needed_until(row, view.now_ms) if is_needed else view.now_ms
-        _reschedule(view, Kind.NODE, response_id, due_at, taken_until)
-        return _nothing
+        ends_at: int | None = view.now_ms
+        if _is_needed_still(view, response_id, family):  # as long as its time is not over
+            ends_at = None if nodes.is_expired(row.fields, view.now_ms) else row.fields["expires"]
+        _reschedule(view, Kind.NODE, response_id, ends_at, taken_until)
+        return _stays
     fields = row.fields
     view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
@@ -61,58 +66,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
     for item_id in nodes.item_ids(row):
         view.unfile(Index.ITEM, item_id, response_id)
-    reclaimed = Reclaimed(fields["size"], fields["parent"])
-    return lambda _answers: reclaimed
-
-
-def reclaim_log(view: View, log_id: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
-    row = view.need(Kind.LOG, log_id)
-    if row is None or row.fields["until"] > view.now_ms:
-        _reschedule(view, Kind.LOG, log_id, None if row is None else row.fields["until"], taken_until)
-        return _nothing
-    view.delete(Kind.LOG, log_id)
-    view.delete_below(Kind.BATCH, f"{log_id}/")
-    _reschedule(view, Kind.LOG, log_id, None, taken_until)
-    size_bytes = row.fields["size"]
-    return lambda _answers: Reclaimed(size_bytes)
-
-
-def reclaim_job(view: View, job_id: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
-    row = view.need(Kind.JOB, job_id)
-    ends_at = jobs.forgettable_at(row.fields) if row is not None else None
-    if row is None or ends_at is None or ends_at > view.now_ms:
-        _reschedule(view, Kind.JOB, job_id, ends_at, taken_until)
-        return _nothing
-    view.delete(Kind.JOB, job_id)
-    view.unfile(Index.QUEUE, row.fields["queue"], job_id)
-    if row.fields["holder"] != jobs.NOBODY:  # time ended its lease
-        view.unfile(Index.HOLDER, jobs.held_key(row.fields["queue"], row.fields["holder"]), job_id)
-    _reschedule(view, Kind.JOB, job_id, None, taken_until)
-    size_bytes = len(row.body)
-    return lambda _answers: Reclaimed(size_bytes)
-
-
-def reclaim_conversation(view: View, conversation_id: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
-    """Ends a conversation whose time is over, and that nobody holds the lease of."""
-    size_bytes = conversations.expire(view, conversation_id)
-    if size_bytes is None:
-        row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
-        ends_at = row.fields["expires"] if row is not None else None
-        if session is not None and ends_at is not None:
-            ends_at = max(ends_at, session.fields["lease_until"])
-        _reschedule(view, Kind.CONVERSATION, conversation_id, ends_at, taken_until)
-        return _nothing
-    return lambda _answers: Reclaimed(size_bytes)
-
-
-def reclaim_key(view: View, key: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
-    row = view.need(Kind.KEY, key)
-    if row is not None and row.fields["expires"] <= view.now_ms:
-        view.delete(Kind.KEY, key)
-        _reschedule(view, Kind.KEY, key, None, taken_until)
-    else:
-        _reschedule(view, Kind.KEY, key, None if row is None else row.fields["expires"], taken_until)
-    return _nothing
+    return lambda _answers: int(fields["size"])
 
 
 def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None]:
@@ -139,32 +93,32 @@ def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -
     return lambda _answers: None
 
 
-def show_again(view: View, kind: Kind, row_id: str, family: Family | None, *, taken_until: int = 0) -> Finish[bool]:
-    """Puts a candidate back that was taken and not looked at: whether it can go now."""
-    row = view.need(kind, row_id)
-    due_at = _due_at(view, kind, row_id, row, family) if row is not None else None
-    can_go = due_at is not None and due_at <= view.now_ms
-    _reschedule(view, kind, row_id, due_at, taken_until)
-    return lambda _answers: can_go
-
-
-def _due_at(view: View, kind: Kind, row_id: str, row: Row, family: Family | None) -> int | None:
-    """When a candidate can go if nothing but time happens to it; None: not before something names it anew."""
-    if kind is Kind.NODE and family is not None and not nodes.is_readable(row, view.now_ms):
-        is_needed = _was_needed(row_id, row, view.now_ms, family) and _is_needed_still(view, row_id, family)
-        return _needed_until(row, view.now_ms) if is_needed else view.now_ms
+def _ends_at(view: View, kind: Kind, row_id: str, row: Row) -> int | None:
+    """When a row can go if nothing but time happens to it; None: not before something names it anew."""
     if kind is Kind.JOB:
         return jobs.forgettable_at(row.fields)
-    if kind is Kind.SESSION:
-        return view.now_ms if row.fields.get("responses_until") is not None else None
-    ends_at: int | None = row.fields.get("until", row.fields.get("expires"))
+    ends_at: int | None = row.fields["until" if kind is Kind.LOG else "expires"]
+    session = view.need(Kind.SESSION, row_id) if kind is Kind.CONVERSATION else None
+    if session is not None and ends_at is not None and leases.is_leased(session, view.now_ms):
+        ends_at = max(ends_at, session.fields["lease_until"])  # its holder keeps it until the turn has ended
     return ends_at
 
 
-def _needed_until(row: Row, now_ms: int) -> int | None:
-    """When time may end the need of a node; None: something else does, and names it anew then."""
-    ends_at: int | None = row.fields["expires"]
-    return ends_at if ends_at is not None and ends_at > now_ms else None
+def _take_away(view: View, kind: Kind, row_id: str, row: Row) -> int | None:
+    """Deletes a row and what belongs to it: the bytes of its content."""
+    if kind is Kind.CONVERSATION:
+        conversations.end(view, row_id, view.need(Kind.SESSION, row_id))
+        return len(row.fields["metadata"].encode())
+    view.delete(kind, row_id)
+    if kind is Kind.LOG:
+        view.delete_below(Kind.BATCH, f"{row_id}/")
+        return int(row.fields["size"])
+    if kind is Kind.KEY:
+        return None
+    view.unfile(Index.QUEUE, row.fields["queue"], row_id)
+    if row.fields["holder"] != jobs.NOBODY:  # time ended its lease
+        view.unfile(Index.HOLDER, jobs.held_key(row.fields["queue"], row.fields["holder"]), row_id)
+    return len(row.body)
 
 
 def _was_needed(response_id: str, row: Row, now_ms: int, family: Family) -> bool:
@@ -188,5 +142,5 @@ def _reschedule(view: View, kind: Kind, row_id: str, ends_at: int | None, taken_
         view.file(Index.ENDS, "", f"{kind}/{row_id}", ends_at)
 
 
-def _nothing(_answers: Any) -> None:
+def _stays(_answers: object) -> None:
     """The candidate stays."""

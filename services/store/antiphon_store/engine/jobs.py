@@ -1,4 +1,4 @@
-"""Jobs and event logs. A queue has tickets, which name jobs in their trees. The jobs of DISPATCH_QUEUE are claimed by
+"""Jobs. A queue has tickets, which name jobs in their trees. The jobs of DISPATCH_QUEUE are claimed by
 turns of their tenants (`tenant_line`)."""
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -20,7 +19,7 @@ from antiphon_core.ports.jobs import (
     QueueHead,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.decisions import jobs, logs
+from antiphon_store.decisions import jobs
 from antiphon_store.decisions.tenant_line import tenant_of
 from antiphon_store.engine.operations import Operations, on_response, under_fence
 from antiphon_store.engine.tenant_line import TenantLine, far_ahead
@@ -164,19 +163,3 @@ class JobOperations(Operations):
         for ticket in tickets:
             decision = partial(jobs.put_back, job_id=ticket.job_id, at_ms=ticket.at_ms)
             await self._trees.of_response(tenant, ticket.job_id, decision)
-
-
-class EventLogOperations(Operations):
-    """The event logs of responses."""
-
-    read_log = on_response(logs.read, only_reads=True)
-
-    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
-        """Appends one batch: the next position. In one step: whether the batch is there already (then nothing changes),
-        the fence (a job's when there is a job of its `session_id`, else a session's), the end of the log, the new
-        batch, the log's new end and that it expires in `ttl_ms`.
-
-        An expired log is none: the next append begins anew at 0. PositionMismatch, LogClosed, StaleFence."""
-        decision = partial(logs.append, append=append, fence=fence, ttl_ms=ttl_ms)
-        sessions = [(fence.session_id, "fence.session_id")] if fence is not None else []
-        return await self._trees.of_record(tenant, append.response_id, sessions, decision)

@@ -4,43 +4,57 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
 
+from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, SessionLocked
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Record
-from antiphon_store.backends.item_search import pick
-from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes, take_records
-from antiphon_store.decisions import forks, lineage, nodes
+from antiphon_store.decisions import forks, lineage, nodes, tree_pages
+from antiphon_store.engine.item_search import pick
 from antiphon_store.engine.records import RecordOperations
+from antiphon_store.engine.slices import ByteBudget, require_nodes, size_bytes, take_records
+from antiphon_store.engine.trees import tree_of
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Row, made_id
+from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
 from antiphon_store.rows.view import View
-from antiphon_store.values import Node, Position, Slice
+from antiphon_store.values import Position, Slice
 
-PAGE_ENTRIES = 200
 HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
 
 
 class LineageOperations(RecordOperations):
     """Operations on the shape of trees. Each read is of one moment."""
 
-    async def fetch_many(self, tenant: str, ids: Sequence[str], *, max_bytes: int) -> Sequence[Record]:
-        """The readable ones of distinct `ids`, in their order. LimitExceeded: over `max_bytes` of body and items."""
+    walk_nodes_max = limits.TREE_WALK_NODES_MAX
+
+    async def fetch_many(
+        self, tenant: str, ids: Sequence[str], *, max_bytes: int = limits.PAGE_BYTES_MAX
+    ) -> Sequence[Record]:
+        """The readable ones of `ids`, each once, in their order. LimitExceeded: over `max_bytes` of body and items."""
         groups: dict[str, list[str]] = {}
-        for each in ids:
+        for each in dict.fromkeys(ids):
             groups.setdefault(tree_tag(each) or each, []).append(each)
         found = await asyncio.gather(*(self._fetch_group(tenant, *group) for group in groups.items()))
         by_id = {record.id: record for part in found for record in part}
         budget = ByteBudget(max_bytes, field="ids")
         for record in by_id.values():
             budget.use(size_bytes(record))
-        return [by_id[each] for each in ids if each in by_id]
+        return [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
 
     async def session_records(
-        self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int
+        self,
+        tenant: str,
+        session_id: str,
+        *,
+        after: Position | None,
+        limit: int,
+        order: Order,
+        max_bytes: int = limits.PAGE_BYTES_MAX,
     ) -> Slice[Record]:
         """The readable records with this `session_id`, ordered by birth, depth and id, in either direction. A slice
         ends before `max_bytes`, but has at least one record when there is one."""
@@ -51,12 +65,14 @@ class LineageOperations(RecordOperations):
             partition, Index.MADE, session_id, start, descending=order is Order.DESCENDING, limit=limit + 1
         ):
             if entry.row is not None and nodes.is_readable(entry.row, now_ms):
-                records_.append(nodes.to_record(entry.id.rpartition("/")[2], entry.row))
+                records_.append(nodes.to_record(named_node(entry.id), entry.row))
                 if len(records_) > limit or sum(map(size_bytes, records_)) > max_bytes:
                     break
         return take_records(records_, limit=limit, max_bytes=max_bytes)
 
-    async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
+    async def find_items(
+        self, tenant: str, item_ids: Sequence[str], *, max_bytes: int = limits.PAGE_BYTES_MAX
+    ) -> Sequence[ResolvedItem]:
         """Those of distinct `item_ids` that are in a readable response, in their order, and those that were added to a
         conversation and stand in its context. They are found by `Write.item_ids`. Of several nodes the first by birth
         and id counts. LimitExceeded: the items are over `max_bytes`."""
@@ -98,77 +114,66 @@ class LineageOperations(RecordOperations):
             raise
         return made
 
-    async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Node]:
-        """A readable response and everything stored below it (below its root with `from_root`), in no order, readable
-        or not. ResponseNotFound. LimitExceeded: more than `max_nodes`."""
-        find = partial(lineage.root_of, response_id=response_id)
+    async def tree(
+        self, tenant: str, response_id: str, *, from_root: bool, after: Position | None, limit: int
+    ) -> Slice[TreeNode]:
+        """A readable response and everything below it (below its root with `from_root`), by depth and birth.
+        ResponseNotFound. LimitExceeded: more than `walk_nodes_max` are stored there."""
+        found = await self._below(tenant, response_id, from_root=from_root)
+        return await asyncio.to_thread(tree_pages.tree, found, after=after, limit=limit)
+
+    async def leaves(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
+        """The readable responses below a readable one that nothing readable continues, by birth. Raises what `tree`
+        raises."""
+        found = await self._below(tenant, response_id, from_root=False)
+        return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
+
+    async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[TreeNode]:
+        """Everything stored below a response, in no order."""
+        find, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
         start = await self._trees.of_response(tenant, response_id, find, only_reads=True)
         starts = [start if from_root else response_id]
-        now_ms, found = await self._rows.subtree(_partition(tenant, response_id), starts, max_nodes=max_nodes + 1)
-        require_nodes(response_id, len(found), max_nodes=max_nodes)
-        return [lineage.twig(each, now_ms) for each in found]
+        now_ms, found = await self._rows.subtree(tree_of(tenant, response_id), starts, max_nodes=most + 1)
+        require_nodes(response_id, len(found), max_nodes=most)
+        return [lineage.tree_node(each, now_ms) for each in found]
 
     async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
         """The readable children of a readable response, ordered by birth and id. ResponseNotFound."""
         await self.fetch(tenant, response_id)
-        return await self._children_of(_partition(tenant, response_id), response_id, "", after, limit)
+        return await self._children_of(tree_of(tenant, response_id), response_id, "", after, limit)
 
     async def siblings(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
         """The other children of the parent, which need not be readable. ResponseNotFound."""
         record = await self.fetch(tenant, response_id)
         if record.parent_id is None:
             return Slice([])
-        return await self._children_of(_partition(tenant, response_id), record.parent_id, response_id, after, limit)
+        return await self._children_of(tree_of(tenant, response_id), record.parent_id, response_id, after, limit)
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
     ) -> Slice[TreeNode]:
         """The readable ones by birth and id."""
         start = (after.created_at_ms, after.id) if after is not None else None
-        chosen: list[Entry] = []
+        chosen: list[TreeNode] = []
         async for now_ms, entry in self._entries(partition, Index.CHILDREN, parent_id, start, limit=limit + 2):
             if entry.id != besides and nodes.is_readable(entry.row, now_ms):
-                chosen.append(entry)
+                chosen.append(lineage.tree_node(entry, now_ms))
                 if len(chosen) > limit:
                     break
         shown = chosen[:limit]
-        counts = await self._count_children(partition, [each.id for each in shown])
-        return Slice([_tree_node(each, counts[each.id]) for each in shown], has_more=len(chosen) > limit)
+        counts = await self._count_children(partition, {each.id for each in shown})
+        return Slice([replace(each, child_count=counts[each.id]) for each in shown], has_more=len(chosen) > limit)
 
-    async def _count_children(self, partition: Partition, ids: Sequence[str]) -> Counter[str]:
+    async def _count_children(self, partition: Partition, ids: AbstractSet[str]) -> Counter[str]:
         """How many readable children each node has."""
         if not ids:
             return Counter()
-        now_ms, found = await self._rows.subtree(partition, ids, max_nodes=2**31, levels=1)
-        chosen = set(ids)
+        now_ms, found = await self._rows.subtree(partition, sorted(ids), max_nodes=2**31, levels=1)
         return Counter(
             each.row.fields["parent"]
             for each in found
-            if each.row is not None and each.id not in chosen and nodes.is_readable(each.row, now_ms)
+            if each.row is not None and each.id not in ids and nodes.is_readable(each.row, now_ms)
         )
-
-    async def _entries(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        after: tuple[int, str] | None,
-        *,
-        limit: int,
-        descending: bool = False,
-    ) -> AsyncIterator[tuple[int, Entry]]:
-        """Entries behind `after`, a page at a time, each with the time of its page, and with its node where that is of
-        the partition."""
-        size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
-        while True:
-            now_ms, page = await self._rows.page(
-                partition, index, key, after=after, limit=size, descending=descending, with_rows=with_rows
-            )
-            for each in page:
-                yield now_ms, each
-            if len(page) < size:
-                return
-            after = (page[-1].at, page[-1].id)
 
     async def _fetch_group(self, tenant: str, tree: str, ids: list[str]) -> list[Record]:
         decision = partial(lineage.rows_of, response_ids=ids)
@@ -182,9 +187,7 @@ class LineageOperations(RecordOperations):
     async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
         """The item in the oldest response that it is found in; entries are in the order of birth."""
         async for _, entry in self._entries(Partition(tenant, ""), Index.ITEM, item_id, None, limit=HOLDERS_PER_LOOK):
-            now_ms, (row,) = await self._trees.of_response(
-                tenant, entry.id, partial(lineage.rows_of, response_ids=[entry.id]), only_reads=True
-            )
+            now_ms, row = await self._trees.look_up(tenant, entry.id)
             if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
                 record = nodes.to_record(entry.id, row)
                 picked = pick(entry.id, (record.input_items, record.output_items), {item_id})
@@ -200,19 +203,3 @@ class LineageOperations(RecordOperations):
         context = partial(lineage.context_ids, session_id=conversation_id)
         standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
         return response_id in standing and item_id not in removed
-
-
-def _partition(tenant: str, response_id: str) -> Partition:
-    return Partition(tenant, tree_tag(response_id) or response_id)
-
-
-def _tree_node(entry: Entry, child_count: int) -> TreeNode:
-    fields = entry.row.fields if entry.row is not None else {}
-    return TreeNode(
-        id=entry.id,
-        parent_id=fields["parent"],
-        status=lineage.twig(entry, 0).status,
-        depth=fields["depth"],
-        child_count=child_count,
-        created_at_ms=fields["created"],
-    )

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from antiphon_core import limits
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.retention import Sweeping
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
-from antiphon_store.decisions.sweeping import Family, Reclaimed
+from antiphon_store.decisions.sweeping import Family
 from antiphon_store.engine.operations import Operations
 from antiphon_store.rows.model import Entry, Index, Kind, Partition, named_node
 
 CANDIDATES_PER_LOOK = 32
-RESPONSES_PER_LOOK = 100
 CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers while it is looked at
-
-_DECISIONS: dict[Kind, Callable[..., Any]] = {
-    Kind.LOG: sweeping.reclaim_log,
-    Kind.JOB: sweeping.reclaim_job,
-    Kind.CONVERSATION: sweeping.reclaim_conversation,
-    Kind.KEY: sweeping.reclaim_key,
-}
 
 
 class Reclaiming(Operations):
@@ -36,20 +27,17 @@ class Reclaiming(Operations):
     async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
         """Reclaims up to `limit` of a tenant's nodes that are neither kept nor the ancestor of a kept one, of its
         expired event logs, of its jobs that need to be remembered no longer, and of its expired conversations with all
-        that `remove_conversation` takes. `has_more`: there are more."""
-        count = size_bytes = 0
-        while True:
-            due = await self._rows.take_due(
-                tenant, Index.ENDS, "", limit=CANDIDATES_PER_LOOK, hide_ms=CANDIDATE_HIDE_MS
-            )
-            for place, entry in enumerate(due):
-                if count == limit:
-                    return await self._pause(tenant, count, size_bytes, due[place:])
-                for reclaimed in await self._reclaim(tenant, entry, limit - count):
-                    count += 1
-                    size_bytes += reclaimed.size_bytes
+        that `remove_conversation` takes. `has_more`: there are more candidates."""
+        freed: list[int] = []
+        while len(freed) < limit:
+            most = min(CANDIDATES_PER_LOOK, limit - len(freed))
+            due = await self._rows.take_due(tenant, Index.ENDS, "", limit=most, hide_ms=CANDIDATE_HIDE_MS)
             if not due:
-                return Sweeping(count, size_bytes)
+                return Sweeping(len(freed), sum(freed))
+            sizes = [await self._reclaim(tenant, each) for each in due]
+            freed += [each for each in sizes if each is not None]
+        now_ms, waiting = await self._rows.page(Partition(tenant, ""), Index.ENDS, "", after=None, limit=1)
+        return Sweeping(len(freed), sum(freed), has_more=bool(waiting) and waiting[0].at <= now_ms)
 
     async def _clear(self, partition: Partition, response_id: str) -> bool:
         """Takes away a node that cannot be read, with everything below it, if nothing of that is kept."""
@@ -64,57 +52,31 @@ class Reclaiming(Operations):
             await self._reclaim_node(partition, each.id)
         return True
 
-    async def _pause(self, tenant: str, count: int, size_bytes: int, waiting: Sequence[Entry]) -> Sweeping:
-        """The end of a sweep that did all it may: candidates that were taken are due again, as far as they can go."""
-        has_more = False
-        for entry in waiting:
-            has_more = await self._show_again(tenant, *_named(entry), entry.taken_until) or has_more
-        return Sweeping(count, size_bytes, has_more=has_more)
-
-    async def _reclaim(self, tenant: str, entry: Entry, most: int) -> list[Reclaimed]:
-        """Takes a candidate away, and the ancestors that go with it, so many at most."""
-        kind, row_id = _named(entry)
-        partition = partition_of(tenant, kind, row_id)
-        if kind is Kind.SESSION:
+    async def _reclaim(self, tenant: str, entry: Entry) -> int | None:
+        """Takes a candidate away if it can go: the bytes of its content."""
+        kind, _, row_id = entry.id.partition("/")
+        partition = partition_of(tenant, Kind(kind), row_id)
+        if kind == Kind.NODE:
+            return await self._reclaim_node(partition, row_id, entry.taken_until)
+        if kind == Kind.SESSION:
             await self._limit_responses(partition, row_id, entry.taken_until)
-            return []
-        if kind is not Kind.NODE:
-            decide = partial(_DECISIONS[kind], taken_until=entry.taken_until)
-            reclaimed = await self._runner.run(partition, lambda view: decide(view, row_id))
-            return [reclaimed] if reclaimed is not None else []
-        taken: list[Reclaimed] = []
-        step: str | None = row_id
-        taken_until = entry.taken_until
-        while step is not None and len(taken) < most:
-            reclaimed = await self._reclaim_node(partition, step, taken_until)
-            if reclaimed is None:
-                return taken
-            taken.append(reclaimed)
-            step, taken_until = reclaimed.parent, 0
-        if step is not None:
-            await self._show_again(tenant, Kind.NODE, step)
-        return taken
+            return None
+        decision = partial(sweeping.reclaim, kind=Kind(kind), row_id=row_id, taken_until=entry.taken_until)
+        return await self._runner.run(partition, decision)
 
     async def _limit_responses(self, partition: Partition, session_id: str, taken_until: int) -> None:
         """Sets the end of the responses of a conversation that was deleted."""
         end = partial(sweeping.read_responses_end, session_id=session_id)
         expires_ms = await self._runner.run(partition, end, only_reads=True)
-        after: tuple[int, str] | None = None
-        while expires_ms is not None:
-            _, page = await self._rows.page(
-                partition, Index.MADE, session_id, after=after, limit=RESPONSES_PER_LOOK, with_rows=True
-            )
-            for each in page:
-                if each.row is not None and each.row.fields["expires"] is None:
-                    limit = partial(sweeping.limit_response, response_id=named_node(each.id), expires_ms=expires_ms)
+        if expires_ms is not None:
+            async for _, entry in self._entries(partition, Index.MADE, session_id):
+                if entry.row is not None and entry.row.fields["expires"] is None:
+                    limit = partial(sweeping.limit_response, response_id=named_node(entry.id), expires_ms=expires_ms)
                     await self._runner.run(partition, limit)
-            if len(page) < RESPONSES_PER_LOOK:
-                break
-            after = (page[-1].at, page[-1].id)
         forget = partial(sweeping.forget_responses_end, session_id=session_id, taken_until=taken_until)
         await self._runner.run(partition, forget)
 
-    async def _reclaim_node(self, partition: Partition, response_id: str, taken_until: int = 0) -> Reclaimed | None:
+    async def _reclaim_node(self, partition: Partition, response_id: str, taken_until: int = 0) -> int | None:
         decision = partial(
             sweeping.reclaim_node,
             response_id=response_id,
@@ -132,19 +94,6 @@ class Reclaiming(Operations):
         sessions = await self._runner.run(partition, lineage.sessions_of, only_reads=True)
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
         return Family(row.fields["v"] if row is not None and is_dead else None, children, sessions)
-
-    async def _show_again(self, tenant: str, kind: Kind, row_id: str, taken_until: int = 0) -> bool:
-        """Puts a candidate back to when it can go: whether that is now."""
-        partition = partition_of(tenant, kind, row_id)
-        family = await self._family(partition, row_id) if kind is Kind.NODE else None
-        decision = partial(sweeping.show_again, kind=kind, row_id=row_id, family=family, taken_until=taken_until)
-        return await self._runner.run(partition, decision)
-
-
-def _named(entry: Entry) -> tuple[Kind, str]:
-    """The row that an entry of ENDS names."""
-    kind, _, row_id = entry.id.partition("/")
-    return Kind(kind), row_id
 
 
 def partition_of(tenant: str, kind: Kind, row_id: str) -> Partition:

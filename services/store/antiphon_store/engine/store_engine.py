@@ -18,25 +18,47 @@ being tight: no white space around their brackets or right inside them.
 
 from __future__ import annotations
 
-from antiphon_store.engine.conversations import ConversationOperations
-from antiphon_store.engine.jobs import EventLogOperations, JobOperations
+from functools import partial
+
+from antiphon_core.ports.conversations import Conversation
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.store import Fence
+from antiphon_store.decisions import conversations, logs
+from antiphon_store.engine.jobs import JobOperations
 from antiphon_store.engine.lineage import LineageOperations
+from antiphon_store.engine.operations import on_response
 from antiphon_store.engine.prompts import PromptOperations
 from antiphon_store.engine.quotas import QuotaOperations
-from antiphon_store.engine.records import KeyedOperations
 from antiphon_store.rows.backend import Durability
 
 
-class StoreEngine(
-    KeyedOperations,
-    LineageOperations,
-    EventLogOperations,
-    JobOperations,
-    ConversationOperations,
-    PromptOperations,
-    QuotaOperations,
-):
+class StoreEngine(LineageOperations, JobOperations, PromptOperations, QuotaOperations):
     """The operations of all topics. `open` comes first and `close` last; in between they may run concurrently."""
+
+    create_conversation = on_response(conversations.create)
+    fetch_conversation = on_response(conversations.fetch, only_reads=True)
+    update_conversation = on_response(conversations.update)
+    remove_conversation = on_response(conversations.remove)
+    add_items = on_response(conversations.add_items)
+    conversation_items = on_response(conversations.read_items, only_reads=True)
+    _mark_removed = on_response(conversations.remove_item)
+    read_log = on_response(logs.read, only_reads=True)
+
+    async def remove_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
+        """Marks an item of the context as taken out; a second time it changes nothing. ItemNotFound, ChainTooLong."""
+        items = await self.conversation_items(tenant, conversation_id)
+        is_there = conversations.find(items, item_id) is not None
+        return await self._mark_removed(tenant, conversation_id, item_id, is_there=is_there)
+
+    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
+        """Appends one batch: the next position. In one step: whether the batch is there already (then nothing changes),
+        the fence (a job's when there is a job of its `session_id`, else a session's), the end of the log, the new
+        batch, the log's new end and that it expires in `ttl_ms`.
+
+        An expired log is none: the next append begins anew at 0. PositionMismatch, LogClosed, StaleFence."""
+        decision = partial(logs.append, append=append, fence=fence, ttl_ms=ttl_ms)
+        sessions = [(fence.session_id, "fence.session_id")] if fence is not None else []
+        return await self._trees.of_record(tenant, append.response_id, sessions, decision)
 
     @property
     def durability(self) -> Durability:

@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from antiphon_core.errors import AlreadyExists, InvalidRequest
 from antiphon_core.ids import session_tag, tree_tag
+from antiphon_store.decisions import lineage
 from antiphon_store.rows.decision import Decision, Finish
-from antiphon_store.rows.model import Condition, Kind, Partition
+from antiphon_store.rows.model import Condition, Kind, Partition, Row
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import View
 
@@ -31,6 +32,11 @@ class _Moved(Exception):
         self.tree = tree
 
 
+def tree_of(tenant: str, tagged_id: str) -> Partition:
+    """The tree of a response, job or conversation."""
+    return Partition(tenant, tree_tag(tagged_id) or tagged_id)
+
+
 class Trees:
     """Runs decisions in the partition of a tree."""
 
@@ -42,8 +48,7 @@ class Trees:
         self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
     ) -> Awaitable[_Answer]:
         """Runs it in the tree of a response or conversation."""
-        partition = Partition(tenant, tree_tag(response_id) or response_id)
-        return self._runner.run(partition, decision, only_reads=only_reads)
+        return self._runner.run(tree_of(tenant, response_id), decision, only_reads=only_reads)
 
     async def of_session(
         self, tenant: str, session_id: str, decision: Decision[_Answer], *, only_reads: bool = False
@@ -57,6 +62,12 @@ class Trees:
             except _Moved as moved:
                 self._remember(tenant, moved)
 
+    async def look_up(self, tenant: str, response_id: str) -> tuple[int, Row | None]:
+        """The time, and the node of a response, readable or not."""
+        look = partial(lineage.rows_of, response_ids=[response_id])
+        now_ms, (row,) = await self.of_response(tenant, response_id, look, only_reads=True)
+        return now_ms, row
+
     async def locate(self, tenant: str, session_id: str) -> Partition:
         """Where a session is."""
         await self._find(tenant, session_id)
@@ -67,7 +78,7 @@ class Trees:
     ) -> _Answer:
         """Runs it in the tree of a response together with sessions, of which each comes with the field that names it.
         InvalidRequest: they are not of one tree."""
-        partition = Partition(tenant, tree_tag(response_id) or response_id)
+        partition = tree_of(tenant, response_id)
         named = dict(sessions)
         while True:
             for session_id, field in named.items():

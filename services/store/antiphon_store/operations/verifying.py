@@ -12,8 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from antiphon_core.ports.jobs import DISPATCH_TENANT
-from antiphon_store.backends import packing
-from antiphon_store.decisions import logs, tenant_line
+from antiphon_store.decisions import logs, packing, tenant_line
 from antiphon_store.engine.reclaiming import partition_of
 from antiphon_store.operations.rows_by_name import rows_of
 from antiphon_store.rows.backend import RowBackend

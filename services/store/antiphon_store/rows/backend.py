@@ -14,14 +14,11 @@ backends.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol
 
-from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program
-
-_Answer = TypeVar("_Answer")
 
 
 class Durability(StrEnum):
@@ -78,11 +75,3 @@ class RowBackend(Protocol):
 
     async def tenants(self) -> Sequence[str]:
         """Every tenant with something in ENDS, each once; it need not be of one moment."""
-
-
-@runtime_checkable
-class LocalRowBackend(Protocol):
-    """A backend that can decide beside its rows, because they are in this process: `rows.local`."""
-
-    def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> Awaitable[_Answer]:
-        """Runs the decision in one step and returns its result. `only_reads`: the decision changes nothing."""

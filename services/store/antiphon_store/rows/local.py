@@ -1,20 +1,28 @@
-"""Decisions beside the rows: for a backend whose rows are in this process, in one transaction of its own.
+"""The primitives of a backend whose rows are in this process: each is one step on `LocalRows`.
 
-Nothing has to be assumed there, guarded or asked again, because nobody else changes the rows meanwhile. The decision is
-the same function that runs over a `View` of rows elsewhere.
+Decisions run beside the rows. Nothing has to be assumed there, guarded or asked again, because nobody else changes the
+rows meanwhile. The decision is the same function that runs over a `View` of rows elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 from antiphon_store.rows.decision import Decision
+from antiphon_store.rows.local_rows import LocalRows, Span, TooLong
 from antiphon_store.rows.model import (
     Condition,
+    Entry,
     Fewer,
     Get,
+    Index,
     Kind,
+    Outcome,
+    Partition,
     Program,
     Read,
     Ref,
@@ -22,35 +30,94 @@ from antiphon_store.rows.model import (
     Row,
     Value,
     meets,
+    named_node,
 )
 from antiphon_store.rows.view import View
 
 _Answer = TypeVar("_Answer")
 
 
-class TooLong(Exception):
-    """A chain is over a bound, which the text names: "depth" or "bytes"."""
+class LocalBackend(ABC):
+    """The primitives of `rows.backend.RowBackend`, each as one step on local rows."""
+
+    @abstractmethod
+    def step(
+        self, partition: Partition, work: Callable[[LocalRows], _Answer], *, only_reads: bool
+    ) -> Awaitable[_Answer]:
+        """Runs `work` in one transaction, which is undone when it raises. An error that it returns is an answer: it
+        has changed nothing, and may be raised here already."""
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        return await self.step(partition, lambda rows: rows.run(program), only_reads=not program.changes)
+
+    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
+        """Runs a decision in one step and returns its result. `only_reads`: the decision changes nothing."""
+        answer = await self.step(partition, partial(_attempt, decision=decision), only_reads=only_reads)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        def read(rows: LocalRows) -> tuple[int, Sequence[Entry]]:
+            found = rows.entries(index, key, Span(after, limit, descending))
+            if with_rows:
+                found = [each._replace(row=rows.whole_row(Ref(Kind.NODE, named_node(each.id)))) for each in found]
+            return rows.now_ms, found
+
+        return await self.step(partition, read, only_reads=True)
+
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        def read(rows: LocalRows) -> tuple[int, Sequence[Entry]]:
+            return rows.now_ms, list(islice(rows.below(starts, levels), max_nodes))
+
+        return await self.step(partition, read, only_reads=True)
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        def take(rows: LocalRows) -> Sequence[Entry]:
+            return rows.take_due(index, key, limit=limit, hide_ms=hide_ms)
+
+        return await self.step(Partition(tenant, ""), take, only_reads=False)
 
 
-class LocalRows(Protocol):
-    """The rows of a partition inside a transaction."""
-
-    @property
-    def now_ms(self) -> int: ...
-
-    def row(self, ref: Ref) -> Row | None:
-        """A row; it may come without its payloads."""
-
-    def whole_row(self, ref: Ref) -> Row | None:
-        """A row with its payloads."""
-
-    def has_fewer(self, fewer: Fewer) -> bool: ...
-
-    def apply(self, program: Program) -> Sequence[Any]:
-        """Makes the changes of a program whose guards hold, and reads. TooLong, before anything is changed."""
+def _attempt(rows: LocalRows, decision: Decision[_Answer]) -> _Answer | Exception:
+    """The result of a decision, or an error of it that has changed nothing."""
+    try:
+        return decide(rows, decision)
+    except Exception as error:
+        if rows.has_changed or isinstance(error, rows.faults):
+            raise
+        return error
 
 
-class LocalView(View):
+def decide(rows: LocalRows, decision: Decision[_Answer]) -> _Answer:
+    """Runs a decision over rows and applies its program. An error of the decision itself has changed nothing."""
+    refused = Refused(rows.now_ms, {})
+    while True:  # a decision that is told of a bound raises
+        view = _LocalView(rows, refused)
+        finish = decision(view)
+        program = view.program()
+        if program.guards and not all(rows.has_fewer(each) for each in program.guards if isinstance(each, Fewer)):
+            refused = Refused(rows.now_ms, {}, crowded=True)
+            continue
+        try:
+            return finish(rows.apply(program))
+        except TooLong as bound:
+            refused = Refused(rows.now_ms, {}, too_long=str(bound))
+
+
+class _LocalView(View):
     """A view that knows every row."""
 
     def __init__(self, rows: LocalRows, refused: Refused) -> None:
@@ -73,19 +140,3 @@ class LocalView(View):
         if type(read) is Get and read.payload:
             self._rows.whole_row(read.ref)  # before something of it is tested: then it is read once
         return super().read(read)
-
-
-def decide(rows: LocalRows, decision: Decision[_Answer]) -> _Answer:
-    """Runs a decision over rows and applies its program. What it raises has changed nothing."""
-    refused = Refused(rows.now_ms, {})
-    while True:  # a decision that is told of a bound raises
-        view = LocalView(rows, refused)
-        finish = decision(view)
-        program = view.program()
-        if program.guards and not all(rows.has_fewer(each) for each in program.guards if isinstance(each, Fewer)):
-            refused = Refused(rows.now_ms, {}, crowded=True)
-            continue
-        try:
-            return finish(rows.apply(program))
-        except TooLong as bound:
-            refused = Refused(rows.now_ms, {}, too_long=str(bound))

@@ -30,7 +30,8 @@ class Partition(NamedTuple):
 
 
 QUOTA_TREE = "quota"  # the partition of what a tenant uses up
-VOLATILE_TREES = frozenset({QUOTA_TREE})  # what is written there is worth a minute, and need not be durable
+VOLATILE_TREES = frozenset({QUOTA_TREE})
+"""Trees whose rows are worth a minute, and need not be durable. They have no entries."""
 
 
 class Kind(StrEnum):
@@ -76,6 +77,9 @@ class Row(NamedTuple):
     fields: Mapping[str, Value]
     items: bytes = b""
     body: bytes = b""
+
+
+NO_ROW = Row({})  # in the place of a row that is not there
 
 
 class Condition(StrEnum):
@@ -226,13 +230,11 @@ Read = Get | Chain | Range
 
 
 class Program(NamedTuple):
-    """One transaction on one partition. What a volatile one changes is worth a minute, and need not be durable; its
-    partition holds nothing else, and it has no entries."""
+    """One transaction on one partition."""
 
     guards: Sequence[Guard | Fewer] = ()
     changes: Sequence[Change] = ()
     reads: Sequence[Read] = ()
-    is_volatile: bool = False
 
 
 class Applied(NamedTuple):
@@ -277,8 +279,7 @@ def named_node(entry_id: str) -> str:
 
 def holds(guard: Guard, row: Row | None, now_ms: int) -> bool:
     """Whether a guard holds for a row."""
-    _, test, field, expected = guard
-    return meets(test, field, expected, row, now_ms)
+    return meets(*guard[1:], row, now_ms)
 
 
 def meets(test: Condition, field: str, expected: Value, row: Row | None, now_ms: int) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Collection
 from typing import TypeVar
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_store.rows.backend import LocalRowBackend, RowBackend
+from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.decision import Decision
-from antiphon_store.rows.model import VOLATILE_TREES, Applied, Get, Partition, Payload, Program, Ref, Refused, Row
+from antiphon_store.rows.local import LocalBackend
+from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row
 from antiphon_store.rows.view import NOTHING_REFUSED, UnknownRow, View
 
 ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
@@ -25,7 +26,7 @@ class DecisionRunner:
 
     def __init__(self, backend: RowBackend) -> None:
         self._backend = backend
-        self._local = backend if isinstance(backend, LocalRowBackend) else None
+        self._local = backend if isinstance(backend, LocalBackend) else None
 
     def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> Awaitable[_Answer]:
         """Runs a decision and returns its result. `only_reads`: the decision changes nothing.
@@ -54,8 +55,7 @@ class DecisionRunner:
                 continue
             if known and of_one_moment and not view.has_effects and not view.assumed:
                 return finish(())
-            program = view.program()._replace(is_volatile=partition.tree in VOLATILE_TREES)
-            outcome = await self._backend.transact(partition, program)
+            outcome = await self._backend.transact(partition, view.program())
             if isinstance(outcome, Applied):
                 return finish(outcome.answers)
             refused = outcome

@@ -20,8 +20,8 @@ import pytest
 _SUITES = (
     "added_items arguments calls conversation_arguments conversations event_logs histories idempotency jobs leases "
     "lifecycle lineage lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
-    "persistence prompts races reading records removal replacement retention session_limits spending subject "
-    "sweeping tenancy turn_ends turns"
+    "persistence prompts quotas races reading records removal replacement retention session_limits subject sweeping "
+    "tenancy turn_ends turns"
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.split()))
 
@@ -53,13 +53,13 @@ from antiphon_store.testing.lineage_records import (
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
 from antiphon_store.testing.prompts import PromptSuite
+from antiphon_store.testing.quotas import PlaceSuite, QuotaArgumentSuite, QuotaSuite, SharedQuotaSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
 from antiphon_store.testing.retention import RetentionSuite
 from antiphon_store.testing.session_limits import SessionLimitSuite
-from antiphon_store.testing.spending import PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite, SpendingSuite
 from antiphon_store.testing.subject import Subject
 from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
 from antiphon_store.testing.tenancy import TenancySuite
@@ -106,15 +106,15 @@ __all__ = [
     "PersistenceSuite",
     "PlaceSuite",
     "PromptSuite",
+    "QuotaArgumentSuite",
+    "QuotaSuite",
     "RaceSuite",
     "RecordSuite",
     "RemovalSuite",
     "ReplacementSuite",
     "RetentionSuite",
     "SessionLimitSuite",
-    "SharedSpendingSuite",
-    "SpendingArgumentSuite",
-    "SpendingSuite",
+    "SharedQuotaSuite",
     "Subject",
     "SweepSuite",
     "TenancySuite",

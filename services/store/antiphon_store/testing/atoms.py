@@ -17,7 +17,7 @@ LIFE = frozenset({"open", "close"})  # of the engine, not of its data
 
 READS = frozenset(
     "ready fetch ancestry describe_session require_room count_jobs "
-    "fetch_many session_records find_items subtree children siblings "
+    "fetch_many session_records find_items tree leaves children siblings "
     "read_log describe_job queue_head fetch_conversation conversation_items fetch_prompt list_prompts tenants".split()
 )
 

@@ -10,7 +10,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Status, TurnRequest
+from antiphon_core.ports.store import Fence, Order, Status, TurnRequest
 from antiphon_store.testing.atoms import ATOMS, Atom
 from antiphon_store.testing.subject import draft, turn_in
 from antiphon_store.values import Addition, Founding, Write
@@ -21,7 +21,7 @@ PROMPT = f"pmpt_{'0' * 48}"
 RECORD = draft(tag=SESSION)
 FENCE = Fence(SESSION, 1)
 JOB = JobDraft(RECORD.id, "q", b"payload")
-FOUNDING = Founding(CONVERSATION, b"{}", "origin", "incarnation")
+FOUNDING = Founding(b"{}", "origin", "incarnation")
 ADDITION = Addition(b'[{"id":"msg_1"}]', "digest", "salt")
 KEYED_TURN = TurnRequest(idempotency_key=KEY, fingerprint=HASH, response_id=RECORD.id)
 
@@ -41,13 +41,14 @@ CALLS: dict[str, Call] = {
     "commit_turn in a session": lambda b: b.commit_turn(TENANT, Write(RECORD), FENCE),
     # Lineage
     "fetch_many": lambda b: b.fetch_many(TENANT, [RECORD.id], max_bytes=9999),
-    "change_status": lambda b: b.change_status(TENANT, RECORD.id, Status.FAILED, NO_PRECONDITION),
+    "change_status": lambda b: b.change_status(TENANT, RECORD.id, Status.FAILED),
     "session_records": lambda b: b.session_records(
         TENANT, SESSION, after=None, limit=1, order=Order.ASCENDING, max_bytes=9999
     ),
     "find_items": lambda b: b.find_items(TENANT, ["msg_1"], max_bytes=9999),
     "fork": lambda b: b.fork(TENANT, ForkSource(up_to_response_id=RECORD.id), OTHER_SESSION),
-    "subtree": lambda b: b.subtree(TENANT, RECORD.id, from_root=True, max_nodes=9),
+    "tree": lambda b: b.tree(TENANT, RECORD.id, from_root=True, after=None, limit=9),
+    "leaves": lambda b: b.leaves(TENANT, RECORD.id, after=None, limit=9),
     "children": lambda b: b.children(TENANT, RECORD.id, after=None, limit=1),
     "siblings": lambda b: b.siblings(TENANT, RECORD.id, after=None, limit=1),
     # Event logs
@@ -64,7 +65,7 @@ CALLS: dict[str, Call] = {
     "count_jobs": lambda b: b.count_jobs(TENANT, "q", limit=9),
     "queue_head": lambda b: b.queue_head(limit=9),
     # Conversations
-    "create_conversation": lambda b: b.create_conversation(TENANT, FOUNDING),
+    "create_conversation": lambda b: b.create_conversation(TENANT, CONVERSATION, FOUNDING),
     "update_conversation": lambda b: b.update_conversation(TENANT, CONVERSATION, b'{"a":"b"}', None),
     "add_items": lambda b: b.add_items(TENANT, CONVERSATION, ADDITION),
     "conversation_items": lambda b: b.conversation_items(TENANT, CONVERSATION),
@@ -74,16 +75,16 @@ CALLS: dict[str, Call] = {
     "put_prompt": lambda b: b.put_prompt(TENANT, PROMPT, 1, b"{}"),
     "fetch_prompt": lambda b: b.fetch_prompt(TENANT, PROMPT, None),
     # Idempotency keys
-    "begin_turn_once": lambda b: b.begin_turn_once(TENANT, KEYED_TURN, claim_ttl_ms=60_000),
-    "commit_turn_once": lambda b: b.commit_turn_once(TENANT, Write(RECORD), None, key=KEY),
-    "put_once": lambda b: b.put_once(TENANT, Write(RECORD), key="k2", fingerprint=HASH),
+    "begin_turn under a key": lambda b: b.begin_turn(TENANT, KEYED_TURN, claim_ttl_ms=60_000),
+    "commit_turn under a key": lambda b: b.commit_turn(TENANT, Write(RECORD), None, key=KEY),
+    "put under a key": lambda b: b.put(TENANT, Write(RECORD), key="k2"),
     "forget_key": lambda b: b.forget_key(TENANT, KEY, RECORD.id),
-    # Spending
+    # Quotas
     "spend": lambda b: b.spend(TENANT, Spend([Draw("requests", 1, 1, 20, 20)], Hold(["place"], 1000), ["another"])),
     # Retention
     "sweep": lambda b: b.sweep(TENANT, limit=1),
     "tenants": lambda b: b.tenants(),
-    "remove": lambda b: b.remove(TENANT, RECORD.id, NO_PRECONDITION),
+    "remove": lambda b: b.remove(TENANT, RECORD.id),
 }
 
 

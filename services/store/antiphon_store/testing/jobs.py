@@ -332,7 +332,12 @@ class TenantLineSuite:
         again = await self.next_job(subject, "b")
         assert again is not None
         assert (again.id, again.max_attempts - again.attempt) == (job.id, job.max_attempts - job.attempt)
-        await settle_job(subject.tenant, again.fence, JobOutcome.SUCCEEDED)
+        assert (job.tries, again.tries) == (1, 2)
+        await settle_job(subject.tenant, again.fence, JobOutcome.WAITED)
+        last = await self.next_job(subject, "a")
+        assert last is not None
+        assert (last.max_attempts - last.attempt, last.tries) == (job.max_attempts - job.attempt, 2)
+        await settle_job(subject.tenant, last.fence, JobOutcome.SUCCEEDED)
 
     async def test_a_clock_that_is_set_back_strands_no_job(self, subject: Subject) -> None:
         await enqueue(subject, DISPATCH_QUEUE)

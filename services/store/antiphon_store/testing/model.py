@@ -32,7 +32,7 @@ from antiphon_core.ports.store import (
     TurnCommit,
     TurnRequest,
 )
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 

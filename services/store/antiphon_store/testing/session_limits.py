@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from antiphon_core.errors import AntiphonError, LimitExceeded
-from antiphon_core.ports.store import NO_PRECONDITION, Precondition, Record
+from antiphon_core.ports.store import Precondition, Record
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.subject import draft, new_session_id
 from antiphon_store.values import Write
@@ -66,7 +66,7 @@ class SessionLimitSuite:
     async def test_what_was_deleted_makes_room(self, backend: StoreEngine, tenant: str) -> None:
         session_id = new_session_id()
         records = await self.fill(backend, tenant, session_id)
-        await backend.remove(tenant, records[1].id, NO_PRECONDITION)
+        await backend.remove(tenant, records[1].id)
         await backend.put(tenant, write(draft(session_id=session_id)))
         with pytest.raises(LimitExceeded):
             await backend.put(tenant, write(draft(session_id=session_id)))

@@ -46,13 +46,13 @@ from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
 from antiphon_store.testing.prompts import PromptSuite
 from antiphon_store.testing.queued_turns import QueuedTurnSuite
+from antiphon_store.testing.quotas import PlaceSuite, QuotaArgumentSuite, QuotaSuite, SharedQuotaSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
 from antiphon_store.testing.retention import RetentionSuite
 from antiphon_store.testing.session_limits import SessionLimitSuite
-from antiphon_store.testing.spending import PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite, SpendingSuite
 from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
 from antiphon_store.testing.tenancy import TenancySuite
 from antiphon_store.testing.turn_ends import JobTurnSuite, LogEndSuite
@@ -86,7 +86,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),
     "sweeping": (SweepSuite, TenantListSuite),
-    "spending": (SpendingSuite, PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite),
+    "quotas": (QuotaSuite, PlaceSuite, SharedQuotaSuite, QuotaArgumentSuite),
     "races": (RaceSuite, LineageRaceSuite),
     "linearizability": (LinearizabilitySuite,),
     "lifecycle": (LifecycleSuite,),
@@ -106,7 +106,7 @@ class Capability(StrEnum):
     IDEMPOTENCY_KEYS = "idempotency keys"
     SWEEPING = "sweeping"
     EXACT_HISTORY_BYTES = "exact bytes of histories"  # the bound of a history's bytes is met to the byte
-    SHARED_SPENDING = "shared spending"  # all processes that serve the same data count together
+    SHARED_QUOTAS = "shared quotas"  # all processes that serve the same data count together
 
 
 Part = Suite | Callable[..., Any]
@@ -121,7 +121,7 @@ NEEDS: dict[Capability, tuple[Part, ...]] = {
     Capability.IDEMPOTENCY_KEYS: (*TOPICS["idempotency keys"], PersistenceSuite.test_idempotency_keys_survive),
     Capability.SWEEPING: TOPICS["sweeping"],
     Capability.EXACT_HISTORY_BYTES: (LineageSuite.test_too_many_bytes_are_refused,),
-    Capability.SHARED_SPENDING: (SharedSpendingSuite,),
+    Capability.SHARED_QUOTAS: (SharedQuotaSuite,),
 }
 """Suites, and single tests of suites, that need a capability."""
 

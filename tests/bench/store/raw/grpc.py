@@ -15,7 +15,7 @@ import grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.ports.store import Record
-from antiphon_store.backends.slices import size_bytes
+from antiphon_store.engine.slices import size_bytes
 from tests.bench.measuring import Call
 from tests.bench.store.subjects import SESSION_TURNS, response
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from antiphon_core.ports.store import Record
-from antiphon_store.backends import packing
+from antiphon_store.decisions import packing
 from tests.bench.store.subjects import TENANT
 
 LINE_PLACES = 2**24  # as in the store's tables: a place is line * 2^24 + depth

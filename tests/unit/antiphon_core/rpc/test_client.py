@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout, Unavailable, Unimplemented
+from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_core.rpc.client import RpcClient, _options
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
@@ -20,7 +21,7 @@ from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_ports
 
-Request = v1.GetResponseRecordRequest
+Request, ClaimRequest = v1.GetResponseRecordRequest, STORE.methods["ClaimJob"].request.message
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
 
 
@@ -50,6 +51,9 @@ class Service:
         return v1.GetResponseRecordResponse(
             record=v1.ResponseRecord(id=f"{call.tenant}/{correlation.current().request_id}/{request.id}")
         )
+
+    async def claim(self, _request: Any, _call: Call) -> Any:
+        return internal.ClaimJobResponse(job=internal.Job(id="j"))
 
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         try:
@@ -200,7 +204,7 @@ def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
     (policy,) = config["methodConfig"]
     repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
     left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
-    assert left_out == {"AddConversationItems", "TakeQuota"}
+    assert left_out == {"AddConversationItems", "ClaimJob", "TakeQuota"}
 
 
 async def test_a_call_waits_for_a_server_that_restarts() -> None:
@@ -212,9 +216,14 @@ async def test_a_call_waits_for_a_server_that_restarts() -> None:
         calling = asyncio.create_task(client.call("GetResponseRecord", Request(id="r")))
         with pytest.raises(StoreUnavailable):  # which cannot be repeated
             await client.call("AddConversationItems", v1.AddConversationItemsRequest())
+        with pytest.raises(StoreUnavailable):  # it would give the job of another tenant
+            await client.call("ClaimJob", ClaimRequest(), tenant=DISPATCH_TENANT)
+        claiming = asyncio.create_task(client.call("ClaimJob", ClaimRequest(), tenant="t"))
+        await asyncio.sleep(0)
         assert not calling.done()
         service, server = Service(), RpcServer()
-        server.add(STORE, {"GetResponseRecord": service.get}, ready=service.ready)
+        server.add(STORE, {"GetResponseRecord": service.get, "ClaimJob": service.claim}, ready=service.ready)
         await server.start("127.0.0.1", port)
         assert (await calling).record.id.endswith("/r")
+        assert (await claiming).job.id == "j"
         await server.drain(0)

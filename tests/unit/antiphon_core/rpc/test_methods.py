@@ -57,6 +57,7 @@ def test_gateways_have_the_methods_of_writers_and_writers_those_of_readers() -> 
 def test_a_method_that_counts_is_repeated_only_with_a_key() -> None:
     keyed = {method.name for method in METHODS if method.row.repeat is Repeat.KEYED}
     assert keyed == {"AddConversationItems", "TakeQuota"}
+    assert {method.name for method in METHODS if method.row.repeat is Repeat.HELD} == {"ClaimJob"}
 
 
 def test_every_method_of_the_ports_has_a_row() -> None:

@@ -5,7 +5,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.spending import Draw, Spend
 from antiphon_edge.background.charging import StoreCharges
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 
 TOKENS = Draw("tokens", 0, 0, 60, 60)

@@ -229,6 +229,16 @@ async def test_an_engine_that_is_away_costs_no_attempt(shop: Bench) -> None:
     assert again.max_attempts - again.attempt == job.max_attempts - job.attempt
 
 
+async def test_attempts_that_only_waited_make_no_pause_longer(shop: Bench) -> None:
+    await shop.create()
+    shop.engine.away = True
+    for _ in range(5):
+        await shop.store.settle_job(TENANT, (await shop.claimed()).fence, JobOutcome.WAITED)
+    with pytest.raises(Postponed) as caught:
+        await shop.run_of(await shop.claimed()).go()
+    assert caught.value.pause_s <= shop.timing.engine_retry.first_s
+
+
 async def test_a_postponed_turn_keeps_its_session(shop: Bench) -> None:
     waiting = await in_session(shop)
     shop.engine.away = True

@@ -10,7 +10,7 @@ from antiphon_core.ports.store import Lease, Precondition, Record, Status, TurnC
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 
 RESPONSE_ID = "resp_" + "a" * 48

@@ -201,6 +201,6 @@ async def test_a_turn_that_could_not_be_held_is_forgotten(bench: Bench) -> None:
 async def test_a_keyed_turn_whose_record_is_left_to_another_edge_is_charged_by_that_edge(bench: Bench) -> None:
     bench.use(IMPATIENT)
     accepted = await bench.begin(key="k")
-    bench.backend.plan(Fault("commit_turn_once", When.BEFORE))
+    bench.backend.plan(Fault("commit_turn", When.BEFORE))
     assert (await bench.play(accepted))[-1]["type"] == events.FAILED
     assert bench.charged == []

@@ -19,7 +19,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.event_log_writer import EventLogWriter
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import TurnTiming
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 

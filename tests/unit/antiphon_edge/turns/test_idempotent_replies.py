@@ -36,8 +36,8 @@ from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
-from antiphon_store.backends.registry import open_backend
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 from tests.support.turn_streams import sent

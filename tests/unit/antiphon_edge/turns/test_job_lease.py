@@ -11,7 +11,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import Fence
 from antiphon_edge.turns.job_lease import JobLease
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 

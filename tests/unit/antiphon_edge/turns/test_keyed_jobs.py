@@ -17,7 +17,7 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 from tests.support.served_models import turn
@@ -169,7 +169,7 @@ async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf) -> None:
 async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf) -> None:
     shelf.use(BOTH_KEPT)
     held = await claimed(shelf)
-    shelf.backend.plan(Fault("begin_turn_once", When.BEFORE, error=None, delay_s=0.05))
+    shelf.backend.plan(Fault("begin_turn", When.BEFORE, error=None, delay_s=0.05))
     async with shelf.jobs.kept(held):
         await asyncio.sleep(0.01)  # it is about to claim the key again
         await shelf.jobs.drop(held)

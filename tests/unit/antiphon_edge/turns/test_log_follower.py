@@ -15,7 +15,7 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.log_follower import LogFollower, final_of
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from tests.support.background import TENANT, MortalStore, hasten
 from tests.support.patience import PATIENCE_S

@@ -4,7 +4,7 @@ from antiphon_core import events
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_edge.turns import log_state
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 
 TENANT = "t"

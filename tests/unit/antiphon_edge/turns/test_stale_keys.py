@@ -11,7 +11,7 @@ from antiphon_core.ports.store import TurnRequest
 from antiphon_edge.turns import stale_keys
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.stale_keys import StaleKey
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 
 TENANT = "t"

@@ -25,7 +25,7 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.turn_starter import TurnStarter
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 
 TENANT = "t"

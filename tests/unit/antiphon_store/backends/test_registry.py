@@ -12,9 +12,10 @@ from antiphon_core.config import SettingsError
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.redis.backend import RedisRows
-from antiphon_store.backends.registry import ENTRY_POINTS, open_backend
+from antiphon_store.backends.registry import ENTRY_POINTS
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.opening import open_backend
 from antiphon_store.rows.backend import Durability, RowBackend
 
 

@@ -31,7 +31,7 @@ from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, 
 
 ID = new_id()
 ADDITION = Addition(array("a", "b"), digest="d", salt="s")
-FOUNDING = Founding(ID, b"{}", origin="o", incarnation="i", ttl_ms=10)
+FOUNDING = Founding(b"{}", origin="o", incarnation="i", ttl_ms=10)
 HEAD = draft(tag=ID)
 STORED = row(metadata="{}", created=5, version=1, origin="o", incarnation="i", expires=NOW_MS + 10)
 OVER = row(metadata="{}", created=5, version=1, origin="other", incarnation="h", expires=NOW_MS)
@@ -40,7 +40,7 @@ LEASED = row(head=HEAD.id, fence=7, holder="a", lease_until=NOW_MS + 1)
 FREE = row(head=HEAD.id, fence=7, holder="", lease_until=0)
 ENDS = (Index.ENDS, "", f"conversation/{ID}")
 
-create = partial(conversations.create, founding=FOUNDING)
+create = partial(conversations.create, conversation_id=ID, founding=FOUNDING)
 add = partial(conversations.add_items, conversation_id=ID, addition=ADDITION)
 
 

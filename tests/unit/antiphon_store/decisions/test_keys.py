@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.errors import IdempotencyMismatch
 from antiphon_core.limits import IDEMPOTENCY_MEMORY_MS
-from antiphon_core.ports.store import Stamp
+from antiphon_core.ports.store import Stamp, Status
 from antiphon_store.decisions import keys
 from antiphon_store.decisions.keys import BINDING_MS, UNKNOWN, KeyUse
 from antiphon_store.rows.model import Condition, Index, Kind, Now, Row
@@ -186,3 +186,22 @@ def test_what_was_refused_leaves_the_key_as_it_was(use: KeyUse, key: Row | None,
 def test_keys_lie_apart() -> None:
     assert keys.partition_of("t", "k") == keys.partition_of("t", "k")
     assert len({keys.partition_of("t", "k"), keys.partition_of("t", "l"), keys.partition_of("u", "k")}) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": Status.FAILED},
+        {"body": b"{}"},
+        {"input_items": b"[]"},
+        {"output_items": b"[]"},
+        {"parent_id": draft().id},
+        {"session_id": "s"},
+        {"id": draft().id},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_fingerprint_is_of_all_that_the_writer_decides(change: dict[str, object]) -> None:
+    record = draft()
+    assert keys.fingerprint_of(replace(record, version=7, updated_at_ms=5)) == keys.fingerprint_of(record)
+    assert keys.fingerprint_of(replace(record, **change)) != keys.fingerprint_of(record)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from antiphon_core.errors import AntiphonError, SessionLocked, StaleFence
 from antiphon_core.ports.store import Fence, Lease
 from antiphon_store.decisions import leases
+from antiphon_store.decisions.leases import CLOCK_STEP_MS, set_back_ms
 from antiphon_store.rows.model import Add, Condition, Kind, Now, Row, changed
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
@@ -136,3 +137,16 @@ def test_two_holders_never_have_the_same_token(steps: list[tuple[str, int]]) -> 
             granted.append((session.fields["fence"], step))
     assert granted == sorted(granted, key=lambda grant: grant[0])
     assert len({token for token, _ in set(granted)}) == len(set(granted))
+
+
+@pytest.mark.parametrize("stamp", [None, 0, NOW_MS - 1, NOW_MS, NOW_MS + CLOCK_STEP_MS])
+def test_a_stamp_that_is_not_ahead_proves_nothing(stamp: int | None) -> None:
+    assert set_back_ms({"stamp": stamp}, NOW_MS) == 0
+
+
+def test_a_row_without_a_stamp_proves_nothing() -> None:
+    assert set_back_ms({}, NOW_MS) == 0
+
+
+def test_a_stamp_ahead_of_the_clock_says_how_far_it_was_set_back() -> None:
+    assert set_back_ms({"stamp": NOW_MS + 3_600_000}, NOW_MS) == 3_600_000

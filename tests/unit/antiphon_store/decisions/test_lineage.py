@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 
 from antiphon_core.errors import ChainTooLong, ResponseNotFound
+from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Status
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.model import Chain, Condition, Entry, Kind, Payload, Range, Row
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Node
 from tests.support.rows import NOW_MS, answered, decided, guards_on, node, row
 
 ROOT = draft()
@@ -72,7 +72,6 @@ def test_rows_are_asked_for_together_and_come_with_the_time() -> None:
     assert [each.id for each in caught.value.refs] == ids
     there = {(Kind.NODE, ROOT.id): node(ROOT), REF: None}
     assert answered(partial(lineage.rows_of, response_ids=ids), there) == (NOW_MS, [node(ROOT), None])
-    assert answered(partial(lineage.node, response_id=CHILD.id), there) is None
 
 
 def test_all_sessions_of_a_tree_are_one_read() -> None:
@@ -86,5 +85,5 @@ def test_all_sessions_of_a_tree_are_one_read() -> None:
 
 @pytest.mark.parametrize(("now_ms", "readable"), [(29, True), (30, False)])
 def test_the_shape_of_a_node(now_ms: int, readable: bool) -> None:
-    found = lineage.twig(Entry(CHILD.id, 0, node(CHILD, depth=1, expires=30)), now_ms)
-    assert found == Node(CHILD.id, ROOT.id, Status.COMPLETED, 1, 10, readable)
+    found = lineage.tree_node(Entry(CHILD.id, 0, node(CHILD, depth=1, expires=30)), now_ms)
+    assert found == TreeNode(CHILD.id, ROOT.id, Status.COMPLETED if readable else None, 1, 0, 10)

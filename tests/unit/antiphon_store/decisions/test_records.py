@@ -279,7 +279,6 @@ def test_what_cannot_be_read_is_not_found(existing: Row | None) -> None:
     ):
         with pytest.raises(ResponseNotFound):
             decided(decision, {NODE: existing})
-    assert answered(partial(records.is_stored, response_id=STORED.id), {NODE: existing}) is (existing is not None)
 
 
 def test_a_removal_leaves_the_node_as_a_candidate() -> None:

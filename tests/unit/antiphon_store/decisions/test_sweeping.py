@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.ports.jobs import JobState
 from antiphon_store.decisions import sweeping
-from antiphon_store.decisions.sweeping import Family, Reclaimed
+from antiphon_store.decisions.sweeping import Family
 from antiphon_store.rows.model import Condition, Entry, File, Index, Kind, Program, Row, made_id
 from antiphon_store.rows.view import UnknownRow
 from antiphon_store.testing.conversations import array
@@ -28,7 +28,7 @@ NAMED = (Index.ENDS, "", f"node/{RECORD.id}")
 reclaim_node = partial(sweeping.reclaim_node, response_id=RECORD.id)
 
 
-def reclaimed(decision: Any, rows: Any) -> tuple[Reclaimed | None, Program]:
+def reclaimed(decision: Any, rows: Any) -> tuple[int | None, Program]:
     view = view_of(rows)
     return decision(view)(()), view.program()
 
@@ -49,7 +49,7 @@ def again_at(program: Program) -> int | None:
 @pytest.mark.parametrize("there", [DEAD, node(RECORD, expires=NOW_MS, depth=1)])
 def test_a_dead_node_goes_with_its_entries_and_names_its_parent(there: Row) -> None:
     taken, program = reclaimed(partial(reclaim_node, family=ALONE), {REF: there})
-    assert taken == Reclaimed(there.fields["size"], PARENT.id)
+    assert taken == there.fields["size"]
     assert shown(program) == [
         ("delete", *REF),
         ("unfile", *NAMED),
@@ -131,11 +131,15 @@ def ended(at: int) -> Row:
 
 TALK = row(metadata="{}", expires=NOW_MS)
 OTHERS = [
-    # kind, decision, row that may go, its bytes, [(row that stays, when it is looked at again)]
-    (Kind.LOG, sweeping.reclaim_log, row(until=NOW_MS, size=7), 7, [(row(until=NOW_MS + 1, size=7), NOW_MS + 1)]),
+    # kind, row that may go, its bytes, [(row that stays, when it is looked at again)]
+    (
+        Kind.LOG,
+        row(until=NOW_MS, size=7),
+        7,
+        [(row(until=NOW_MS + 1, size=7), NOW_MS + 1)],
+    ),
     (
         Kind.JOB,
-        sweeping.reclaim_job,
         ended(NOW_MS - 1000),
         7,
         [
@@ -147,7 +151,6 @@ OTHERS = [
     ),
     (
         Kind.CONVERSATION,
-        sweeping.reclaim_conversation,
         TALK,
         2,
         [(row(metadata="{}", expires=NOW_MS + 1), NOW_MS + 1), (row(metadata="{}", expires=None), None)],
@@ -155,19 +158,19 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "decision", "over", "size_bytes", "_staying"), OTHERS)
-def test_what_is_over_goes(kind: Kind, decision: Any, over: Row, size_bytes: int, _staying: Any) -> None:
+@pytest.mark.parametrize(("kind", "over", "size_bytes", "_staying"), OTHERS)
+def test_what_is_over_goes(kind: Kind, over: Row, size_bytes: int, _staying: Any) -> None:
     rows = {(kind, "x"): over, (Kind.SESSION, "x"): None}
-    taken, program = reclaimed(lambda view: decision(view, "x"), rows)
-    assert taken == Reclaimed(size_bytes)
+    taken, program = reclaimed(partial(sweeping.reclaim, kind=kind, row_id="x"), rows)
+    assert taken == size_bytes
     assert {("delete", kind, "x"), ("unfile", Index.ENDS, "", f"{kind}/x")} <= set(shown(program))
 
 
-@pytest.mark.parametrize(("kind", "decision", "_over", "_size", "staying"), OTHERS)
-def test_what_is_not_over_stays(kind: Kind, decision: Any, _over: Row, _size: int, staying: Any) -> None:
+@pytest.mark.parametrize(("kind", "_over", "_size", "staying"), OTHERS)
+def test_what_is_not_over_stays(kind: Kind, _over: Row, _size: int, staying: Any) -> None:
     for there, at in [(None, None), *staying]:
         taken, program = reclaimed(
-            lambda view: decision(view, "x"),
+            partial(sweeping.reclaim, kind=kind, row_id="x"),
             {(kind, "x"): there, (Kind.SESSION, "x"): None},
         )
         assert taken is None
@@ -175,43 +178,18 @@ def test_what_is_not_over_stays(kind: Kind, decision: Any, _over: Row, _size: in
 
 
 def test_a_log_goes_with_its_batches_and_a_job_with_its_ticket() -> None:
-    log = decided(partial(sweeping.reclaim_log, log_id="x"), {(Kind.LOG, "x"): row(until=NOW_MS, size=7)})
+    log = decided(partial(sweeping.reclaim, kind=Kind.LOG, row_id="x"), {(Kind.LOG, "x"): row(until=NOW_MS, size=7)})
     assert ("delete_below", Kind.BATCH, "x/") in shown(log)
-    ticket = decided(partial(sweeping.reclaim_job, job_id="x"), {(Kind.JOB, "x"): ended(NOW_MS - 1000)})
+    ticket = decided(partial(sweeping.reclaim, kind=Kind.JOB, row_id="x"), {(Kind.JOB, "x"): ended(NOW_MS - 1000)})
     assert ("unfile", Index.QUEUE, "q", "x") in shown(ticket)
 
 
 @pytest.mark.parametrize(("expires", "goes"), [(NOW_MS, True), (NOW_MS + 1, False)])
 def test_a_key_goes_uncounted_when_its_time_is_over(expires: int, goes: bool) -> None:
-    taken, program = reclaimed(lambda view: sweeping.reclaim_key(view, "k"), {(Kind.KEY, "k"): row(expires=expires)})
+    taken, program = reclaimed(
+        partial(sweeping.reclaim, kind=Kind.KEY, row_id="k"), {(Kind.KEY, "k"): row(expires=expires)}
+    )
     assert taken is None
     assert (("delete", Kind.KEY, "k") in shown(program)) is goes
     if not goes:
         assert again_at(program) == expires
-
-
-SHOWN_AGAIN = [
-    # kind, row, family, when it is due again
-    (Kind.NODE, DEAD, ALONE, NOW_MS),
-    (Kind.NODE, DEAD, WITH_CHILD, None),
-    (Kind.NODE, DEAD, Family(V, [], [("s", row(head="x"))]), None),
-    (Kind.NODE, node(RECORD), ALONE, None),
-    (Kind.NODE, node(RECORD, expires=NOW_MS + 1), ALONE, NOW_MS + 1),
-    (Kind.NODE, None, ALONE, None),
-    (Kind.LOG, row(until=NOW_MS), None, NOW_MS),
-    (Kind.LOG, row(until=NOW_MS + 1), None, NOW_MS + 1),
-    (Kind.KEY, row(expires=NOW_MS), None, NOW_MS),
-    (Kind.CONVERSATION, row(expires=None), None, None),
-    (Kind.JOB, ended(NOW_MS - 1000), None, NOW_MS),
-    (Kind.JOB, ended(NOW_MS), None, NOW_MS + 1000),
-    (Kind.JOB, job(), None, None),
-]
-
-
-@pytest.mark.parametrize(("kind", "there", "family", "at"), SHOWN_AGAIN)
-def test_a_candidate_that_was_not_looked_at_is_put_back_to_when_it_can_go(
-    kind: Kind, there: Row | None, family: Family | None, at: int | None
-) -> None:
-    view = view_of({(kind, "x"): there, SESSION: row(head="x")})
-    assert sweeping.show_again(view, kind, "x", family)(()) is (at is not None and at <= NOW_MS)
-    assert again_at(view.program()) == at

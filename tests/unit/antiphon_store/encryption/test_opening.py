@@ -43,7 +43,7 @@ def database(tmp_path: Path) -> Database:
 
 async def test_a_store_without_keys_is_plain_and_marked_by_nothing(database: Database) -> None:
     await database.start(None)
-    assert MARKER not in database.rows._trees
+    assert MARKER not in database.rows.trees
 
 
 async def test_a_sealed_store_does_not_start_without_its_keys(database: Database) -> None:

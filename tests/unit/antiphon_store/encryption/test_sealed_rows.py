@@ -35,7 +35,7 @@ async def stored(inner: MemoryRows) -> StoredTenant:
 
 
 def all_rows(rows: MemoryRows) -> list[tuple[Partition, Kind, Row]]:
-    return [(at, ref.kind, row) for at, tree in rows._trees.items() for ref, row in tree.rows.items()]
+    return [(at, ref.kind, row) for at, tree in rows.trees.items() for ref, row in tree.rows.items()]
 
 
 async def test_no_payload_and_no_metadata_is_plain_in_the_database(inner: MemoryRows, stored: StoredTenant) -> None:
@@ -51,7 +51,7 @@ async def test_no_payload_and_no_metadata_is_plain_in_the_database(inner: Memory
 
 async def test_what_is_stored_is_told_as_by_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
     told = await stored.answers(StoreEngine(sealed(inner, KEYS)))
-    for partition, tree in inner._trees.items():  # the same rows, opened for good
+    for partition, tree in inner.trees.items():  # the same rows, opened for good
         opened = sealed(inner, KEYS)
         tree.rows = {ref: opened._opened(partition, ref, row) for ref, row in tree.rows.items()}  # type: ignore[attr-defined]
     assert await stored.answers(StoreEngine(inner)) == told
@@ -59,7 +59,7 @@ async def test_what_is_stored_is_told_as_by_a_plain_store(inner: MemoryRows, sto
 
 
 async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: MemoryRows, stored: StoredTenant) -> None:
-    nodes = [(tree, ref) for tree in inner._trees.values() for ref in tree.rows if ref.kind is Kind.NODE]
+    nodes = [(tree, ref) for tree in inner.trees.values() for ref in tree.rows if ref.kind is Kind.NODE]
     (tree, one), (_, two) = nodes[:2]
     tree.rows[one], tree.rows[two] = tree.rows[two], tree.rows[one]
     with pytest.raises(InternalError, match="not in its place"):

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, JobOutcome, QueueHead
 from antiphon_core.ports.store import Fence
 from antiphon_store.engine.store_engine import StoreEngine
@@ -111,14 +110,6 @@ async def test_a_retried_job_is_claimed_again_at_once(engine: StoreEngine) -> No
     assert second.fence == Fence(first.id, 2)
     await engine.settle_job(T, second.fence, JobOutcome.SUCCEEDED, "")
     assert await claim(engine, "b") is None
-
-
-async def test_a_log_is_read_in_the_tree_of_its_response(engine: StoreEngine) -> None:
-    response_id = draft().id
-    await engine.append_events(T, EventAppend(response_id, 0, 1, b"data: 1\n\n"), fence=None, ttl_ms=1000)
-    await engine.append_events(T, EventAppend(response_id, 1, 1, b"data: 2\n\n"), fence=None, ttl_ms=1000)
-    page = await engine.read_log(T, response_id, position=1, max_bytes=1)
-    assert [batch.frames for batch in page.batches] == [b"data: 2\n\n"]
 
 
 async def test_the_head_of_the_queue_counts_what_is_due_in_all_tenants(engine: StoreEngine, clock: ManualClock) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import LimitExceeded
-from antiphon_core.ports.store import NO_PRECONDITION, Order, Record
+from antiphon_core.ports.store import Order, Record
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft, new_session_id
@@ -24,7 +24,7 @@ async def put(engine: StoreEngine, *records: Record, **options: Any) -> None:
 
 async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
-        await engine.remove(T, each.id, NO_PRECONDITION)
+        await engine.remove(T, each.id)
 
 
 @pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING])
@@ -71,9 +71,11 @@ async def test_a_subtree_over_its_limit_is_refused_and_below_it_whole(engine: St
     children = [draft(root) for _ in range(3)]
     await put(engine, root, *children)
     for start, from_root, count in ((root, False, 4), (children[0], True, 4), (children[0], False, 1)):
-        assert len(await engine.subtree(T, start.id, from_root=from_root, max_nodes=4)) == count
+        found = await engine.tree(T, start.id, from_root=from_root, after=None, limit=9)
+        assert len(found.values) == count
+    engine.walk_nodes_max = 3
     with pytest.raises(LimitExceeded):
-        await engine.subtree(T, root.id, from_root=False, max_nodes=3)
+        await engine.leaves(T, root.id, after=None, limit=9)
 
 
 async def test_responses_of_many_trees_take_one_program_for_each_tree(engine: StoreEngine, rows: SpiedRows) -> None:

@@ -24,7 +24,7 @@ from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import NO_PRECONDITION, Record, Status
+from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import keys
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Delete, File, Grow, Index, Kind, Partition, Program, Put, Set
@@ -73,7 +73,7 @@ async def a_response(engine: StoreEngine) -> str:
 
 async def a_conversation(engine: StoreEngine) -> str:
     conversation_id = new_id()
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", ttl_ms=LEASE_MS))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", ttl_ms=LEASE_MS))
     return conversation_id
 
 
@@ -81,8 +81,8 @@ LATE: list[tuple[Callable[[StoreEngine], Awaitable[Any]], Step, type[AntiphonErr
     (a_lease, lambda e, fence: e.renew_lease(T, fence, ttl_ms=LEASE_MS), StaleFence),
     (a_job, lambda e, job: e.heartbeat_job(T, job.fence, lease_ttl_ms=LEASE_MS), StaleFence),
     (a_job, lambda e, job: e.settle_job(T, job.fence, JobOutcome.SUCCEEDED, ""), StaleFence),
-    (a_response, lambda e, name: e.remove(T, name, NO_PRECONDITION), ResponseNotFound),
-    (a_response, lambda e, name: e.change_status(T, name, Status.FAILED, NO_PRECONDITION), ResponseNotFound),
+    (a_response, lambda e, name: e.remove(T, name), ResponseNotFound),
+    (a_response, lambda e, name: e.change_status(T, name, Status.FAILED), ResponseNotFound),
     (a_conversation, lambda e, name: e.update_conversation(T, name, b'{"a":"b"}', None), ConversationNotFound),
 ]
 
@@ -118,16 +118,16 @@ async def test_a_job_that_its_holder_claims_again_too_late_is_a_new_attempt(
 
 async def test_of_two_requests_that_find_a_key_free_again_one_has_it(engine: StoreEngine, rows: SpiedRows) -> None:
     gone = draft()
-    await engine.begin_turn_once(T, keyed(gone), claim_ttl_ms=600_000)
-    await engine.commit_turn_once(T, Write(gone), None, key="k")
-    await engine.remove(T, gone.id, NO_PRECONDITION)
+    await engine.begin_turn(T, keyed(gone), claim_ttl_ms=600_000)
+    await engine.commit_turn(T, Write(gone), None, key="k")
+    await engine.remove(T, gone.id)
     first, second = draft(), draft()
 
     async def take() -> None:
-        assert (await engine.begin_turn_once(T, keyed(second), claim_ttl_ms=600_000)).running_response_id is None
+        assert (await engine.begin_turn(T, keyed(second), claim_ttl_ms=600_000)).running_response_id is None
 
     between(rows, take)
-    start = await engine.begin_turn_once(T, keyed(first), claim_ttl_ms=600_000)
+    start = await engine.begin_turn(T, keyed(first), claim_ttl_ms=600_000)
     assert start.running_response_id == second.id
 
 
@@ -140,7 +140,7 @@ async def test_a_fork_and_a_deletion_during_a_sweep_keep_the_head(engine: StoreE
         if index is Index.CHILDREN:
             rows.after_page = None
             await engine.fork(T, ForkSource(None, record.id), session_id)
-            await engine.remove(T, record.id, NO_PRECONDITION)
+            await engine.remove(T, record.id)
 
     rows.after_page = fork_and_delete
     named = File(Index.ENDS, "", f"{Kind.NODE}/{record.id}", 0)
@@ -156,7 +156,7 @@ async def test_a_child_and_a_sweep_of_its_parent_see_each_other(
     """The parent ends while a commit behind it is decided on, and a sweep looks at it before the commit is applied."""
     session_id = new_session_id()
     parent = await a_turn(engine, session_id, ttl_ms=LEASE_MS)
-    await engine.remove(T, parent.id, NO_PRECONDITION)
+    await engine.remove(T, parent.id)
     fence = (await engine.acquire_lease(T, session_id, holder="me", ttl_ms=60_000)).fence
     seen: list[Program] = []
 
@@ -177,7 +177,7 @@ async def test_a_child_and_a_sweep_of_its_parent_see_each_other(
 async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(engine: StoreEngine, rows: SpiedRows) -> None:
     session_id = new_session_id()
     parent = await a_turn(engine, session_id)
-    await engine.remove(T, parent.id, NO_PRECONDITION)
+    await engine.remove(T, parent.id)
     fence = (await engine.acquire_lease(T, session_id, holder="me", ttl_ms=60_000)).fence
     child = draft(parent, session_id=session_id)
 
@@ -185,7 +185,7 @@ async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(engine: StoreE
         if index is Index.CHILDREN:
             rows.after_page = None
             await engine.commit_turn(T, Write(child), fence)
-            await engine.remove(T, child.id, NO_PRECONDITION)
+            await engine.remove(T, child.id)
 
     rows.after_page = commit
     await engine.sweep(T, limit=10)
@@ -229,7 +229,7 @@ async def test_a_job_that_time_ended_meanwhile_is_not_cancelled(
 async def test_of_two_that_find_a_key_free_again_one_runs(engine: StoreEngine, rows: SpiedRows) -> None:
     gone, first, second = draft(), draft(), draft()
     await a_keyed_commit(engine, gone)
-    await engine.remove(T, gone.id, NO_PRECONDITION)
+    await engine.remove(T, gone.id)
     writes: list[Program] = []
 
     async def before_the_second_claim(_partition: Partition, program: Program) -> None:
@@ -237,10 +237,10 @@ async def test_of_two_that_find_a_key_free_again_one_runs(engine: StoreEngine, r
             writes.append(program)
             if len(writes) == 2:
                 rows.before_transact = None
-                await engine.begin_turn_once(T, keyed(second), claim_ttl_ms=60_000)
+                await engine.begin_turn(T, keyed(second), claim_ttl_ms=60_000)
 
     rows.before_transact = before_the_second_claim
-    start = await engine.begin_turn_once(T, keyed(first), claim_ttl_ms=60_000)
+    start = await engine.begin_turn(T, keyed(first), claim_ttl_ms=60_000)
     assert start.running_response_id == second.id
 
 
@@ -248,7 +248,7 @@ async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key
     engine: StoreEngine, rows: SpiedRows
 ) -> None:
     record = draft()
-    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=60_000)
+    await engine.begin_turn(T, keyed(record), claim_ttl_ms=60_000)
     is_bound, may_write = asyncio.Event(), asyncio.Event()
 
     async def write_late(_partition: Partition, program: Program) -> None:
@@ -257,7 +257,7 @@ async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key
             await may_write.wait()
 
     rows.before_transact = write_late
-    committing = asyncio.create_task(engine.commit_turn_once(T, Write(record), None, key="k"))
+    committing = asyncio.create_task(engine.commit_turn(T, Write(record), None, key="k"))
     await is_bound.wait()
 
     async def write(partition: Partition, _program: Program) -> None:
@@ -266,7 +266,7 @@ async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key
             await committing
 
     rows.after_transact = write  # behind the first look for the response
-    start = await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=60_000)
+    start = await engine.begin_turn(T, keyed(draft()), claim_ttl_ms=60_000)
     assert start.running_response_id == record.id
 
 
@@ -276,11 +276,11 @@ async def test_a_key_whose_response_was_deleted_is_free_swept_or_not(
 ) -> None:
     gone = draft()
     await a_keyed_commit(engine, gone)
-    await engine.remove(T, gone.id, NO_PRECONDITION)
+    await engine.remove(T, gone.id)
     clock.advance(keys.BINDING_MS / 1000)
     if is_swept:
         await engine.sweep(T, limit=10)
-    start = await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=60_000)
+    start = await engine.begin_turn(T, keyed(draft()), claim_ttl_ms=60_000)
     assert start.running_response_id is None
 
 
@@ -293,14 +293,14 @@ async def test_a_refused_try_does_not_free_the_key_of_the_next(engine: StoreEngi
     async def try_again(_partition: Partition, program: Program) -> None:
         if any(isinstance(each, Delete) and each.ref.kind is Kind.KEY for each in program.changes):
             rows.before_transact = None
-            await engine.change_status(T, running.id, Status.COMPLETED, NO_PRECONDITION)
-            await engine.begin_turn_once(T, request, claim_ttl_ms=60_000)
+            await engine.change_status(T, running.id, Status.COMPLETED)
+            await engine.begin_turn(T, request, claim_ttl_ms=60_000)
 
     rows.before_transact = try_again
     with pytest.raises(PreviousResponseNotReady):
-        await engine.begin_turn_once(T, request, claim_ttl_ms=60_000)
+        await engine.begin_turn(T, request, claim_ttl_ms=60_000)
     other = keyed(draft(running), previous_response_id=running.id)
-    assert (await engine.begin_turn_once(T, other, claim_ttl_ms=60_000)).running_response_id == record.id
+    assert (await engine.begin_turn(T, other, claim_ttl_ms=60_000)).running_response_id == record.id
 
 
 async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
@@ -309,7 +309,7 @@ async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
     session_id = new_session_id()
     record = draft(tag=session_id, session_id=session_id)
     request = keyed(record, session_id=session_id, holder="me", lease_ttl_ms=LEASE_MS)
-    start = await engine.begin_turn_once(T, request, claim_ttl_ms=60_000)
+    start = await engine.begin_turn(T, request, claim_ttl_ms=60_000)
     assert start.lease is not None
     clock.advance(LEASE_MS / 1000)
 
@@ -317,14 +317,14 @@ async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
         if any(isinstance(each, Set) and each.fields.get("bound") == 0 for each in program.changes):
             rows.before_transact = None
             lease = await engine.acquire_lease(T, session_id, holder="me", ttl_ms=LEASE_MS)
-            await engine.commit_turn_once(T, Write(record), lease.fence, key="k")
+            await engine.commit_turn(T, Write(record), lease.fence, key="k")
 
     rows.before_transact = repeat
     with pytest.raises(StaleFence):
-        await engine.commit_turn_once(T, Write(record), start.lease.fence, key="k")
+        await engine.commit_turn(T, Write(record), start.lease.fence, key="k")
     assert rows.before_transact is None
     clock.advance(600)
-    replay = (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=60_000)).replay
+    replay = (await engine.begin_turn(T, keyed(draft()), claim_ttl_ms=60_000)).replay
     assert replay is not None
     assert replay.id == record.id
 
@@ -342,12 +342,12 @@ async def test_a_caller_that_leaves_before_its_turn_began_frees_the_key(engine: 
     rows.before_transact = hang
     session_id = new_session_id()
     request = keyed(left, session_id=session_id, holder="me")
-    leaving = asyncio.create_task(engine.begin_turn_once(T, request, claim_ttl_ms=600_000))
+    leaving = asyncio.create_task(engine.begin_turn(T, request, claim_ttl_ms=600_000))
     await is_there.wait()
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    start = await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=600_000)
+    start = await engine.begin_turn(T, keyed(other), claim_ttl_ms=600_000)
     assert start.running_response_id is None
 
 
@@ -361,9 +361,9 @@ async def test_a_single_write_whose_stamp_got_lost_is_not_made_again(engine: Sto
 
     rows.before_transact = lose
     with pytest.raises(StoreUnavailable):
-        await engine.put_once(T, Write(record), key="k", fingerprint=b"f")
-    await engine.remove(T, record.id, NO_PRECONDITION)
-    assert (await engine.put_once(T, Write(record), key="k", fingerprint=b"f")).version == 1
+        await engine.put(T, Write(record), key="k")
+    await engine.remove(T, record.id)
+    assert (await engine.put(T, Write(record), key="k")).version == 1
     with pytest.raises(ResponseNotFound):
         await engine.fetch(T, record.id)
 
@@ -376,8 +376,8 @@ async def a_turn(engine: StoreEngine, session_id: str, *, ttl_ms: int | None = N
 
 
 async def a_keyed_commit(engine: StoreEngine, record: Record) -> None:
-    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=600_000)
-    await engine.commit_turn_once(T, Write(record), None, key="k")
+    await engine.begin_turn(T, keyed(record), claim_ttl_ms=600_000)
+    await engine.commit_turn(T, Write(record), None, key="k")
 
 
 # ---- Pointers ----
@@ -399,5 +399,5 @@ async def test_a_fork_into_a_name_that_is_used_leaves_no_session(engine: StoreEn
     await engine.acquire_lease(T, "name", holder="h", ttl_ms=LEASE_MS)
     with pytest.raises(SessionLocked):
         await engine.fork(T, ForkSource(None, source.id), "name")
-    await engine.remove(T, source.id, NO_PRECONDITION)
+    await engine.remove(T, source.id)
     assert (await engine.sweep(T, limit=10)).records == 1  # no head keeps it

@@ -11,7 +11,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.retention import Sweeping
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, TurnRequest
+from antiphon_core.ports.store import Fence, Precondition, Record, TurnRequest
 from antiphon_store.decisions import keys
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref
@@ -35,7 +35,7 @@ async def put_line(engine: StoreEngine, length: int, parent: Record | None = Non
 
 async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
-        await engine.remove(T, each.id, NO_PRECONDITION)
+        await engine.remove(T, each.id)
 
 
 async def sweep(engine: StoreEngine, *, limit: int = 1000, tenant: str = T) -> Sweeping:
@@ -171,7 +171,7 @@ async def test_a_candidate_that_a_limit_left_over_goes_when_its_time_is_over(
     clock.advance(0.9)
     await engine.append_events(T, EventAppend(first.id, 1, 1, b"data: {}\n\n"), fence=None, ttl_ms=1000)
     clock.advance(0.1)
-    assert await sweep(engine, limit=1) == Sweeping(1, _size_of(second), has_more=False)
+    assert await sweep(engine, limit=1) == Sweeping(1, _size_of(second), has_more=True)
     clock.advance(1)
     assert await swept(engine) == 1
 
@@ -200,7 +200,7 @@ async def test_a_key_goes_with_its_time_and_is_not_counted(
     engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
-    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=1000)
+    await engine.begin_turn(T, keyed(record), claim_ttl_ms=1000)
     place = keys.partition_of(T, "k")
     clock.advance(2)
     await sweep(engine)
@@ -208,13 +208,13 @@ async def test_a_key_goes_with_its_time_and_is_not_counted(
     clock.advance(24 * 3600)
     assert await swept(engine) == 0
     assert await stored(rows, (Kind.KEY, "k"), partition=place) == [False]
-    assert (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id is None
+    assert (await engine.begin_turn(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id is None
 
 
 async def test_a_conversation_goes_with_all_that_only_it_kept(engine: StoreEngine, clock: ManualClock) -> None:
     conversation_id = new_id()
     first = Addition(array("a"), "d", "s")
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first, ttl_ms=1000))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", first, ttl_ms=1000))
     assert await swept(engine) == 0
     clock.advance(1)
     assert await swept(engine) == 2  # the conversation, and the node of its items
@@ -223,7 +223,7 @@ async def test_a_conversation_goes_with_all_that_only_it_kept(engine: StoreEngin
 
 async def test_a_removed_conversation_lets_go_of_its_head(engine: StoreEngine) -> None:
     conversation_id = new_id()
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", Addition(array("a"), "d", "s")))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", Addition(array("a"), "d", "s")))
     assert await swept(engine) == 0
     await engine.remove_conversation(T, conversation_id)
     assert await swept(engine) == 1
@@ -234,7 +234,7 @@ async def test_a_tenant_is_swept_alone(engine: StoreEngine) -> None:
     theirs = draft()
     await engine.put("other", Write(theirs))
     await remove(engine, mine)
-    await engine.remove("other", theirs.id, NO_PRECONDITION)
+    await engine.remove("other", theirs.id)
     assert await engine.tenants() == ["other", T]
     assert await swept(engine) == 1
     assert await engine.tenants() == ["other"]

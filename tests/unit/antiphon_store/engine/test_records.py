@@ -1,4 +1,4 @@
-"""Writes that one program cannot decide: occupied ids, crowded sessions, keys."""
+"""Writes that one program cannot decide: occupied ids, crowded sessions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ from antiphon_core.errors import (
     ChainTooLong,
     LimitExceeded,
     PreviousResponseNotFound,
-    ResponseNotFound,
-    StoreUnavailable,
 )
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import NO_PRECONDITION, Record, TurnRequest
+from antiphon_core.ports.store import Record, TurnRequest
 from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.rows.model import Partition, Program
 from antiphon_store.testing.conversations import array, names_in, new_id
-from antiphon_store.testing.idempotency import FINGERPRINT, keyed
+from antiphon_store.testing.idempotency import FINGERPRINT
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from antiphon_store.values import Addition, Founding, Write
-from tests.support.rows import SpiedRows
 
 T, HASH = "t", FINGERPRINT
 
@@ -35,7 +31,7 @@ async def put(engine: StoreEngine, *records: Record) -> None:
 
 async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
-        await engine.remove(T, each.id, NO_PRECONDITION)
+        await engine.remove(T, each.id)
 
 
 async def test_the_id_of_a_dead_response_is_free_when_nothing_needs_it(engine: StoreEngine) -> None:
@@ -84,77 +80,10 @@ async def test_expired_responses_do_not_crowd_a_session(engine: StoreEngine, clo
     await engine.put(T, Write(new, session_responses_max=1))
 
 
-async def test_a_refused_turn_claims_no_key(engine: StoreEngine) -> None:
-    record = draft()
-    with pytest.raises(PreviousResponseNotFound):
-        await engine.begin_turn_once(T, keyed(record, previous_response_id=draft().id), claim_ttl_ms=1000)
-    other = draft()
-    assert (await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)).running_response_id is None
-
-
-async def test_a_refused_repetition_keeps_the_claim(engine: StoreEngine) -> None:
-    record = draft()
-    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=1000)
-    with pytest.raises(PreviousResponseNotFound):
-        await engine.begin_turn_once(T, keyed(record, previous_response_id=draft().id), claim_ttl_ms=1000)
-    assert (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id == record.id
-
-
-async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_over(
-    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
-) -> None:
-    record = draft()
-
-    async def fail(_partition: Partition, program: Program) -> None:
-        if any(getattr(each, "id", "") == record.id for each in program.changes):
-            raise StoreUnavailable("down")
-
-    rows.before_transact = fail
-    with pytest.raises(StoreUnavailable):
-        await engine.commit_turn_once(T, Write(record), None, key="k")
-    rows.before_transact = None
-    asked = keyed(draft())
-    assert (await engine.begin_turn_once(T, asked, claim_ttl_ms=1000)).running_response_id == record.id
-    clock.advance(61)
-    assert (await engine.begin_turn_once(T, asked, claim_ttl_ms=1000)).running_response_id is None
-
-
-async def test_a_bound_key_whose_response_is_gone_is_free(engine: StoreEngine) -> None:
-    record, other = draft(), draft()
-    await engine.commit_turn_once(T, Write(record), None, key="k")
-    replayed = (await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)).replay
-    assert replayed is not None
-    await remove(engine, record)
-    start = await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)
-    assert (start.replay, start.running_response_id) == (None, None)
-
-
-async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
-    engine: StoreEngine, rows: SpiedRows
-) -> None:
-    orphan, record = draft(draft()), draft()
-    with pytest.raises(ResponseNotFound):
-        await engine.put_once(T, Write(orphan), key="k", fingerprint=HASH)
-    first = await engine.put_once(T, Write(record), key="k", fingerprint=HASH)
-    await remove(engine, record)
-    assert await engine.put_once(T, Write(record), key="k", fingerprint=HASH) == first
-
-    async def lose_the_answer(_partition: Partition, program: Program) -> None:
-        if any(getattr(each, "id", "") == lost.id for each in program.changes):
-            rows.after_transact = None
-            raise StoreUnavailable("lost")
-
-    lost = draft()
-    rows.after_transact = lose_the_answer
-    with pytest.raises(StoreUnavailable):
-        await engine.put_once(T, Write(lost), key="l", fingerprint=HASH)
-    assert (await engine.put_once(T, Write(lost), key="l", fingerprint=HASH)).version == 1
-
-
 async def test_the_bound_of_a_history_is_for_what_is_left(engine: StoreEngine) -> None:
     conversation_id = new_id()
     first = Addition(array("a", "b"), "d", "s")
-    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first))
+    await engine.create_conversation(T, conversation_id, Founding(b"{}", "o", "i", first))
     await engine.remove_item(T, conversation_id, "b")
     left = len(array("a"))
     start = await engine.begin_turn(T, turn_in(conversation_id, max_bytes=left))

@@ -48,7 +48,7 @@ class Scene:
         await self.engine.commit_turn(T, Write(ROOT), _fence(begun))
         await self.engine.put(T, Write(RUNNING))
         await self.engine.append_events(T, APPEND, fence=None, ttl_ms=1000)
-        await self.engine.create_conversation(T, Founding(TALK, b"{}", "o", "i"))
+        await self.engine.create_conversation(T, TALK, Founding(b"{}", "o", "i"))
         await self.engine.enqueue_job(T, JobDraft(RUNNING.id, "q", b""), retention_ms=1000)
 
     async def begin(self) -> None:
@@ -58,7 +58,7 @@ class Scene:
         self.job = await self.engine.claim_job(T, ["q"], holder="h", lease_ttl_ms=1000)
 
     async def begin_once(self) -> None:
-        start = await self.engine.begin_turn_once(T, keyed(NEXT, session_id=SESSION, holder="h"), claim_ttl_ms=1000)
+        start = await self.engine.begin_turn(T, keyed(NEXT, session_id=SESSION, holder="h"), claim_ttl_ms=1000)
         self.fence = _fence(start)
 
     @property
@@ -182,22 +182,22 @@ CASES: dict[str, tuple[Step, Step, int]] = {
     "items of a conversation": (nothing, lambda s: s.engine.conversation_items(T, TALK), 1),
     "begin under a key": (
         nothing,
-        lambda s: s.engine.begin_turn_once(T, keyed(NEXT, session_id=SESSION, holder="h"), claim_ttl_ms=1000),
+        lambda s: s.engine.begin_turn(T, keyed(NEXT, session_id=SESSION, holder="h"), claim_ttl_ms=1000),
         2,
     ),
     "commit under a key without a claim": (
         nothing,
-        lambda s: s.engine.commit_turn_once(T, Write(draft(ROOT)), None, **KEY),
+        lambda s: s.engine.commit_turn(T, Write(draft(ROOT)), None, **KEY),
         2,
     ),
     "commit under a key": (
         Scene.begin_once,
-        lambda s: s.engine.commit_turn_once(T, Write(NEXT), s.fence, **KEY),
+        lambda s: s.engine.commit_turn(T, Write(NEXT), s.fence, **KEY),
         3,  # the claim's row is read, and extended
     ),
     "put under a key": (
         nothing,
-        lambda s: s.engine.put_once(T, Write(draft()), key="k", fingerprint=b"\0" * 32),
+        lambda s: s.engine.put(T, Write(draft()), key="k"),
         3,  # the key, the record, the stamp
     ),
     "spend": (nothing, lambda s: s.engine.spend(T, Spend([Draw("requests", 1, 1, 9, 9)])), 2),

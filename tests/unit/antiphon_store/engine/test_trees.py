@@ -10,7 +10,7 @@ import pytest
 from antiphon_core.errors import AlreadyExists, InvalidRequest, SessionLocked
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Precondition, Record, Status, TurnStart
+from antiphon_core.ports.store import Fence, Order, Precondition, Record, Status, TurnStart
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Kind, Partition, Program, Put
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
@@ -140,8 +140,8 @@ APART = [
     (lambda e: e.put(T, Write(draft(session_id="strange"))), "record.session_id"),
     (lambda e: e.put(T, Write(RECORD, FENCED)), "precondition.fence.session_id"),
     (lambda e: e.commit_turn(T, Write(RECORD), Fence(STRANGE, 1)), "fence.session_id"),
-    (lambda e: e.remove(T, RECORD.id, FENCED), "precondition.fence.session_id"),
-    (lambda e: e.change_status(T, RECORD.id, Status.FAILED, FENCED), "precondition.fence.session_id"),
+    (lambda e: e.remove(T, RECORD.id, precondition=FENCED), "precondition.fence.session_id"),
+    (lambda e: e.change_status(T, RECORD.id, Status.FAILED, precondition=FENCED), "precondition.fence.session_id"),
 ]
 
 
@@ -157,4 +157,4 @@ async def test_a_tagged_session_of_another_tree_is_not_forked_into(engine: Store
     with pytest.raises(InvalidRequest) as caught:
         await engine.fork(T, ForkSource(None, RECORD.id), STRANGE)
     assert caught.value.field == "new_session_id"
-    await engine.remove(T, RECORD.id, NO_PRECONDITION)
+    await engine.remove(T, RECORD.id)

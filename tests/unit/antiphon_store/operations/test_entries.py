@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.ports.jobs import JobOutcome
-from antiphon_core.ports.store import NO_PRECONDITION, Fence
+from antiphon_core.ports.store import Fence
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import export
@@ -45,7 +45,7 @@ async def test_an_import_over_what_went_on_files_nothing_anew(rows: MaintainedMe
     lines: list[bytes] = []
     await export(rows, rows.maintenance, stored.tenant, lines.append, lambda _count: None)
     engine = StoreEngine(rows)
-    await engine.remove(stored.tenant, stored.line[-1].id, NO_PRECONDITION)
+    await engine.remove(stored.tenant, stored.line[-1].id)
     await engine.settle_job(stored.tenant, Fence(stored.running.id, 1), JobOutcome.SUCCEEDED, "")
     before = await entries(rows)
     await import_lines(rows, rows.maintenance, lines, lambda _count: None, may_merge=True)

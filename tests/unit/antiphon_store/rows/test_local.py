@@ -12,7 +12,6 @@ from antiphon_core.ports.store import TurnRequest
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import leases, records, turns
 from antiphon_store.decisions.records import CrowdedSession
-from antiphon_store.rows.backend import LocalRowBackend
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Kind, Partition
 from antiphon_store.rows.view import View
@@ -26,7 +25,6 @@ TREE = Partition("t", "tree")
 async def rows(clock: ManualClock) -> MemoryRows:
     made = MemoryRows(clock)
     await made.open()
-    assert isinstance(made, LocalRowBackend)
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_core.errors import AlreadyExists, ResponseNotFound, StoreUnavailable, Timeout
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.testing.calls import CALLS, atom_of
 from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 from antiphon_store.testing.subject import draft

@@ -78,14 +78,14 @@ class StaleReads(MemoryStore):
 class LosesUpdates(MemoryStore):
     """Compares versions in one step and writes in another."""
 
-    async def put(self, tenant: str, write: Write) -> Stamp:
+    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
         tree = tree_of(write.record.id)
         before = await self.row(tenant, tree, Kind.NODE, write.record.id)
         await asyncio.sleep(0)
         node = await self.row(tenant, tree, Kind.NODE, write.record.id)
         if before is not None and node is not None and not node.fields["deleted"]:
             await self.change(tenant, tree, Put(Ref(Kind.NODE, write.record.id), *before))
-        return await self._inner.put(tenant, write)
+        return await self._inner.put(tenant, write, **options)
 
 
 class ReusesTokens(MemoryStore):
@@ -100,10 +100,10 @@ class ReusesTokens(MemoryStore):
 class LosesAcknowledgedWrites(MemoryStore):
     """Now and then."""
 
-    async def put(self, tenant: str, write: Write) -> Stamp:
+    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
         tree = tree_of(write.record.id)
         before = await self.row(tenant, tree, Kind.NODE, write.record.id)
-        stamp = await self._inner.put(tenant, write)
+        stamp = await self._inner.put(tenant, write, **options)
         if (before is None or before.fields["deleted"]) and write.record.body.endswith(b'3"}'):
             await self.change(tenant, tree, Delete(Ref(Kind.NODE, write.record.id)))
         return stamp

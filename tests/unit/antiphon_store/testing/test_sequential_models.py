@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.backends.registry import open_backend
+from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.histories import new_clients, new_keys
 from antiphon_store.testing.sequential_models import LEASE, RESPONSE

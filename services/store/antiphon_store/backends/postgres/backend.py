@@ -28,7 +28,7 @@ from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.joint_calls import JointCalls, Limits
 from antiphon_store.rows.backend import Durability
-from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row
+from antiphon_store.rows.model import VOLATILE_TREES, Applied, Entry, Index, Outcome, Partition, Program, Row
 
 # One statement waits for the disk while another is worked on; larger ones leave processors idle.
 TOGETHER = Limits(together=16, together_bytes=2**20, runs=4)
@@ -82,7 +82,7 @@ class PostgresRows:
             raise StoreUnavailable("The store cannot be used: its database is read-only.")
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        if program.is_volatile:  # it would make those beside it volatile
+        if partition.tree in VOLATILE_TREES:  # it would make those beside it volatile
             return (await self._transact([Call(partition, program)]))[0]
         if program.changes:
             return await self._writing.run(Call(partition, program))

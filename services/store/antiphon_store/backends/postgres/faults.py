@@ -1,16 +1,12 @@
-"""PostgreSQL's own errors end here: each is logged and becomes one of ours."""
+"""PostgreSQL's own errors, in words."""
 
 from __future__ import annotations
-
-import logging
 
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
-from antiphon_core.telemetry import remedies
-
-log = logging.getLogger(__name__)
+from antiphon_core.errors import AntiphonError
+from antiphon_store.backends.faults import report
 
 # SQLSTATEs, or their first two digits, of what passes or what an operator can make pass. The longer one counts.
 _UNAVAILABLE = {
@@ -49,17 +45,7 @@ def has_changed_nothing(error: AntiphonError) -> bool:
 
 def translate(error: psycopg.Error) -> AntiphonError:
     """Logs a database error, and returns the one that the caller gets."""
-    log.error(
-        "postgresql: %s (%s)",
-        error,
-        error.sqlstate or type(error).__name__,
-        exc_info=error,
-        extra=remedies.CHECK_DATABASE,
-    )
-    reason = _reason(error)
-    if reason is not None:
-        return StoreUnavailable(f"The store cannot be used: {reason}.")
-    return InternalError("The store failed. Its log says why.")
+    return report("postgresql", error, error.sqlstate or type(error).__name__, _reason(error))
 
 
 def _reason(error: psycopg.Error) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
 from antiphon_store.rows.model import (
     TENANT_WIDE,
+    VOLATILE_TREES,
     Add,
     Applied,
     Chain,
@@ -94,7 +95,7 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
         "gets": [[number, *each.ref, each.payload] for number, each in _numbered(program.reads, Get)],
         "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
         "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
-        "volatile": program.is_volatile,
+        "volatile": tree in VOLATILE_TREES,
         "locks": _locks(program),
     }
     return {name: each for name, each in document.items() if each}

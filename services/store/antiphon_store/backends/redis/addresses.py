@@ -25,18 +25,11 @@ class Topology(StrEnum):
 
 
 _SCHEMES = {
-    "redis": Topology.SINGLE,
-    "rediss": Topology.SINGLE,
-    "redis+sentinel": Topology.SENTINEL,
-    "redis+cluster": Topology.CLUSTER,
+    "redis": (Topology.SINGLE, 6379),
+    "rediss": (Topology.SINGLE, 6379),
+    "redis+sentinel": (Topology.SENTINEL, 26379),
+    "redis+cluster": (Topology.CLUSTER, 6379),
 }
-_TLS: dict[str, tuple[str, ...]] = {"tls": ("true", "false")}
-_KNOWN_OPTIONS: dict[Topology, dict[str, tuple[str, ...]]] = {
-    Topology.SINGLE: {},
-    Topology.SENTINEL: _TLS,
-    Topology.CLUSTER: _TLS,
-}
-_PORTS = {Topology.SINGLE: 6379, Topology.SENTINEL: 26379, Topology.CLUSTER: 6379}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +45,25 @@ class Address:
 
 def parse_address(scheme: str, rest: str) -> Address:
     """The address in a URL. SettingsError: with what to write instead; a password never appears in it."""
-    topology = _SCHEMES[scheme]
+    topology, default_port = _SCHEMES[scheme]
     location, _, query = rest.partition("?")
     credentials, _, location = location.rpartition("@")
     hosts, _, path = location.partition("/")
     username, _, password = credentials.partition(":")
-    options = _options(scheme, query)
+    nodes = hosts.split(",")
+    if not all(nodes) or (topology is Topology.SINGLE and len(nodes) > 1):
+        several = "" if topology is Topology.SINGLE else ",HOST:PORT"
+        raise SettingsError(f"'{scheme}://': write {scheme}://HOST:PORT{several}.")
     service, database = _path(scheme, topology, path)
     return Address(
         topology=topology,
-        nodes=tuple(_node(scheme, host, _PORTS[topology]) for host in _hosts(scheme, topology, hosts)),
+        nodes=tuple(_node(scheme, each, default_port) for each in nodes),
         service=service,
         database=database,
         username=unquote(username) or None,
         password=unquote(password) or None,
-        tls=scheme == "rediss" or options.get("tls") == "true",
+        tls=scheme == "rediss" or _has_tls(scheme, topology, query),
     )
-
-
-def _hosts(scheme: str, topology: Topology, hosts: str) -> list[str]:
-    found = hosts.split(",")
-    if not all(found) or (topology is Topology.SINGLE and len(found) > 1):
-        several = "" if topology is Topology.SINGLE else ",HOST:PORT"
-        raise SettingsError(f"'{scheme}://': write {scheme}://HOST:PORT{several}.")
-    return found
 
 
 def _node(scheme: str, host: str, default_port: int) -> Node:
@@ -98,11 +86,9 @@ def _path(scheme: str, topology: Topology, path: str) -> tuple[str | None, int]:
     return service, int(database or 0)
 
 
-def _options(scheme: str, query: str) -> dict[str, str]:
-    known = _KNOWN_OPTIONS[_SCHEMES[scheme]]
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    for name, value in options.items():
-        if value not in known.get(name, ()):
-            words = [f"{each}={choice}" for each, choices in known.items() for choice in choices]
-            raise SettingsError(f"'{scheme}://...?{name}={value}': known are {', '.join(words) or 'no options here'}.")
-    return options
+def _has_tls(scheme: str, topology: Topology, query: str) -> bool:
+    known = ["no options here"] if topology is Topology.SINGLE else ["tls=true", "tls=false"]
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if f"{name}={value}" not in known:
+            raise SettingsError(f"'{scheme}://...?{name}={value}': known are {', '.join(known)}.")
+    return dict(parse_qsl(query)).get("tls") == "true"

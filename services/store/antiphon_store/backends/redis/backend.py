@@ -10,6 +10,7 @@ hears of its end, an entry dangles; whoever follows it looks at the row first.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat, starmap
 from typing import Any
@@ -24,9 +25,9 @@ from antiphon_store.backends.redis.faults import translate
 from antiphon_store.backends.redis.link import FAULTS, Link
 from antiphon_store.backends.redis.maintenance import RedisMaintenance
 from antiphon_store.backends.redis.scripts import Argument, Script
-from antiphon_store.backends.redis.tenants import TenantDirectory
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
+    VOLATILE_TREES,
     Applied,
     Chain,
     Entry,
@@ -41,6 +42,9 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
 )
+
+ANNOUNCE_AGAIN_S = 3600.0
+TENANTS_PER_CALL = 1000
 
 _TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # by `take_due`
 
@@ -63,7 +67,7 @@ class RedisRows:
         self.durability = durability
         self._address = address
         self._clock = clock
-        self._tenants = TenantDirectory()
+        self._announced_s: dict[str, float] = {}  # when this process last named a tenant
         self._link: Link | None = None
         self.maintenance = RedisMaintenance(lambda: self._opened)
 
@@ -93,7 +97,7 @@ class RedisRows:
         link = self._opened
         with link.atom():
             if has_ends:
-                await self._tenants.announce(link, partition.tenant)
+                await self._announce(partition.tenant)
             return await (self._apply_spread if self._is_spread else self._apply)(partition, program)
 
     async def page(
@@ -132,9 +136,24 @@ class RedisRows:
         return [Entry(entry_id.decode(), int(at), taken_until=taken_until) for entry_id, at in pairs]
 
     async def tenants(self) -> Sequence[str]:
-        return await self._tenants.all(self._opened)
+        found: dict[str, None] = {}
+        position = None
+        while position != 0:
+            command = "SSCAN", keys.TENANTS, position or 0, "COUNT", TENANTS_PER_CALL
+            position, names = await self._opened.ask(*command)
+            found |= dict.fromkeys(name.decode() for name in names)
+        return list(found)
 
     # ---- The parts ----
+
+    async def _announce(self, tenant: str) -> None:
+        """Adds a tenant to the set of all tenants, which nobody can ask Redis for without walking through all keys. So
+        each process says whose data it writes before it writes them, and says it again now and then: after a failover
+        the first time may be lost."""
+        now_s = time.monotonic()
+        if now_s >= self._announced_s.get(tenant, -ANNOUNCE_AGAIN_S) + ANNOUNCE_AGAIN_S:
+            await self._opened.run(scripts.ANNOUNCE, [keys.TENANTS], [tenant])
+            self._announced_s[tenant] = now_s
 
     @property
     def _opened(self) -> Link:
@@ -144,7 +163,7 @@ class RedisRows:
 
     async def _apply(self, partition: Partition, program: Program) -> Outcome:
         arguments = programs.arguments(partition, program)
-        answer = await self._run(_script(program), [keys.root(partition)], arguments)
+        answer = await self._run(_script(partition, program), [keys.root(partition)], arguments)
         return programs.outcome(program, answer)
 
     async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
@@ -183,12 +202,12 @@ class RedisRows:
         return max(promises.replicas_to_wait_for(each) for each in facts)
 
 
-def _script(program: Program) -> Script:
+def _script(partition: Partition, program: Program) -> Script:
     """The script that asks no more of a server than the program needs. Where no chain is read its answer is short, so
     calls that meet go out together."""
     if not program.changes:
         return scripts.TRANSACT_READING
-    if program.is_volatile:
+    if partition.tree in VOLATILE_TREES:
         return scripts.TRANSACT_VOLATILE
     brings_bytes = any(
         isinstance(each, Put | Grow) or (isinstance(each, Set) and (each.items or each.body))

@@ -1,15 +1,11 @@
-"""Errors of Redis and of its client end here: each is logged and becomes one of ours."""
+"""Errors of Redis and of its client, in words."""
 
 from __future__ import annotations
 
-import logging
-
 from redis import exceptions
 
-from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
-from antiphon_core.telemetry import remedies
-
-log = logging.getLogger(__name__)
+from antiphon_core.errors import AntiphonError
+from antiphon_store.backends.faults import report
 
 
 class TooFewCopies(exceptions.RedisError):
@@ -53,14 +49,7 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 def translate(error: Exception) -> AntiphonError:
     """Logs a database error, and returns the one that the caller gets."""
-    reason = _reason(error)
-    if reason is not None:
-        log.error(
-            "redis: %s (%s)", error, type(error).__name__, extra=remedies.CHECK_DATABASE
-        )  # one line: in an outage there are many
-        return StoreUnavailable(f"The store cannot be used: {reason}.")
-    log.error("redis: %s (%s)", error, type(error).__name__, exc_info=error, extra=remedies.CHECK_DATABASE)
-    return InternalError("The store failed. Its log says why.")
+    return report("redis", error, type(error).__name__, _reason(error))
 
 
 def _reason(error: Exception) -> str | None:

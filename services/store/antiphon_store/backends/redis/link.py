@@ -20,7 +20,6 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.redis.cancellation import heard
 from antiphon_store.backends.redis.connection import CALLS_MAX, Servers
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
 from antiphon_store.backends.redis.scripts import READY, Argument, Script, ScriptCall
@@ -79,6 +78,11 @@ class Link:
         """The client itself, for what is neither a script nor urgent. StoreUnavailable."""
         async with self._call():
             yield self._client
+
+    async def ask(self, *command: Any) -> Any:
+        """The answer to a command that is not urgent. StoreUnavailable."""
+        async with self._call(), self._places:
+            return await self._servers.ask(*command)
 
     async def ready(self) -> None:
         """StoreUnavailable: no master would run a script that writes, or none says so in time."""
@@ -169,6 +173,22 @@ class Link:
         if copies < self._replicas:
             return TooFewCopies(f"a write reached {copies} of {self._replicas} replicas in time")
         return outcome
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """CancelledError, whatever the block came to, if the current task was cancelled within it.
+
+    On Python 3.11 `asyncio.wait_for` swallows the cancellation of a task when what it waits for ends in the same moment
+    (https://github.com/python/cpython/issues/86296, mended in 3.12), and redis-py writes within it. A caller that was
+    cancelled then went on as if nothing had happened: a follower of a silent log for ever."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task is not None else 0
+    try:
+        yield
+    finally:
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def _raised(outcome: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Programs as lua/rows/transact.lua reads them, and its answers as outcomes.
+"""Programs as lua/transact.lua reads them, and its answers as outcomes.
 
 Fields travel and lie as lines `,"name":value`. JSON as it is written here has no line breaks, so that a script finds,
 compares and replaces values without parsing one, and whatever JSON can say survives.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any
@@ -19,16 +20,20 @@ _FOLDER = files("antiphon_store.backends.redis") / "lua"
 _NEEDS = re.compile(r"^-- needs:(.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Script:
-    """One atom. `sha` is the name by which a server that has seen it knows it. `lasts`: it writes what is to be kept,
-    on replicas too, and to be swept. `is_frequent`: calls of it that meet go out together; its answer is short."""
+    """One atom. `lasts`: it writes what is to be kept, on replicas too, and to be swept. `is_frequent`: calls that
+    meet go out together; its answer is short."""
 
     name: str
     text: str
-    sha: str
     lasts: bool
     is_frequent: bool = False
+
+    @cached_property
+    def sha(self) -> str:
+        """The name by which a server that has seen it knows it."""
+        return sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,7 @@ def compose(name: str) -> Script:
         raise ValueError(f"{name}.lua must begin with '#!lua' and say what it needs.")
     parts = dict(_parts(body))
     text = "\n".join([shebang, *parts.values(), body])
-    sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, text, sha, lasts="no-writes" not in shebang)
+    return Script(name, text, lasts="no-writes" not in shebang)
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
@@ -69,20 +73,18 @@ def with_flags(script: Script, flags: str) -> Script:
     """The script for a server that must know more about it: `no-writes` runs on one that may not write, `allow-oom` on
     one whose memory is full."""
     text = script.text.replace("#!lua", f"#!lua flags={flags}", 1)
-    sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return replace(script, text=text, sha=sha, lasts=script.lasts and flags != "no-writes")
+    return replace(script, text=text, lasts=script.lasts and flags != "no-writes")
 
 
-TRANSACT = compose("rows/transact")
+TRANSACT = compose("transact")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
 TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
 JOINT = {each: replace(each, is_frequent=True) for each in (TRANSACT, TRANSACT_SMALL)}
-PAGE = compose("rows/page")
-SUBTREE = compose("rows/subtree")
-TAKE_DUE = compose("rows/take_due")
-ENTRIES = compose("rows/entries")
-NAMES = compose("rows/names")
+PAGE = compose("page")
+SUBTREE = compose("subtree")
+TAKE_DUE = compose("take_due")
+ENTRIES = compose("entries")
+NAMES = compose("names")
 ANNOUNCE = compose("announce")
-TENANTS = compose("tenants")
 READY = compose("ready")

@@ -1,14 +1,11 @@
-"""SQLite's own errors end here: each is logged and becomes one of ours."""
+"""SQLite's own errors, in words."""
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 
-from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
-from antiphon_core.telemetry import remedies
-
-log = logging.getLogger(__name__)
+from antiphon_core.errors import AntiphonError
+from antiphon_store.backends.faults import report
 
 # Primary result codes that pass, or that an operator can make pass.
 _UNAVAILABLE = {
@@ -25,16 +22,7 @@ _UNAVAILABLE = {
 
 
 def translate(error: sqlite3.Error) -> AntiphonError:
-    """Logs a database error, with a traceback where it may be our bug, and returns the one that the caller gets."""
+    """Logs a database error, and returns the one that the caller gets."""
     code = getattr(error, "sqlite_errorcode", None)
     reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
-    log.error(
-        "sqlite: %s (%s)",
-        error,
-        getattr(error, "sqlite_errorname", "no code"),
-        exc_info=error if reason is None else None,
-        extra=remedies.CHECK_DATABASE,
-    )
-    if reason is not None:
-        return StoreUnavailable(f"The store cannot be used: {reason}.")
-    return InternalError("The store failed. Its log says why.")
+    return report("sqlite", error, getattr(error, "sqlite_errorname", "no code"), reason)

@@ -1,19 +1,30 @@
-"""Maintenance of a file: what it holds, and copies of it."""
+"""Maintenance of a file: what it holds, and backups of it.
+
+A backup is made by SQLite's own backup API, and is a file of the same kind. The reading connection stays in one
+transaction meanwhile. So the copy is of one moment and never begins again, however much is written, and writers do not
+wait: what they write stays in the write-ahead log until the copy is done.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends import named_queries
 from antiphon_store.backends.sql_maintenance import SqlMaintenance
-from antiphon_store.backends.sqlite import backups
 from antiphon_store.backends.sqlite.connection import statements
+from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.schema import require_ours
+from antiphon_store.operations.files import OperationError, new_file
 from antiphon_store.rows.maintenance import Progress
 
 QUERIES = named_queries.load("antiphon_store.backends.sqlite", "maintenance.sql")
+PAGES = 1024  # of 8 KiB, between two calls of `on_progress`
 
 Run = Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]]
 
@@ -29,10 +40,10 @@ class SqliteMaintenance(SqlMaintenance):
         self._path = path
 
     async def backup(self, file: Path, on_progress: Progress) -> None:
-        await backups.backup(self._path, file, on_progress)
+        await backup(self._path, file, on_progress)
 
     async def restore(self, file: Path, on_progress: Progress) -> None:
-        await backups.restore(file, self._path, on_progress)
+        await restore(file, self._path, on_progress)
 
 
 def _erase(connection: sqlite3.Connection, script: str, values: dict[str, Any]) -> int:
@@ -41,3 +52,49 @@ def _erase(connection: sqlite3.Connection, script: str, values: dict[str, Any]) 
     count = sum(connection.execute(each, values).rowcount for each in statements(script))
     connection.execute("PRAGMA secure_delete = OFF")
     return count
+
+
+async def backup(path: Path, file: Path, on_progress: Progress, *, pages: int = PAGES) -> None:
+    """Copies the store's file."""
+    await asyncio.to_thread(_copy, path, file, "rw", on_progress, pages)
+
+
+async def restore(file: Path, path: Path, on_progress: Progress) -> None:
+    """Makes the store's file from a backup, which is only read."""
+    await asyncio.to_thread(_make_folder, path)
+    await asyncio.to_thread(_copy, file, path, "ro", on_progress, PAGES)
+
+
+def _make_folder(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _copy(source: Path, target: Path, mode: str, on_progress: Progress, pages: int) -> None:
+    if not source.exists():
+        raise OperationError(f"{source} does not exist.")
+    try:
+        with new_file(target) as draft, closing(_connect(source, mode)) as reading:
+            reading.execute("BEGIN")
+            if require_ours(reading) is None:
+                raise OperationError(f"{source} is empty.")
+            with closing(sqlite3.connect(draft)) as writing:
+                reading.backup(writing, pages=pages, progress=lambda *_counts: on_progress(pages))
+                writing.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+                _require_whole(writing, source)
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise OperationError(f"{source} is not a SQLite store.") from error
+        raise translate(error) from error
+    except StoreUnavailable as error:
+        raise OperationError(f"{source}: {error}") from error
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, isolation_level=None)
+
+
+def _require_whole(connection: sqlite3.Connection, source: Path) -> None:
+    """That the copy can be read: a damaged one is worth nothing."""
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise OperationError(f"{source} is damaged: {found}.")

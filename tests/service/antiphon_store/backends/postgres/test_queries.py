@@ -134,15 +134,15 @@ async def use_turns(backend: StoreEngine, parent: Record) -> None:
     await backend.fetch("t", child.id)
     await backend.begin_turn("t", turn_in(SESSION))
     await backend.describe_session("t", SESSION)
-    await backend.remove("t", child.id, Write(child).precondition)
+    await backend.remove("t", child.id)
 
 
 async def use_keys_and_conversations(backend: StoreEngine) -> None:
     key, fingerprint = new_session_id(), b"f" * 32
     conversation_id = new_conversation_id(RandomIds())
     first = Addition(dumps([{"id": "a"}]), "digest", "first")
-    await backend.create_conversation("t", Founding(conversation_id, b"{}", "o", "i", first, ttl_ms=60_000))
-    await backend.create_conversation("t", Founding(new_conversation_id(RandomIds()), b"{}", "o", "i", first, 1))
+    await backend.create_conversation("t", conversation_id, Founding(b"{}", "o", "i", first, ttl_ms=60_000))
+    await backend.create_conversation("t", new_conversation_id(RandomIds()), Founding(b"{}", "o", "i", first, 1))
     await backend.add_items("t", conversation_id, Addition(dumps([{"id": "b"}]), "digest", "second"))
     await backend.conversation_items("t", conversation_id)
     await backend.remove_item("t", conversation_id, "a")
@@ -150,14 +150,14 @@ async def use_keys_and_conversations(backend: StoreEngine) -> None:
     await backend.fetch_conversation("t", conversation_id)
     record = draft(tag=conversation_id, session_id=conversation_id)
     request = turn_in(conversation_id, idempotency_key=key, fingerprint=fingerprint, response_id=record.id)
-    start = await backend.begin_turn_once("t", request, claim_ttl_ms=60_000)
+    start = await backend.begin_turn("t", request, claim_ttl_ms=60_000)
     assert start.lease is not None
     append = EventAppend(record.id, 0, 1, b"data: {}\n\n")
     await backend.append_events("t", append, fence=start.lease.fence, ttl_ms=60_000)
     end = LogEnd(EventAppend(record.id, 1, 1, b"data: {}\n\n", terminal=True), ttl_ms=1)
     write = Write(record, ttl_ms=1, item_ids=("a",), log_end=end, session_responses_max=9)
-    await backend.commit_turn_once("t", write, start.lease.fence, key=key)
-    await backend.put_once("t", Write(draft(), ttl_ms=1), key=f"{key}-2", fingerprint=fingerprint)
+    await backend.commit_turn("t", write, start.lease.fence, key=key)
+    await backend.put("t", Write(draft(), ttl_ms=1), key=f"{key}-2")
     await backend.forget_key("t", key, record.id)
     await backend.enqueue_job("t", JobDraft(record.id, "q", b"{}"), retention_ms=1)
     await backend.cancel_job("t", record.id)

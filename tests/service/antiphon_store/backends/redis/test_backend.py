@@ -14,7 +14,7 @@ from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
-from antiphon_store.backends.redis.backend import RedisRows
+from antiphon_store.backends.redis.backend import ANNOUNCE_AGAIN_S, RedisRows
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
@@ -69,6 +69,20 @@ async def test_what_is_deleted_leaves_nothing_behind(server: redis.Redis, tenant
     gone: list[Change] = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.ITEM, "i", "x")]
     await rows.transact(partition, Program(changes=gone))
     assert not list(server.scan_iter(f"antiphon:{{{tenant}:*", count=10_000))
+    await rows.close()
+
+
+async def test_a_tenant_is_announced_again_after_a_while(server: redis.Redis, tenant: str) -> None:
+    rows, ends = rows_at(shared_redis().url), Program(changes=[File(Index.ENDS, "", "session/s", 1)])
+    await rows.open()
+    await rows.transact(Partition(tenant, "tree"), ends)
+    assert tenant in await rows.tenants()
+    server.srem(keys.TENANTS, tenant)
+    await rows.transact(Partition(tenant, "tree"), ends)
+    assert tenant not in await rows.tenants()  # it was said a moment ago
+    rows._announced_s[tenant] -= ANNOUNCE_AGAIN_S
+    await rows.transact(Partition(tenant, "tree"), ends)
+    assert tenant in await rows.tenants()
     await rows.close()
 
 

@@ -115,7 +115,7 @@ async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
         with pytest.raises(StoreUnavailable, match="out of memory"):
             await backend.put("t", Write(draft()))
         assert (await backend.fetch("t", record.id)).id == record.id
-        await backend.remove("t", record.id, Write(record).precondition)
+        await backend.remove("t", record.id)
         client.config_set("maxmemory", 0)
         await backend.ready()
         await backend.close()

@@ -9,12 +9,7 @@ from antiphon_store.backends.redis import scripts
 from antiphon_store.backends.redis.scripts import Script, compose
 
 FOLDER = files("antiphon_store.backends.redis") / "lua"
-NAMES = sorted(
-    prefix + path.name.removesuffix(".lua")
-    for folder, prefix in ((FOLDER, ""), (FOLDER / "rows", "rows/"))
-    for path in folder.iterdir()
-    if path.name.endswith(".lua")
-)
+NAMES = sorted(path.name.removesuffix(".lua") for path in FOLDER.iterdir() if path.name.endswith(".lua"))
 HEADER = ("needs:", "KEYS:", "ARGV:", "Answer:")
 
 
@@ -31,7 +26,7 @@ def test_every_script_has_a_name() -> None:
 
 
 def test_the_parts_come_first_and_the_first_line_stays_first() -> None:
-    script = compose("rows/subtree")
+    script = compose("subtree")
     lines = script.text.splitlines()
     assert lines[0] == "#!lua flags=no-writes"
     assert script.text.index("now_ms") < script.text.index("local root")
@@ -39,7 +34,7 @@ def test_the_parts_come_first_and_the_first_line_stays_first() -> None:
 
 
 def test_a_part_comes_after_what_it_needs_itself_and_once() -> None:
-    text = compose("rows/transact").text
+    text = compose("transact").text
     first_lines = [part.read_text(encoding="utf-8").splitlines()[0] for part in (FOLDER / "parts").iterdir()]
     assert {text.count(line) for line in first_lines} == {1}
     order = [text.index(f"local function {name}(") for name in ("integer", "file", "read_chain", "change")]
@@ -49,7 +44,7 @@ def test_a_part_comes_after_what_it_needs_itself_and_once() -> None:
 def test_what_only_reads_says_so() -> None:
     reading = {name for name in NAMES if "no-writes" in compose(name).text.partition("\n")[0]}
     assert {name for name in NAMES if not compose(name).lasts} == reading
-    assert reading == {"rows/names", "rows/page", "rows/subtree", "tenants"}
+    assert reading == {"names", "page", "subtree"}
 
 
 def test_a_script_that_is_not_there_is_an_error() -> None:

@@ -1,0 +1,160 @@
+"""Atoms off the event loop, in transactions: a thread for each of a few connections.
+
+Calls that wait when a connection becomes free run there as ONE transaction, and so wait for the disk once (group
+commit); while it is made durable the next calls gather. Nobody waits for a timer. A read sees everything whose write
+was acknowledged before the read was asked for, because it begins afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.joint_calls import JointCalls, Limits
+
+WRITES_TOGETHER = 256  # bounds how long the first of a transaction waits for the last
+READS_TOGETHER = 16
+CALLS_MAX = 10_000  # seconds of work: past that, waiting longer helps nobody
+
+_Answer = TypeVar("_Answer")
+Atom = Callable[[sqlite3.Connection], _Answer]
+"""A part of a transaction. An error that it returns, not raises, is its answer: it has changed nothing."""
+Outcomes = Sequence[Any]
+"""Answers of atoms in their order; of one that failed, its error."""
+
+
+class Transactions:
+    """Runs atoms on connections that nobody else uses. `transact` runs some of them in one transaction."""
+
+    def __init__(
+        self,
+        connections: Sequence[sqlite3.Connection],
+        transact: Callable[[sqlite3.Connection, Sequence[Atom[Any]]], Outcomes],
+        *,
+        together: int,
+        calls_max: int = CALLS_MAX,
+    ) -> None:
+        self._connections = connections
+        self._transact = transact
+        self._calls_max = calls_max
+        self._is_closed = False
+        self._loop = asyncio.get_running_loop()
+        self._batches: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        limits = Limits(together=together, together_bytes=0, runs=len(connections))
+        self._calls: JointCalls[Atom[Any], Any] = JointCalls(self._run_together, limits)
+        name = f"sqlite {transact.__name__}"
+        self._threads = [threading.Thread(target=self._work, args=(each,), name=name) for each in connections]
+        for thread in self._threads:
+            thread.daemon = True
+            thread.start()
+
+    async def run(self, atom: Atom[_Answer]) -> _Answer:
+        """Returns or raises as `atom` does, once the transaction that it was part of is durable. It may run twice, the
+        first time in vain, and it runs even when the caller stops waiting. StoreUnavailable: closed, overloaded, or
+        the transaction failed and nothing was written."""
+        if self._is_closed:
+            raise StoreUnavailable("The store is closed.")
+        if self._calls.waiting_count >= self._calls_max:
+            raise StoreUnavailable("The store is overloaded; try again later.")
+        return await self._calls.run(atom)  # type: ignore[no-any-return]
+
+    async def close(self) -> None:
+        """Lets running atoms end, then closes the connections."""
+        self._is_closed = True
+        await self._calls.settle()
+        for _ in self._threads:
+            self._batches.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        for connection in self._connections:  # one by one: the last of a file removes the write-ahead log
+            connection.close()
+
+    async def _run_together(self, atoms: Sequence[Atom[Any]]) -> Outcomes:
+        outcomes: asyncio.Future[Outcomes] = self._loop.create_future()
+        self._batches.put((atoms, outcomes))
+        return await outcomes
+
+    def _work(self, connection: sqlite3.Connection) -> None:
+        while (batch := self._batches.get()) is not None:
+            outcomes = self._run(connection, batch[0])
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(_deliver, batch[1], outcomes)
+
+    def _run(self, connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes | Exception:
+        """The outcomes of a transaction, or why nothing of it was written."""
+        try:
+            return self._transact(connection, atoms)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on: others wait for it
+            return translate(error) if isinstance(error, sqlite3.Error) else error
+        finally:
+            if connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):  # the next BEGIN fails and says why
+                    connection.execute("ROLLBACK")
+
+
+_Batch = tuple[Sequence[Atom[Any]], asyncio.Future[Outcomes]]
+
+
+def _deliver(answer: asyncio.Future[Outcomes], outcomes: Outcomes | Exception) -> None:
+    if answer.done():  # its caller gave up
+        return
+    if isinstance(outcomes, Exception):
+        answer.set_exception(outcomes)
+    else:
+        answer.set_result(outcomes)
+
+
+def read(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
+    """Runs atoms as of one moment."""
+    connection.execute("BEGIN")
+    return [_outcome(atom, connection) for atom in atoms]  # nothing was written: it is rolled back
+
+
+def write(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
+    """Runs atoms as one transaction. When an atom raises, the whole transaction is undone and runs again with each atom
+    in a savepoint of its own, so that it undoes nothing of its neighbours. No answer, and no refusal either, leaves
+    before COMMIT returned: it may rest on what a neighbour wrote."""
+    outcomes = _write_all(connection, atoms)
+    connection.execute("COMMIT")
+    return outcomes
+
+
+def _write_all(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        return [atom(connection) for atom in atoms]
+    except Exception:  # it belongs to the caller of one atom, who is told by the next attempt
+        if not connection.in_transaction:  # SQLite gave it up by itself, as it does when the disk is full
+            raise
+    connection.execute("ROLLBACK")
+    connection.execute("BEGIN IMMEDIATE")
+    return [_attempt(connection, atom) for atom in atoms]
+
+
+def _attempt(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
+    """Runs one atom in a savepoint. Raises when the whole transaction is lost."""
+    connection.execute("SAVEPOINT atom")
+    outcome = _outcome(atom, connection)
+    if isinstance(outcome, Exception):
+        if not connection.in_transaction:
+            raise outcome
+        connection.execute("ROLLBACK TO atom")
+    connection.execute("RELEASE atom")
+    return outcome
+
+
+def _outcome(atom: Atom[Any], connection: sqlite3.Connection) -> Any:
+    """The answer of an atom, or the error that its caller gets."""
+    try:
+        return atom(connection)
+    except sqlite3.Error as error:
+        return translate(error)
+    except Exception as error:  # noqa: BLE001 - it belongs to the caller of this atom
+        return error

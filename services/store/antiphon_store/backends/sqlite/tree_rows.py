@@ -1,0 +1,270 @@
+"""The rows and entries of a partition, in a transaction on one connection."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from antiphon_core.jsons import dumps, loads
+from antiphon_store.rows.local_rows import LocalRows, NamedRow, Span
+from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Payload, Ref, Row, Value
+
+_FIND_TREE = "SELECT number FROM tree WHERE tenant = ? AND tag = ?"
+_NEW_TREE = "INSERT OR IGNORE INTO tree (tenant, tag) VALUES (?, ?)"
+_DROP_TREE = """
+    DELETE FROM tree WHERE number = ?1
+        AND NOT EXISTS (SELECT 1 FROM node WHERE tree = ?1)
+        AND NOT EXISTS (SELECT 1 FROM row WHERE tree = ?1)
+        AND NOT EXISTS (SELECT 1 FROM entry WHERE scope = ?1)
+        AND NOT EXISTS (SELECT 1 FROM entry WHERE tree = ?1 AND name IN ('ends', 'queue', 'holder'))
+"""
+
+# A place is branch * 2^24 + depth.
+_DEPTH_MAX = 2**24 - 1
+_FIND_NODE = f"SELECT tree, place, fields FROM node WHERE tree = ({_FIND_TREE}) AND id = ?"  # noqa: S608 - constants, here and below
+_READ_NODE = f"SELECT tree, place, fields, items, body FROM node WHERE tree = ({_FIND_TREE}) AND id = ?"  # noqa: S608
+_INSERT_NODE = "INSERT INTO node (place, tree, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_NODE = "UPDATE node SET fields = ?, items = coalesce(?, items), body = coalesce(?, body) WHERE place = ?"
+_DELETE_NODE = "DELETE FROM node WHERE place = ?"
+_NEW_BRANCH = "INSERT INTO branch (forked_at) VALUES (?)"
+_FORK_OF = "SELECT forked_at FROM branch WHERE id = ?"
+_DROP_BRANCH = "DELETE FROM branch WHERE id = ? AND NOT EXISTS (SELECT 1 FROM node WHERE place BETWEEN ? AND ?)"
+_PAYLOADS = {Payload.NONE: "x'', x''", Payload.ITEMS: "items, x''", Payload.ALL: "items, body"}
+_CHAIN = {
+    payload: f"SELECT place, id, fields, {columns} FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC"  # noqa: S608
+    for payload, columns in _PAYLOADS.items()
+}
+_CHAIN_ROWS = 256  # that are read, and whose fields are parsed, at once
+
+_READ_ROW = f"SELECT tree, 0, fields, items, body FROM row WHERE tree = ({_FIND_TREE}) AND kind = ? AND id = ?"  # noqa: S608
+_WRITE_ROW = """
+    INSERT INTO row (tree, kind, id, fields, items, body)
+    VALUES (?1, ?2, ?3, ?4, coalesce(?5, x''), coalesce(?6, x''))
+    ON CONFLICT (tree, kind, id)
+    DO UPDATE SET fields = excluded.fields, items = coalesce(?5, items), body = coalesce(?6, body)
+"""
+_DELETE_ROW = "DELETE FROM row WHERE tree = ? AND kind = ? AND id = ?"
+_DELETE_BELOW = "DELETE FROM row WHERE tree = ? AND kind = ? AND id >= ? AND id < ?"
+_RANGE = """
+    SELECT id, fields, items, body FROM row
+    WHERE tree = ?1 AND kind = ?2 AND id >= ?3 AND id < ?4 AND id >= coalesce(
+        (SELECT max(id) FROM row WHERE tree = ?1 AND kind = ?2 AND id >= ?3 AND id < ?4 AND id <= ?5), '')
+    ORDER BY id
+"""
+_BEHIND_ALL = "\U0010ffff"  # no id of ours has it
+
+_KEY = "scope = ? AND name = ? AND key = ?"
+_UNFILE = f"DELETE FROM entry WHERE {_KEY} AND id = ?"  # noqa: S608
+_UNFILE_BY_ID = (
+    "DELETE FROM entry WHERE tree = ? AND name = ? AND name IN ('ends', 'queue', 'holder') AND key = ? AND id = ?"
+)
+_FOUND_BY_ID = frozenset({Index.ENDS, Index.QUEUE, Index.HOLDER})  # a second line of an id replaces the first there
+_MOVE = f"UPDATE entry SET at = ? WHERE {_KEY} AND at = ? AND id = ?"  # noqa: S608
+_NEXT_TENANT = "SELECT scope FROM entry WHERE scope > ? ORDER BY scope LIMIT 1"  # numbers are before names
+_HAS_ENDS = "SELECT 1 FROM entry WHERE scope = ? AND name = 'ends' LIMIT 1"
+_ENTRIES_PER_STATEMENT = 100
+_ANY = -1  # as a LIMIT
+
+
+class TreeRows(LocalRows):
+    """One step on the rows of a partition, of which each is read once."""
+
+    __slots__ = ("_connection", "_filed", "_has_emptied", "_number", "_partition", "_places", "_rows", "_whole")
+
+    faults = (sqlite3.Error,)
+
+    def __init__(self, connection: sqlite3.Connection, partition: Partition, now_ms: int) -> None:
+        super().__init__(now_ms)
+        self._connection = connection
+        self._partition = partition
+        self._number: int | None = None  # of the tree, once it was asked for; 0 when there is none
+        self._has_emptied = False  # the tree may have lost its last row or entry
+        self._rows: dict[Ref, Row | None] = {}
+        self._whole: set[Ref] = set()  # nodes that were read with their payloads, or are to be
+        self._places: dict[str, int] = {}  # of nodes that were read
+        self._filed: dict[tuple[Any, ...], int] = {}  # scope, index, key and id -> when
+
+    # ---- Rows ----
+
+    def whole_row(self, ref: Ref) -> Row | None:
+        if ref.kind is Kind.NODE and ref not in self._whole:
+            self._whole.add(ref)
+            self._rows.pop(ref, None)
+        return self.row(ref)
+
+    def row(self, ref: Ref) -> Row | None:
+        try:
+            return self._rows[ref]
+        except KeyError:
+            row = self._rows[ref] = self._load(ref)
+            return row
+
+    def _load(self, ref: Ref) -> Row | None:
+        if ref.kind is Kind.NODE:
+            query = _READ_NODE if ref in self._whole else _FIND_NODE
+            found = self._connection.execute(query, (*self._partition, ref.id)).fetchone()
+        else:
+            found = self._connection.execute(_READ_ROW, (*self._partition, *ref)).fetchone()
+        if found is None:
+            return None
+        self._number, place, fields, *payloads = found
+        if ref.kind is Kind.NODE:
+            self._places[ref.id] = place
+        return Row(loads(fields), *payloads)
+
+    def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
+        bounds = (self._tree(), kind, prefix, prefix + _BEHIND_ALL, start)
+        for row_id, fields, items, body in self._connection.execute(_RANGE, bounds):
+            yield row_id, Row(loads(fields), items, body)
+
+    def ancestors(self, node_id: str, payload: Payload) -> Iterator[NamedRow]:
+        """One range of the table for each branch."""
+        place: int | None = self._places[node_id]
+        while place is not None:
+            span = (place & ~_DEPTH_MAX, place)
+            found = self._connection.execute(_CHAIN[payload], span)
+            while nodes := found.fetchmany(_CHAIN_ROWS):
+                parsed = loads(b"[" + b",".join([node[2] for node in nodes]) + b"]")
+                for (_, row_id, _, items, body), fields in zip(nodes, parsed, strict=True):
+                    yield row_id, Row(fields, items, body)
+                place = nodes[-1][0]
+            place = self._fork_of(place) if place & _DEPTH_MAX else None
+
+    def _fork_of(self, place: int) -> int | None:
+        """The place that a branch continues."""
+        found = self._connection.execute(_FORK_OF, (place // (_DEPTH_MAX + 1),)).fetchone()
+        return found[0] if found is not None else None
+
+    def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
+        former = self._rows.get(ref) or NO_ROW
+        if ref.kind is Kind.NODE:
+            self._connection.execute(_WRITE_NODE, (dumps(fields), items, body, self._places[ref.id]))
+        else:
+            self._connection.execute(_WRITE_ROW, (self._own_tree(), *ref, dumps(fields), items, body))
+        if items is None and body is None and ref in self._rows:
+            self._rows[ref] = Row(fields, former.items, former.body)
+        else:
+            self._rows.pop(ref, None)
+
+    def add_node(
+        self, node_id: str, parent: str | None, fields: Mapping[str, Value], items: bytes, body: bytes
+    ) -> None:
+        before = self._places[parent] if parent is not None else None
+        values = (self._own_tree(), node_id, dumps(fields), items, body)
+        self._places[node_id] = self._insert(before, values)
+        self._rows[Ref(Kind.NODE, node_id)] = Row(fields, items, body)
+
+    def _insert(self, before: int | None, values: tuple[Any, ...]) -> int:
+        """Behind the parent on its branch if nothing is there, else at the beginning of a branch. Returns the place."""
+        if before is not None:
+            with contextlib.suppress(sqlite3.IntegrityError):
+                return self._connection.execute(_INSERT_NODE, (before + 1, *values)).lastrowid or 0
+        branch = self._connection.execute(_NEW_BRANCH, (before,)).lastrowid or 0
+        place = branch * (_DEPTH_MAX + 1) + ((before & _DEPTH_MAX) + 1 if before is not None else 0)
+        self._connection.execute(_INSERT_NODE, (place, *values))
+        return place
+
+    def remove(self, ref: Ref) -> None:
+        if ref.kind is not Kind.NODE:
+            self._connection.execute(_DELETE_ROW, (self._tree(), *ref))
+        elif self.row(ref) is not None:
+            place = self._places[ref.id]
+            self._connection.execute(_DELETE_NODE, (place,))
+            span = (place & ~_DEPTH_MAX, place | _DEPTH_MAX)
+            self._connection.execute(_DROP_BRANCH, (place // (_DEPTH_MAX + 1), *span))
+        self._rows[ref] = None
+        self._has_emptied = True
+
+    def remove_below(self, kind: Kind, prefix: str) -> None:
+        self._connection.execute(_DELETE_BELOW, (self._tree(), kind, prefix, prefix + _BEHIND_ALL))
+        for ref in self._rows:
+            if ref.kind is kind and ref.id.startswith(prefix):
+                self._rows[ref] = None
+        self._has_emptied = True
+
+    # ---- Entries ----
+
+    def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
+        after, limit, descending = span
+        direction, beyond = ("DESC", "<") if descending else ("ASC", ">")
+        behind = f"AND (at, id) {beyond} (?, ?)" if after is not None else ""
+        query = f"SELECT id, at FROM entry WHERE {_KEY} {behind} ORDER BY at {direction}, id {direction} LIMIT ?"  # noqa: S608
+        values = (self._scope(index), index, key, *(after or ()), _ANY if limit is None else limit)
+        return [Entry(*line) for line in self._connection.execute(query, values).fetchall()]
+
+    def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
+        tree = self._own_tree()
+        if not is_new and index not in _FOUND_BY_ID:
+            self._take_off(index, key, entry_id)
+        self._filed[self._partition.tenant if index in TENANT_WIDE else tree, index, key, entry_id] = at_ms
+
+    def unfile(self, index: Index, key: str, entry_id: str) -> None:
+        self._file_all()
+        self._has_emptied = True
+        self._take_off(index, key, entry_id)
+
+    def _take_off(self, index: Index, key: str, entry_id: str) -> None:
+        if index in _FOUND_BY_ID:
+            self._connection.execute(_UNFILE_BY_ID, (self._tree(), index, key, entry_id))
+        else:
+            self._connection.execute(_UNFILE, (self._scope(index), index, key, entry_id))
+
+    def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        """As for other rows; an entry belongs to the tree that it was filed in."""
+        due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
+        until = self.now_ms + hide_ms
+        moved = [(until, self._partition.tenant, index, key, each.at, each.id) for each in due]
+        self._connection.executemany(_MOVE, moved)
+        return due
+
+    def end_changes(self) -> None:
+        self._file_all()
+        if self._has_emptied:
+            self._connection.execute(_DROP_TREE, (self._tree(),))
+
+    def _file_all(self) -> None:
+        filed, self._filed = iter(self._filed.items()), {}
+        while part := list(islice(filed, _ENTRIES_PER_STATEMENT)):
+            values = [value for line, at in part for value in (*line, at, self._number)]
+            self._connection.execute(_filing(len(part)), values)
+
+    def _scope(self, index: Index) -> str | int:
+        return self._partition.tenant if index in TENANT_WIDE else self._tree()
+
+    # ---- The tree ----
+
+    def _tree(self) -> int:
+        """The number of the tree; 0 when nothing was written in it."""
+        if self._number is None:
+            found = self._connection.execute(_FIND_TREE, self._partition).fetchone()
+            self._number = found[0] if found is not None else 0
+        return self._number or 0
+
+    def _own_tree(self) -> int:
+        """The number of the tree, which gets one if it has none."""
+        if not self._number:
+            made = self._connection.execute(_NEW_TREE, self._partition)
+            self._number = made.lastrowid if made.rowcount == 1 else None
+        return self._tree()
+
+
+@cache
+def _filing(count: int) -> str:
+    """Writes so many entries."""
+    lines = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT OR REPLACE INTO entry (scope, name, key, id, at, tree) VALUES {lines}"  # noqa: S608
+
+
+def tenants(connection: sqlite3.Connection) -> list[str]:
+    """The tenants with entries in ENDS."""
+    found = []
+    step = connection.execute(_NEXT_TENANT, ("",)).fetchone()
+    while step is not None:
+        if connection.execute(_HAS_ENDS, step).fetchone() is not None:
+            found.append(step[0])
+        step = connection.execute(_NEXT_TENANT, step).fetchone()
+    return found

@@ -1,1 +1,0 @@
-"""Conversations: sessions with metadata, and items added by hand."""

@@ -1,1 +1,0 @@
-"""Event logs: appended under a position, read from any place, followed to their end."""

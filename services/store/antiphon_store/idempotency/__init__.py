@@ -1,1 +1,0 @@
-"""Idempotency keys: a write or a turn that is asked for again happens once."""

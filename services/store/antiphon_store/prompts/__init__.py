@@ -1,1 +1,0 @@
-"""Prompts: templates of a tenant, in versions that never change."""

@@ -1,1 +1,0 @@
-"""Retention: reclaiming the space of what nobody can see any more."""

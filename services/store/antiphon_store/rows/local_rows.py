@@ -1,0 +1,248 @@
+"""Rows in this process: the meaning of programs, said once.
+
+A backend in memory or in a file of this machine adds how a row and an entry are found and written.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from antiphon_store.rows.model import (
+    NO_ROW,
+    Applied,
+    Chain,
+    Condition,
+    Delete,
+    DeleteBelow,
+    Entry,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Payload,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    Value,
+    changed,
+    holds,
+    made,
+    made_id,
+    meets,
+    next_version,
+)
+
+NamedRow = tuple[str, Row]
+
+
+class Span(NamedTuple):
+    """Which entries under a key: so many (None: all) behind (`at`, `id`), in either direction."""
+
+    after: tuple[int, str] | None = None
+    limit: int | None = None
+    descending: bool = False
+
+
+class TooLong(Exception):
+    """A chain is over a bound, which the text names: "depth" or "bytes"."""
+
+
+class LocalRows(ABC):
+    """The rows of a partition within one step, at one time."""
+
+    __slots__ = ("_grown", "has_changed", "now_ms")
+
+    faults: ClassVar[tuple[type[Exception], ...]] = ()
+    """The database's own errors: after one of them the step is undone."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.has_changed = False  # whether an error from now on has something to undo
+        self._grown: str | None = None  # a node that no index names yet
+
+    # ---- What a backend adds ----
+
+    @abstractmethod
+    def row(self, ref: Ref) -> Row | None:
+        """A row as it is now; it may come without its payloads."""
+
+    def whole_row(self, ref: Ref) -> Row | None:
+        """A row as it is now, with its payloads."""
+        return self.row(ref)
+
+    @abstractmethod
+    def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
+        """Whole rows, as `Range` names and orders them, without a bound."""
+
+    def ancestors(self, node_id: str, _payload: Payload) -> Iterator[NamedRow]:
+        """A node that is there and what it continues, from the node up to its root."""
+        step: str | None = node_id
+        while step is not None and (node := self.row(Ref(Kind.NODE, step))) is not None:
+            yield step, node
+            step = node.fields["parent"]
+
+    @abstractmethod
+    def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
+        """Writes a row. Payloads that are None stay as they are, and are empty in a new row."""
+
+    def add_node(
+        self, node_id: str, _parent: str | None, fields: Mapping[str, Value], items: bytes, body: bytes
+    ) -> None:
+        """Writes a new row of kind NODE."""
+        self.write(Ref(Kind.NODE, node_id), fields, items, body)
+
+    @abstractmethod
+    def remove(self, ref: Ref) -> None:
+        """Deletes a row, if it is there."""
+
+    @abstractmethod
+    def remove_below(self, kind: Kind, prefix: str) -> None:
+        """Deletes the rows of a kind whose ids begin with a prefix."""
+
+    @abstractmethod
+    def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
+        """The entries under a key."""
+
+    @abstractmethod
+    def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
+        """Writes an entry, or moves it. `is_new`: it is not there yet."""
+
+    @abstractmethod
+    def unfile(self, index: Index, key: str, entry_id: str) -> None:
+        """Takes an entry away, if it is there."""
+
+    def end_changes(self) -> None:  # noqa: B027 - most have nothing to do then
+        """Called behind the last change of a program."""
+
+    # ---- What follows of it ----
+
+    def has_fewer(self, fewer: Fewer) -> bool:
+        return len(self.entries(fewer.of, fewer.key, Span(limit=fewer.bound))) < fewer.bound
+
+    def run(self, program: Program) -> Outcome:
+        """Applies a program, or changes nothing and says why."""
+        guards = [each for each in program.guards if isinstance(each, Guard)]
+        failing = [each.ref for each in guards if not holds(each, self.row(each.ref), self.now_ms)]
+        is_crowded = not all(self.has_fewer(each) for each in program.guards if isinstance(each, Fewer))
+        if failing or is_crowded:
+            return Refused(self.now_ms, {ref: self.whole_row(ref) for ref in failing}, crowded=is_crowded)
+        try:
+            return Applied(self.now_ms, self.apply(program))
+        except TooLong as bound:
+            return Refused(self.now_ms, {}, too_long=str(bound))
+
+    def apply(self, program: Program) -> Sequence[Any]:
+        """Makes the changes of a program whose guards hold, and reads. TooLong, before anything is changed."""
+        chains = [self._chain(read) if type(read) is Chain else None for read in program.reads]
+        if program.changes:
+            self.has_changed = True
+            for change in program.changes:
+                _CHANGES[type(change)](self, change)
+            self.end_changes()
+        return [self._read(read, chain) for read, chain in zip(program.reads, chains, strict=True)]
+
+    def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
+        """Nodes and what is below them, so many levels deep (None: all)."""
+        waiting = [(each, levels) for each in starts]
+        while waiting:
+            node_id, left = waiting.pop()
+            row = self.row(Ref(Kind.NODE, node_id))
+            if row is None:
+                continue
+            yield Entry(node_id, 0, row)
+            if left != 0:
+                rest = None if left is None else left - 1
+                waiting.extend((each.id, rest) for each in self.entries(Index.CHILDREN, node_id, Span()))
+
+    def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        """The first entries whose time has come, each of which is moved."""
+        due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
+        for each in due:
+            self.file(index, key, each.id, self.now_ms + hide_ms)
+        return due
+
+    def _chain(self, read: Chain) -> list[NamedRow]:
+        """A node and its ancestors, root first."""
+        start: str | None = read.start
+        if read.from_head:
+            start = (self.row(Ref(Kind.SESSION, read.start)) or NO_ROW).fields.get("head")
+        node = self.row(Ref(Kind.NODE, start)) if start is not None else None
+        if start is None or node is None or not meets(Condition.AHEAD, "expires", None, node, self.now_ms):
+            return []
+        if node.fields["depth"] + 1 > read.max_depth:
+            raise TooLong("depth")
+        with_bodies = read.payload is Payload.ALL
+        chain, used = [], 0 if with_bodies else 1
+        for named in self.ancestors(start, read.payload):
+            node = named[1]
+            used += node.fields["size"] if with_bodies else len(node.items) + 1 if node.items else 0
+            if used > read.max_bytes:
+                raise TooLong("bytes")
+            chain.append(named)
+        chain.reverse()
+        return chain
+
+    def _read(self, read: Read, chain: list[NamedRow] | None) -> Any:
+        """The answer of a read after the changes; a chain was read before them."""
+        if isinstance(read, Get):
+            return self.whole_row(read.ref) if read.payload else self.row(read.ref)
+        return self._range(read) if isinstance(read, Range) else chain
+
+    def _range(self, read: Range) -> list[NamedRow]:
+        found, used = [], 0
+        for row_id, row in self.scan(read.kind, read.prefix, read.start):
+            found.append((row_id, row))
+            used += len(row.items)
+            if used >= read.max_bytes:
+                break
+        return found
+
+    def put(self, change: Put) -> None:
+        ref, fields, items, body = change
+        self.write(ref, made(fields, self.now_ms) | {"v": next_version(None, fields)}, items, body)
+
+    def set(self, change: Set) -> None:
+        ref, fields, items, body = change
+        self.write(ref, changed(self.row(ref), fields, self.now_ms), items, body)
+
+    def grow(self, grow: Grow) -> None:
+        node_id, parent_id, values, items, body = grow
+        parent = self.row(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
+        depth = parent.fields["depth"] + 1 if parent is not None else 0
+        fields = made(values, self.now_ms)
+        fields |= {"v": next_version(None, fields), "depth": depth, "created": self.now_ms, "updated": self.now_ms}
+        self.add_node(node_id, parent_id, fields, items, body)
+        self._grown = node_id
+        if parent_id is not None:
+            self.file(Index.CHILDREN, parent_id, node_id, self.now_ms, is_new=True)
+        if fields.get("session") is not None:
+            self.file(Index.MADE, fields["session"], made_id(depth, node_id), self.now_ms, is_new=True)
+
+    def file_at(self, change: File) -> None:
+        index, key, entry_id, at = change
+        at_ms = self.now_ms + at.plus_ms if isinstance(at, Now) else at
+        self.file(index, key, entry_id, at_ms, is_new=entry_id == self._grown)
+
+
+_CHANGES: dict[type, Callable[[LocalRows, Any], None]] = {
+    Put: LocalRows.put,
+    Set: LocalRows.set,
+    Delete: lambda rows, change: rows.remove(change.ref),
+    DeleteBelow: lambda rows, change: rows.remove_below(*change),
+    Grow: LocalRows.grow,
+    File: LocalRows.file_at,
+    Unfile: lambda rows, change: rows.unfile(*change[:3]),
+}

@@ -1,1 +1,0 @@
-"""Spending: what tenants use up of what they may, counted for all edges together."""

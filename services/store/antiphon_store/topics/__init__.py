@@ -1,0 +1,1 @@
+"""The parts of StoreService, one for each topic of the ports."""

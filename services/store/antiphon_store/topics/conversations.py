@@ -1,0 +1,143 @@
+"""Conversations as callers see them: items get their ids, and everything is one operation of the engine."""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import sha256
+
+from antiphon_core import items as item_arrays
+from antiphon_core import limits, offload
+from antiphon_core.errors import ItemNotFound
+from antiphon_core.ids import UNIQUE_DIGITS, Ids, new_conversation_id
+from antiphon_core.jsons import Object, dumps, work_bytes
+from antiphon_core.ports.conversations import Conversation, ConversationStore
+from antiphon_core.ports.store import Fence, ItemPage, Order
+from antiphon_store.arguments import checked, handed_on
+from antiphon_store.decisions.conversations import find
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rules import common as rules
+from antiphon_store.rules import conversations as conversation_rules
+from antiphon_store.settings import StoreSettings
+from antiphon_store.values import Addition, Founding
+
+_FIRST = "first"  # the salt of the items that a conversation is made with
+
+
+class ConversationOperations:
+    """The part of StoreService that implements `antiphon_core.ports.conversations.ConversationStore`."""
+
+    engine: StoreEngine
+    _settings: StoreSettings
+    _ids: Ids
+
+    get_conversation = handed_on(ConversationStore.get_conversation, "fetch_conversation")
+    delete_conversation_item = handed_on(ConversationStore.delete_conversation_item, "remove_item")
+
+    @checked
+    async def create_conversation(
+        self,
+        tenant: str,
+        *,
+        conversation_id: str | None = None,
+        metadata: bytes = b"{}",
+        items: bytes = b"[]",
+        ttl_ms: int | None = None,
+    ) -> Conversation:
+        if conversation_id is None:
+            conversation_id = new_conversation_id(self._ids)
+        lifetime_ms = rules.lifetime_ms(ttl_ms, self._settings.max_ttl_s, self._settings.max_ttl_s)
+        kept_metadata = conversation_rules.parse_metadata(metadata)
+
+        def found() -> Founding:
+            entries = conversation_rules.parse_items(items)
+            return Founding(
+                metadata=kept_metadata,
+                origin=sha256(kept_metadata + dumps(entries)).hexdigest(),
+                incarnation=self._ids.hex(UNIQUE_DIGITS),
+                first=self._addition(entries, _FIRST) if entries else None,
+                ttl_ms=lifetime_ms,
+            )
+
+        founding = await offload.run(found, size_bytes=work_bytes(items))
+        return await self.engine.create_conversation(tenant, conversation_id, founding)
+
+    @checked
+    async def update_conversation(
+        self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
+    ) -> Conversation:
+        kept_metadata = conversation_rules.parse_metadata(metadata)
+        return await self.engine.update_conversation(tenant, conversation_id, kept_metadata, expected_version)
+
+    @checked
+    async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
+        ttl_ms = rules.lifetime_ms(None, self._settings.default_ttl_s, None)
+        await self.engine.remove_conversation(tenant, conversation_id, responses_ttl_ms=ttl_ms)
+
+    @checked
+    async def add_conversation_items(
+        self,
+        tenant: str,
+        conversation_id: str,
+        items: bytes,
+        *,
+        fence: Fence | None = None,
+        idempotency_key: str | None = None,
+    ) -> bytes:
+        conversation_rules.require_own_fence(fence, conversation_id)
+
+        def read() -> Addition:
+            entries = conversation_rules.parse_items(items)
+            if not entries:
+                raise rules.invalid("items", "'items' must not be empty.")
+            return self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
+
+        addition = await offload.run(read, size_bytes=work_bytes(items))
+        return await self.engine.add_items(tenant, conversation_id, addition)
+
+    @checked
+    async def list_conversation_items(
+        self,
+        tenant: str,
+        conversation_id: str,
+        *,
+        after: str | None = None,
+        limit: int = limits.PAGE_ITEMS_DEFAULT,
+        order: Order = Order.DESCENDING,
+    ) -> ItemPage:
+        context = await self.engine.conversation_items(tenant, conversation_id)
+        return await item_page(context, f"item of '{conversation_id}'", after, limit, order)
+
+    @checked
+    async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
+        context = await self.engine.conversation_items(tenant, conversation_id)
+        item = await offload.run(partial(find, context, item_id), size_bytes=len(context))
+        if item is None:
+            raise ItemNotFound.of(item_id)
+        return dumps(item)
+
+    def _addition(
+        self, entries: list[Object], salt: str, fence: Fence | None = None, idempotency_key: str | None = None
+    ) -> Addition:
+        return Addition(
+            items=conversation_rules.with_ids(entries, self._ids),
+            digest=sha256(dumps(entries)).hexdigest(),
+            salt=salt,
+            idempotency_key=idempotency_key,
+            fence=fence,
+        )
+
+    def _salt(self, entries: list[Object], idempotency_key: str | None) -> str:
+        """The identity of an addition, which a repeated one has too: its key, else the ids of its items, else none."""
+        if idempotency_key is not None:
+            return f"key {idempotency_key}"
+        given = conversation_rules.given_ids(entries)
+        return f"ids {dumps(given).decode()}" if given is not None else f"new {self._ids.hex(UNIQUE_DIGITS)}"
+
+
+async def item_page(items: bytes, named: str, after: str | None, limit: int, order: Order) -> ItemPage:
+    """A page of a JSON array of items. InvalidRequest: `after` is none of them."""
+    cut = partial(item_arrays.page, items, after=after, limit=limit, order=order)
+    page = await offload.run(cut, size_bytes=len(items))
+    if page is None:
+        raise rules.invalid("after", f"'after' names no {named}.")
+    return page

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from antiphon_store.backends.redis.link import heard
+
+
+async def swallow(*, error: Exception | None = None) -> None:
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(3600)
+    if error is not None:
+        raise error
+
+
+@pytest.mark.parametrize("error", [None, OSError("gone")])
+async def test_a_cancellation_that_was_swallowed_is_heard(error: Exception | None) -> None:
+    async def call() -> None:
+        with heard():
+            await swallow(error=error)
+
+    calling = asyncio.create_task(call())
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(calling, 30)
+
+
+async def test_a_timeout_around_it_is_one() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            with heard():
+                await swallow()
+
+
+async def test_what_tidies_up_behind_a_cancellation_is_let_alone() -> None:
+    tidied = asyncio.Event()
+
+    async def call() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            with heard():
+                await asyncio.sleep(0)
+            tidied.set()
+
+    calling = asyncio.create_task(call())
+    await asyncio.sleep(0)
+    calling.cancel()
+    await asyncio.wait([calling])
+    assert tidied.is_set()
+
+
+async def test_who_was_not_cancelled_goes_on() -> None:
+    with heard(), pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await asyncio.sleep(1)

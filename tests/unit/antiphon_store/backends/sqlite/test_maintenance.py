@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from antiphon_store.backends.sqlite import maintenance
+from antiphon_store.backends.sqlite.connection import connect
+from antiphon_store.backends.sqlite.schema import prepare
+from antiphon_store.operations.files import OperationError
+from antiphon_store.rows.backend import Durability
+
+
+def unseen(_count: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def rows_of(path: Path) -> list[bytes]:
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return [body for (body,) in connection.execute("SELECT body FROM filler ORDER BY body")]
+    finally:
+        connection.close()
+
+
+def write(connection: sqlite3.Connection, body: bytes) -> None:
+    connection.execute("INSERT INTO filler VALUES (?)", (body,))
+
+
+@pytest.fixture
+def store(connection: sqlite3.Connection) -> sqlite3.Connection:
+    connection.execute("CREATE TABLE filler (body BLOB)")
+    for number in range(30):
+        write(connection, b"%04d" % number * 2000)
+    return connection
+
+
+def test_a_backup_is_of_one_moment_and_never_begins_again(
+    store: sqlite3.Connection, path: Path, tmp_path: Path
+) -> None:
+    before = rows_of(path)
+    (pages,) = store.execute("PRAGMA page_count").fetchone()
+    steps = 0
+
+    def write_meanwhile(_count: int) -> None:
+        nonlocal steps
+        steps += 1
+        assert steps <= pages, "it began again"
+        write(store, b"later")
+
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", write_meanwhile, pages=1))
+    assert steps == pages
+    assert rows_of(tmp_path / "backup") == before
+    assert rows_of(path) == [*before, *[b"later"] * pages]
+
+
+def test_a_backup_is_one_file_of_its_owner_alone_that_a_restore_leaves_as_it_is(
+    store: sqlite3.Connection, path: Path, tmp_path: Path
+) -> None:
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    assert [each.name for each in tmp_path.iterdir()] == ["backup"]
+    assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
+    content = (tmp_path / "backup").read_bytes()
+    asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "folder" / "restored", unseen))
+    assert (tmp_path / "backup").read_bytes() == content
+    assert [each.name for each in (tmp_path / "folder").iterdir()] == ["restored"]
+    assert rows_of(tmp_path / "folder" / "restored") == rows_of(path)
+
+
+def test_what_is_there_is_not_overwritten(store: sqlite3.Connection, path: Path, tmp_path: Path) -> None:
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    content = path.read_bytes()
+    with pytest.raises(OperationError, match="exists already"):
+        asyncio.run(maintenance.restore(tmp_path / "backup", path, unseen))
+    with pytest.raises(OperationError, match="exists already"):
+        asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    assert path.read_bytes() == content
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[3 * 8192 : 6 * 8192] = b"\x55" * (3 * 8192)
+    path.write_bytes(content)
+
+
+def newer(path: Path) -> None:
+    connection = connect(path, Durability.PROCESS)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda path: path.write_bytes(b"PK not a database" * 100), "is not a SQLite store"),
+        (lambda path: path.write_bytes(b""), "is empty"),
+        (lambda path: path.unlink(), "does not exist"),
+        (damage, "damaged"),
+        (newer, "made by a newer release"),
+    ],
+)
+def test_what_is_no_backup_is_not_restored(
+    connection: sqlite3.Connection, path: Path, tmp_path: Path, spoil: Callable[[Path], object], says: str
+) -> None:
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    spoil(tmp_path / "backup")
+    with pytest.raises(OperationError, match=says):
+        asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "restored", unseen))
+    assert not (tmp_path / "restored").exists()
+
+
+def test_a_store_that_is_not_there_has_no_backup(tmp_path: Path) -> None:
+    with pytest.raises(OperationError, match="does not exist"):
+        asyncio.run(maintenance.backup(tmp_path / "none.db", tmp_path / "backup", unseen))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_restored_file_is_a_store(path: Path, tmp_path: Path) -> None:
+    made = connect(path, Durability.PROCESS)
+    prepare(made)
+    made.close()
+    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "restored", unseen))
+    restored = connect(tmp_path / "restored", Durability.PROCESS)
+    prepare(restored)
+    restored.close()

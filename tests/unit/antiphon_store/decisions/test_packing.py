@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core.jsons import dumps, join_arrays
+from antiphon_store.decisions import packing
+
+arrays = st.lists(st.fixed_dictionaries({"id": st.text("a,[]", max_size=3)}), max_size=3).map(dumps)
+
+
+@given(arrays, arrays)
+def test_what_is_packed_unpacks(first: bytes, second: bytes) -> None:
+    items, input_bytes = packing.pack(first, second)
+    assert packing.unpack(items, input_bytes) == (first, second)
+
+
+@given(st.lists(st.tuples(arrays, arrays)))
+def test_joined_packs_are_all_arrays_joined(turns: list[tuple[bytes, bytes]]) -> None:
+    packed = [packing.pack(first, second)[0] for first, second in turns]
+    assert packing.join(packed) == join_arrays(array for turn in turns for array in turn)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "packed"),
+    [(b"[]", b"[]", (b"", 0)), (b"[1]", b"[]", (b"1", 1)), (b"[]", b"[2]", (b"2", 0)), (b"[1]", b"[2]", (b"1,2", 1))],
+)
+def test_the_packed_form_is_stored_and_must_not_change(first: bytes, second: bytes, packed: tuple[bytes, int]) -> None:
+    assert packing.pack(first, second) == packed
+
+
+def test_a_checksum_sees_every_part() -> None:
+    checksums = {
+        packing.checksum("resp_a", 1, b"1,2"),
+        packing.checksum("resp_b", 1, b"1,2"),
+        packing.checksum("resp_a", 3, b"1,2"),
+        packing.checksum("resp_a", 1, b"1,3"),
+    }
+    assert len(checksums) == 4
+    assert packing.body_checksum("resp_a", b"{}") != packing.body_checksum("resp_b", b"{}")

@@ -1,0 +1,57 @@
+"""The service's own part in event logs. `antiphon_store.testing.event_logs` tests the behaviour of event logs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import LogNotFound
+from antiphon_store.opening import open_backend
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.event_logs import append_at, frame, new_id
+
+TENANT = "t"
+
+
+async def service(clock: ManualClock, **settings: int) -> StoreService:
+    backend = open_backend("memory://", clock=clock)
+    await backend.open()
+    return StoreService(backend, StoreSettings(**settings))  # type: ignore[arg-type]
+
+
+async def test_an_append_in_this_process_wakes_its_followers(clock: ManualClock) -> None:
+    store = await service(clock, event_poll_ms=3_600_000)
+    response_id = new_id()
+    await store.append_events(TENANT, append_at(response_id, 0))
+    async with aclosing(store.read_events(TENANT, response_id, follow=True)) as batches:
+        await anext(batches)
+        waiting = asyncio.ensure_future(anext(batches))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        await store.append_events(TENANT, append_at(response_id, 1))
+        assert (await asyncio.wait_for(waiting, 30)).frames == frame(1)
+
+
+async def test_how_long_a_log_is_kept_is_a_setting(clock: ManualClock) -> None:
+    store = await service(clock, event_log_ttl_s=5)
+    response_id = new_id()
+    await store.append_events(TENANT, append_at(response_id, 0))
+    clock.advance(4.999)
+    assert [batch.count async for batch in store.read_events(TENANT, response_id)] == [1]
+    clock.advance(0.001)
+    with pytest.raises(LogNotFound):
+        await anext(store.read_events(TENANT, response_id))
+
+
+async def test_without_following_what_comes_later_is_left_out(clock: ManualClock) -> None:
+    store = await service(clock)
+    response_id = new_id()
+    await store.append_events(TENANT, append_at(response_id, 0))
+    async with aclosing(store.read_events(TENANT, response_id)) as batches:
+        assert (await anext(batches)).count == 1
+        await store.append_events(TENANT, append_at(response_id, 1))
+        assert [batch async for batch in batches] == []
