@@ -19,11 +19,40 @@ _NOT_TOLD = ("context", "mode", "generate_summary")
 """Members of `reasoning` that the response does not repeat: the chat template decides about them."""
 
 
+_REPEATED: Object = {
+    "previous_response_id": None,
+    "instructions": None,
+    "background": False,
+    "store": True,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_logprobs": 0,
+    "truncation": "disabled",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "text": {},
+    "reasoning": {},
+    "metadata": {},
+    "service_tier": "default",
+    "safety_identifier": None,
+    "prompt_cache_key": None,
+    "prompt_cache_retention": None,
+    "user": None,
+}
+"""The parameters that every response repeats, in their order, and their values where a request leaves them out."""
+
+_REPEATED_IF_GIVEN = ("prompt", "prompt_cache_options", "dropped_tools", "conversation")
+
+
 def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object:
     """A response that has just been created. `parameters` are those of the request, validated; `created_at` is in
     Unix seconds."""
     asked = {name: value for name, value in parameters.items() if value is not None}
-    conversation = {"conversation": asked["conversation"]} if "conversation" in asked else {}
     return {
         "id": response_id,
         "object": "response",
@@ -35,34 +64,21 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "model": asked["model"],
         "output": [],
         "usage": None,
-        "previous_response_id": asked.get("previous_response_id"),
-        "instructions": asked.get("instructions"),
-        "background": asked.get("background", False),
-        "store": asked.get("store", True),
-        "max_output_tokens": asked.get("max_output_tokens"),
-        "max_tool_calls": asked.get("max_tool_calls"),
-        "temperature": asked.get("temperature", 1.0),
-        "top_p": asked.get("top_p", 1.0),
-        "presence_penalty": asked.get("presence_penalty", 0.0),
-        "frequency_penalty": asked.get("frequency_penalty", 0.0),
-        "top_logprobs": asked.get("top_logprobs", 0),
-        "truncation": asked.get("truncation", "disabled"),
-        "parallel_tool_calls": asked.get("parallel_tool_calls", True),
-        "tool_choice": asked.get("tool_choice", "auto"),
-        "tools": [_declared(tool) for tool in asked.get("tools", [])],
-        "text": _text(asked.get("text", {})),
-        "reasoning": _reasoning(asked.get("reasoning", {})),
-        "metadata": asked.get("metadata", {}),
-        "service_tier": "default",
-        "safety_identifier": asked.get("safety_identifier"),
-        "prompt_cache_key": asked.get("prompt_cache_key"),
-        "prompt_cache_retention": "in_memory" if asked.get("prompt_cache_retention") else None,
-        "user": asked.get("user"),
-        **({"prompt": asked["prompt"]} if "prompt" in asked else {}),
-        **({"prompt_cache_options": _CACHING} if "prompt_cache_options" in asked else {}),
-        **({"dropped_tools": asked["dropped_tools"]} if "dropped_tools" in asked else {}),
-        **conversation,
+        **_repeated(asked),
     }
+
+
+def _repeated(asked: Object) -> Object:
+    """The parameters as the response repeats them, with all members that clients look for."""
+    repeated: Object = {name: asked.get(name, default) for name, default in _REPEATED.items()}
+    repeated["tools"] = [_declared(tool) for tool in repeated["tools"]]
+    repeated["text"] = _text(repeated["text"])
+    repeated["reasoning"] = _reasoning(repeated["reasoning"])
+    repeated["metadata"] = dict(repeated["metadata"])
+    repeated["service_tier"] = "default"
+    repeated["prompt_cache_retention"] = "in_memory" if repeated["prompt_cache_retention"] else None
+    given = asked | {"prompt_cache_options": _CACHING} if "prompt_cache_options" in asked else asked
+    return repeated | {name: given[name] for name in _REPEATED_IF_GIVEN if name in given}
 
 
 def _declared(tool: Object) -> Object:

@@ -24,7 +24,7 @@ from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ScriptedEngine
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import GenerationRequest, TokenChunk
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.served_models import END_ID, model, tokenizer
@@ -47,8 +47,8 @@ class FastEngine(ScriptedEngine):
         for start in range(0, TOKENS, self._together):
             await asyncio.sleep(0)
             await flow.wait_until_open()
-            deliver([EngineChunk((token,)) for token in self._ids[start : start + self._together]])
-        deliver([EngineChunk((END_ID,))])
+            deliver([TokenChunk((token,)) for token in self._ids[start : start + self._together]])
+        deliver([TokenChunk((END_ID,))])
 
 
 async def read_all(url: str, body: bytes) -> None:

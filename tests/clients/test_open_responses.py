@@ -20,6 +20,7 @@ from antiphon_core import events
 from antiphon_core.jsons import Object
 from tests.support.http import Http
 from tests.support.images import data_url, image_part, png, user
+from tests.support.prompts import images_in
 from tests.support.schema import validate_event, validate_response
 from tests.support.scripted_answers import LINE, PLACE, THOUGHT
 from tests.support.scripted_system import MODEL, SEER, ScriptedSystem
@@ -174,4 +175,4 @@ async def test_the_model_is_shown_everything(scripted: ScriptedSystem) -> None:
     (prompt,), (request,) = scripted.seer.prompts, scripted.seer.requests
     for role, text in (("system", "Be brief."), ("user", NAME), ("assistant", GREETING)):
         assert f"<|im_start|>{role}\n{text}<|im_end|>" in prompt
-    assert request.images == (PICTURE,)
+    assert images_in(request) == (PICTURE,)

@@ -20,7 +20,7 @@ TARGETS = {
     "store": ["--store-port=0"],
     "translator": ["--translator-port=0", "--translator-profiles=profiles"],
     "edge": ["--edge-port=0", "--edge-store=127.0.0.1:9", "--edge-translator=127.0.0.1:9"],
-    "worker": ["--edge-store=127.0.0.1:9", "--edge-translator=127.0.0.1:9"],
+    "worker": ["--worker-store=127.0.0.1:9", "--worker-translator=127.0.0.1:9"],
 }
 
 

@@ -15,7 +15,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine, Wait
-from antiphon_translator.generation import EngineChunk, Level
+from antiphon_translator.generation import Level, TextChunk
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
@@ -110,7 +110,7 @@ async def test_text_in_a_wrong_place_is_left_out(script: list[bytes | Ending]) -
 
 
 async def test_text_engines_are_stopped_at_max_output_tokens() -> None:
-    engine = ScriptedEngine([Emit(EngineChunk(text="word "))] * DELTAS)
+    engine = ScriptedEngine([Emit(TextChunk("word "))] * DELTAS)
     engine.level = Level.TEXT
     service = TranslatorService(TranslatorSettings(), clock=ManualClock())
     service.add(model(), engine)

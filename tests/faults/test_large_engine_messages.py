@@ -13,7 +13,15 @@ from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
-from antiphon_translator.generation import EngineChunk, FinishReason, Level, TokenLogprob
+from antiphon_translator.generation import (
+    ChatChunk,
+    EngineChunk,
+    FinishReason,
+    Level,
+    TextChunk,
+    TokenChunk,
+    TokenLogprob,
+)
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment
 from antiphon_translator.parsing.token_parser import TokenSyntax
@@ -31,18 +39,18 @@ SCORED: Object = {"include": ["message.output_text.logprobs"], "top_logprobs": 0
 def _openers() -> EngineChunk:
     """Openers of calls that are none: each is looked at twice."""
     opener = "<tool_call>{"
-    return EngineChunk(text=opener * (TEXT_CHARS // len(opener)))
+    return TextChunk(opener * (TEXT_CHARS // len(opener)))
 
 
 def _scored_ids() -> EngineChunk:
     ids = (tokenizer().encode("hello world " * 10) * IDS)[:IDS]
-    return EngineChunk(ids, logprobs=[TokenLogprob(each, -1.0) for each in ids])
+    return TokenChunk(ids, logprobs=[TokenLogprob(each, -1.0) for each in ids])
 
 
 MESSAGES: Mapping[str, tuple[Level, EngineChunk, Object, int]] = {
     "openers": (Level.TEXT, _openers(), {"tools": [FUNCTION]}, TEXT_CHARS // ENGINE_SLICE_CHARS_MAX),
     "scored ids": (Level.TOKENS, _scored_ids(), SCORED, IDS // ENGINE_SLICE_ITEMS_MAX),
-    "calls": (Level.CHAT, EngineChunk(segments=CALL * 10_000), {"tools": [FUNCTION]}, 30_000 // ENGINE_SLICE_ITEMS_MAX),
+    "calls": (Level.CHAT, ChatChunk(CALL * 10_000), {"tools": [FUNCTION]}, 30_000 // ENGINE_SLICE_ITEMS_MAX),
 }
 
 
@@ -70,8 +78,13 @@ async def test_the_event_loop_runs_between_slices_of_a_large_message(name: str) 
 
 
 def _end(level: Level) -> Emit:
-    end = EngineChunk([END_ID], logprobs=[TokenLogprob(END_ID, -1.0)])
-    return Emit(end if level is Level.TOKENS else EngineChunk(finish=FinishReason.STOP))
+    match level:
+        case Level.TOKENS:
+            return Emit(TokenChunk([END_ID], logprobs=[TokenLogprob(END_ID, -1.0)]))
+        case Level.TEXT:
+            return Emit(TextChunk(finish=FinishReason.STOP))
+        case Level.CHAT:
+            return Emit(ChatChunk(finish=FinishReason.STOP))
 
 
 async def _tick(ticks: list[int]) -> None:

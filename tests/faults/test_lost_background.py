@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from antiphon.local.repository import MODEL_NAME
 from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Record
 from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_local_triton.repository import MODEL_NAME
 from tests.support.background import Bench, bench, text_of, whole
 from tests.support.triton import smollm2_server
 from tests.support.turns import engine_on, serving

@@ -14,12 +14,12 @@ from functools import partial
 import pytest
 import pytest_asyncio
 
-from antiphon.local.repository import MODEL_NAME
 from antiphon_core import response
 from antiphon_core.clock import SystemClock
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
+from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.service import TranslatorService

@@ -101,13 +101,16 @@ async def _system(images: Images, engine: str, folder: Path) -> AsyncIterator[Ht
     (folder / "profiles" / "small.toml").write_text(profile + f'chat_model = "{MODEL}"\n')
     _let_others_read(folder)
     edge, translator, store = free_ports(3)
-    targets = {"ANTIPHON_EDGE_STORE": f"{HOST}:{store}", "ANTIPHON_EDGE_TRANSLATOR": f"{HOST}:{translator}"}
+    peers = {"STORE": f"{HOST}:{store}", "TRANSLATOR": f"{HOST}:{translator}"}
+    of_worker, of_edge = (
+        {f"ANTIPHON_{target}_{peer}": address for peer, address in peers.items()} for target in ("WORKER", "EDGE")
+    )
     served = {"ANTIPHON_TRANSLATOR_PORT": str(translator), "ANTIPHON_TRANSLATOR_PROFILES": f"{folder}/profiles"}
     with ExitStack() as running:
         running.enter_context(images.running("store", {"ANTIPHON_STORE_PORT": str(store)}))
         running.enter_context(images.running("translator", served, [folder]))
-        running.enter_context(images.running("worker", targets))
-        running.enter_context(images.running("edge", targets | {"ANTIPHON_EDGE_PORT": str(edge)}))
+        running.enter_context(images.running("worker", of_worker))
+        running.enter_context(images.running("edge", of_edge | {"ANTIPHON_EDGE_PORT": str(edge)}))
         async with aiohttp.ClientSession() as session:
             http = Http(session, f"http://{HOST}:{edge}")
             await _ready(http)

@@ -12,6 +12,7 @@ from openai import AsyncOpenAI
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from tests.support.images import PNG, data_url
+from tests.support.prompts import images_in
 from tests.support.scripted_answers import ARGUMENTS
 from tests.support.scripted_system import MODEL, SEER, ScriptedSystem, scripted_system
 
@@ -79,7 +80,7 @@ async def test_a_computer_is_used_and_its_screen_seen(system: ScriptedSystem, sd
     output: Any = {"type": "computer_call_output", "call_id": call.call_id, "output": screen}
     ended = await sdk.responses.create(model=SEER, input=[output], previous_response_id=begun.id)
     assert ended.status == "completed"
-    assert len(system.seer.requests[-1].images) == 1
+    assert len(images_in(system.seer.requests[-1])) == 1
 
 
 async def test_a_stream_tells_the_call_when_it_is_whole(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:

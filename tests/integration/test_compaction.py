@@ -17,16 +17,18 @@ from antiphon_edge.background.worker import Worker
 from antiphon_edge.compaction.compaction import INSTRUCTION
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS, ScriptedEngine
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import GenerationRequest, TokenChunk
 from antiphon_translator.prompt.conversation_items import SUMMARY_NOTE
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
+from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, model, tokenizer
 
 LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 20}]}
@@ -40,9 +42,9 @@ class Scribe(ScriptedEngine):
         self.prompts: list[str] = []
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        self.prompts.append(tokenizer().decode(request.prompt_ids))
+        self.prompts.append(tokenizer().decode(ids_in(request)))
         line = "They talked of Rome." if INSTRUCTION[:40] in self.prompts[-1] else "Yes."
-        deliver([EngineChunk([token]) for token in [*tokenizer().encode(line), END_ID]])
+        deliver([TokenChunk([token]) for token in [*tokenizer().encode(line), END_ID]])
 
 
 @dataclass

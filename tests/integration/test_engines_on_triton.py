@@ -13,12 +13,12 @@ import pytest
 import pytest_asyncio
 from tokenizers import Tokenizer
 
-from antiphon.local.repository import MODEL_NAME
 from antiphon_core import events
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Turn
+from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.service import TranslatorService
 from tests.support import pushed
 from tests.support.patience import least

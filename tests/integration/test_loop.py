@@ -19,7 +19,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.generation import FinishReason, GenerationRequest, Level, TextChunk, TokenChunk, Usage
 from tests.support.http import Http
 from tests.support.images import png
 from tests.support.loop_watch import LoopWatch, watched_loop
@@ -32,9 +32,9 @@ MB = 1_000_000
 async def greet(model: ScriptedModel, _request: GenerationRequest, deliver: Deliver, _flow: Flow) -> None:
     """Answers without reading the prompt: that would take as long as what is under test."""
     if model.level is Level.TOKENS:
-        deliver([EngineChunk(tuple(TOKENIZER.encode("Hello."))), EngineChunk(finish=FinishReason.STOP)])
+        deliver([TokenChunk(tuple(TOKENIZER.encode("Hello."))), TokenChunk(finish=FinishReason.STOP)])
     else:
-        deliver([EngineChunk(text="Hello."), EngineChunk(finish=FinishReason.STOP, usage=Usage(1, 1))])
+        deliver([TextChunk("Hello."), TextChunk(finish=FinishReason.STOP, usage=Usage(1, 1))])
 
 
 @pytest.fixture

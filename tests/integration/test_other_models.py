@@ -11,9 +11,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from antiphon.local.server_venv import ensure_server_venv, read_layout
-from antiphon.up import cache_folder
+from antiphon.folders import cache_folder
 from antiphon_core import events
+from antiphon_local_triton.server_venv import ensure_server_venv, read_layout
 from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread

@@ -19,6 +19,7 @@ from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
+from tests.support.prompts import ids_in
 from tests.support.schema import validate_response
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
@@ -42,7 +43,7 @@ class Talk:
     @property
     def prompt(self) -> str:
         """The last prompt that the model read."""
-        return TOKENIZER.decode(self.engine.requests[-1].prompt_ids)
+        return TOKENIZER.decode(ids_in(self.engine.requests[-1]))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from tests.support import nim_operator, pod_security
 from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates
 
 OURS = ("edge", "worker", "translator", "store")
+_PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR")]
 URL = "postgresql://database/antiphon"
 """For the URL in the Secret antiphon-store."""
 SECRETS = {  # made by hand, by a certificate, or by the Operator's guide
@@ -78,7 +79,7 @@ def test_calls_go_to_headless_services_that_are_there(objects: list[Manifest]) -
         for port in service["spec"]["ports"]
     }
     for _, values in _settings(objects):
-        targets = {values.get(name) for name in ("ANTIPHON_EDGE_STORE", "ANTIPHON_EDGE_TRANSLATOR")}
+        targets = {values.get(name) for name in _PEERS}
         assert targets - {None} <= headless
 
 

@@ -27,7 +27,8 @@ from antiphon_edge.background.background import Background
 from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.settings import SEALED_TTL_S, WorkerSettings
+from antiphon_edge.settings import WorkerSettings
+from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns import job_payload, log_follower, log_state
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.store_retry import RetryPolicy

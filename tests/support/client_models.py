@@ -25,11 +25,21 @@ from antiphon_core.flow import Flow
 from antiphon_core.jsons import dumps
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, GuideKind, Level, Usage
+from antiphon_translator.generation import (
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    GuideKind,
+    Level,
+    TextChunk,
+    TokenChunk,
+    Usage,
+)
 from antiphon_translator.models import profiles, served_model
 from antiphon_translator.models.served_model import ServedModel
 from tests.support import client_plays
 from tests.support.client_plays import HARMONY, HERMES, MISTRAL, QWEN_CODER, Format
+from tests.support.prompts import ids_in, images_in, text_in
 from tests.support.scripted_system import served
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 from tests.support.templated_system import source_of
@@ -69,14 +79,14 @@ class PlayedModel:
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         is_text = self.level is Level.TEXT
-        prompt = request.prompt_text if is_text else self._tokenizer.decode(request.prompt_ids)
+        prompt = text_in(request) if is_text else self._tokenizer.decode(ids_in(request))
         guide = None if request.guide is None else self._guided(request.guide.kind.value, request.guide.text)
-        said = client_plays.answer(prompt, self._form, images=len(request.images), guide=guide)
+        said = client_plays.answer(prompt, self._form, images=len(images_in(request)), guide=guide)
         if is_text:
-            chunks = [EngineChunk(text=letter) for letter in "".join(said[:-1])]
-            chunks.append(EngineChunk(finish=FinishReason.STOP, usage=Usage(len(prompt), len(chunks))))
+            chunks: list[EngineChunk] = [TextChunk(letter) for letter in "".join(said[:-1])]
+            chunks.append(TextChunk(finish=FinishReason.STOP, usage=Usage(len(prompt), len(chunks))))
         else:
-            chunks = [EngineChunk((token_id,)) for token_id in ids_of(self._tokenizer, *said)]
+            chunks = [TokenChunk((token_id,)) for token_id in ids_of(self._tokenizer, *said)]
         for chunk in chunks[: request.max_tokens]:
             await flow.wait_until_open()
             if not deliver([chunk]):

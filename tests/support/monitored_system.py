@@ -100,12 +100,20 @@ def _start(running: ExitStack, folder: Path, endpoint: str, requests_per_minute:
     profile = f'name = "m"\ndirectory = "{directory}"\nendpoint = "{endpoint}"\nengine = "triton_tokens"\n'
     (profiles / "m.toml").write_text(profile)
     store, translator, *ports = free_ports(6)
-    where = [f"--edge-store={HOST}:{store}", f"--edge-translator={HOST}:{translator}"]
+    where = {
+        target: [f"--{target}-store={HOST}:{store}", f"--{target}-translator={HOST}:{translator}"]
+        for target in ("edge", "worker")
+    }
     options = {
         "store": [f"--store-port={store}", "--store-url=memory://", "--store-sweep-s=1", "--store-default-ttl-s=1"],
         "translator": [f"--translator-port={translator}", f"--translator-profiles={profiles}"],
-        "worker": ["--worker-slots=2", "--worker-drain-s=1", *where],
-        "edge": ["--edge-port=0", "--edge-drain-s=1", f"--edge-requests-per-minute={requests_per_minute}", *where],
+        "worker": ["--worker-slots=2", "--worker-drain-s=1", *where["worker"]],
+        "edge": [
+            "--edge-port=0",
+            "--edge-drain-s=1",
+            f"--edge-requests-per-minute={requests_per_minute}",
+            *where["edge"],
+        ],
     }
     metrics = dict(zip(options, ports, strict=True))
     commands = {}

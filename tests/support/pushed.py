@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_translator.engines.base import Engine
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest, TokenChunk
+from tests.support.chunks import only
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ class Deliveries:
 
     @property
     def ids(self) -> list[int]:
-        return [token_id for chunks in self.received for chunk in chunks for token_id in chunk.token_ids]
+        return [token_id for chunks in self.received for chunk in only(TokenChunk, chunks) for token_id in chunk.ids]
 
 
 def chunks(engine: Engine, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:

@@ -140,16 +140,19 @@ async def fleet(folder: Path, triton_endpoint: str, *edge_options: str) -> Async
         redis = below.enter_context(redis_server())
         names = ServiceNames(folder / "hosts")
         ports = dict(zip(SIZES, free_ports(len(SIZES)), strict=True))
-        where = (
-            f"--edge-store=dns:///store:{ports['store']}",
-            f"--edge-translator=dns:///translator:{ports['translator']}",
-            f"--edge-restart-wait-s={PATIENCE_S}",
-        )
+        where = {
+            target: (
+                f"--{target}-store=dns:///store:{ports['store']}",
+                f"--{target}-translator=dns:///translator:{ports['translator']}",
+                f"--{target}-restart-wait-s={PATIENCE_S}",
+            )
+            for target in ("edge", "worker")
+        }
         options = {
             "store": (f"--store-url={redis.url}",),
             "translator": (f"--translator-profiles={_profiles(folder, triton_endpoint)}",),
-            "edge": (*where, *edge_options),
-            "worker": (f"--worker-slots={WORKER_SLOTS}", "--worker-drain-s=1", *where),
+            "edge": (*where["edge"], *edge_options),
+            "worker": (f"--worker-slots={WORKER_SLOTS}", "--worker-drain-s=1", *where["worker"]),
         }
 
         def launch(target: str, host: str) -> Command:

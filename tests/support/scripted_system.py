@@ -27,7 +27,8 @@ from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers as store_handlers
 from antiphon_store.service import StoreService
@@ -38,6 +39,8 @@ from antiphon_translator.generation import (
     FinishReason,
     GenerationRequest,
     Level,
+    TextChunk,
+    TokenChunk,
     Usage,
 )
 from antiphon_translator.media.sight import Sight
@@ -51,6 +54,7 @@ from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
+from tests.support.prompts import ids_in, images_in, text_in
 from tests.support.scripted_answers import CONTROL_TOKENS, END, IMAGE, TEMPLATE, answer, gives_up
 from tests.support.served_models import model
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
@@ -78,12 +82,12 @@ class ScriptedModel:
         return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        prompt = TOKENIZER.decode(request.prompt_ids) if self.level is Level.TOKENS else request.prompt_text
+        prompt = TOKENIZER.decode(ids_in(request)) if self.level is Level.TOKENS else text_in(request)
         if self._keeps:
             self.requests.append(request)
             self.prompts.append(prompt)
         guide = None if request.guide is None else (request.guide.kind.value, request.guide.text)
-        chunks = self._chunks(answer(prompt, images=len(request.images), guide=guide))
+        chunks = self._chunks(answer(prompt, images=len(images_in(request)), guide=guide))
         for chunk in chunks[: request.max_tokens]:
             if self.pause_s:
                 await asyncio.sleep(self.pause_s)
@@ -97,14 +101,14 @@ class ScriptedModel:
     def _chunks(self, said: Sequence[str]) -> Sequence[EngineChunk]:
         """The answer, cut as small as the level allows."""
         if self.level is Level.TOKENS:
-            return [EngineChunk((token_id,)) for token_id in ids_of(TOKENIZER, *said)]
-        return [EngineChunk(text=letter) for letter in "".join(said)]
+            return [TokenChunk((token_id,)) for token_id in ids_of(TOKENIZER, *said)]
+        return [TextChunk(letter) for letter in "".join(said)]
 
     def _ending(self, asked: int, said: int, most: int) -> EngineChunk:
         """The last chunk: an end token, if there is room for one, or the finish reason."""
         if self.level is Level.TOKENS:
-            return EngineChunk((_END_ID,) if said < most else ())
-        return EngineChunk(
+            return TokenChunk((_END_ID,) if said < most else ())
+        return TextChunk(
             finish=FinishReason.STOP if said <= most else FinishReason.LENGTH, usage=Usage(asked, min(said, most))
         )
 

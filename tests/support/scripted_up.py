@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from antiphon.local.repository import CONFIG_FILE, MODEL_NAME
 from antiphon_core.jsons import dumps
+from antiphon_local_triton.repository import CONFIG_FILE, MODEL_NAME
 from tests.support import scripted_answers
 from tests.support.scripted_answers import END, IMAGE, TEMPLATE
 from tests.support.scripted_system import MODEL, SEER, TOKENIZER

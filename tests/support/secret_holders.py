@@ -28,7 +28,8 @@ from antiphon_core.rpc.settings import RpcServerSettings
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.sealed.sealing import BadSeal, Sealer
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.turn_settings import TurnSettings
 from antiphon_store.encryption import opening
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.settings import StoreSettings
@@ -130,9 +131,11 @@ async def served(security: ServerSecurity) -> AsyncIterator[str]:
     backend, server = MemoryStore(SystemClock()), RpcServer(security)
     await backend.open()
     server.add(STORE, {}, ready=backend.ready)
-    yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
-    await server.drain(0)
-    await backend.close()
+    try:
+        yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    finally:
+        await server.drain(0)
+        await backend.close()
 
 
 async def is_served(at: str, credentials: ClientCredentials = ANONYMOUS) -> bool:
@@ -211,11 +214,13 @@ def _start(settings: RpcServerSettings) -> None:
 
 
 @asynccontextmanager
-async def _client_token(peer: Literal["store", "translator"], folder: Path) -> AsyncIterator[Holder]:
+async def _client_token(
+    kind: type[TurnSettings], peer: Literal["store", "translator"], folder: Path
+) -> AsyncIterator[Holder]:
     path, asked = folder / "token", folder / "credentials"
     path.write_text(TOKEN)
     asked.write_text(f"edge {TOKEN} * gateway,reader\n")
-    settings = EdgeSettings(**{f"{peer}_token_file": path})  # type: ignore[arg-type]
+    settings = kind(**{f"{peer}_token_file": path})  # type: ignore[arg-type]
     show = settings.credentials_for(peer).open_token()
     assert show is not None
     async with served(ServerSecurity(Guard(asked))) as at:
@@ -227,13 +232,15 @@ async def _client_token(peer: Literal["store", "translator"], folder: Path) -> A
 
 
 @asynccontextmanager
-async def _client_tls(peer: Literal["store", "translator"], name: str, folder: Path) -> AsyncIterator[Holder]:
+async def _client_tls(
+    kind: type[TurnSettings], peer: Literal["store", "translator"], name: str, folder: Path
+) -> AsyncIterator[Holder]:
     """A channel that is open: its files were read when it was made."""
     made = Certificates.make(folder)
     own_ca = folder / "own_ca.pem"
     own_ca.write_bytes(made.ca.cert.read_bytes())
     files = {"tls_ca_file": own_ca, "tls_cert_file": made.client.cert, "tls_key_file": made.client.key}
-    settings = EdgeSettings(**{f"{peer}_{each}": path for each, path in files.items()})  # type: ignore[arg-type]
+    settings = kind(**{f"{peer}_{each}": path for each, path in files.items()})  # type: ignore[arg-type]
     security = ServerSecurity.of(
         StoreSettings(tls_cert_file=made.server.cert, tls_key_file=made.server.key, tls_client_ca_file=made.ca.cert)
     )
@@ -272,28 +279,34 @@ def _read_by_requests() -> None:
 
 _SERVERS: Mapping[str, type[RpcServerSettings]] = {"store": StoreSettings, "translator": TranslatorSettings}
 _PEERS: tuple[Literal["store", "translator"], ...] = ("store", "translator")
+_CLIENTS: Mapping[str, type[TurnSettings]] = {"edge": EdgeSettings, "worker": WorkerSettings}
 _SERVER_TLS = ("tls_cert_file", "tls_key_file", "tls_client_ca_file")
 _CLIENT_TLS = ("tls_ca_file", "tls_cert_file", "tls_key_file")
 
 HOLDERS: Mapping[str, Opened] = {
     "edge.keys_file": partial(_api_keys, "keys"),
     "edge.keys_pepper_file": partial(_api_keys, "pepper"),
-    "edge.sealing_keys_file": _sealing_keys,
+    **{f"{name}.sealing_keys_file": _sealing_keys for name in _CLIENTS},
     "profile.api_key_file": _engine_key,
     "store.encryption_keys_file": _encryption_keys,
     **{f"{name}.token_file": partial(_server_tokens, kind) for name, kind in _SERVERS.items()},
     **{f"{name}.{file}": partial(_server_tls, kind, file) for name, kind in _SERVERS.items() for file in _SERVER_TLS},
-    **{f"edge.{peer}_token_file": partial(_client_token, peer) for peer in _PEERS},
-    **{f"edge.{peer}_{file}": partial(_client_tls, peer, file) for peer in _PEERS for file in _CLIENT_TLS},
+    **{
+        f"{name}.{peer}_token_file": partial(_client_token, kind, peer)
+        for name, kind in _CLIENTS.items()
+        for peer in _PEERS
+    },
+    **{
+        f"{name}.{peer}_{file}": partial(_client_tls, kind, peer, file)
+        for name, kind in _CLIENTS.items()
+        for peer in _PEERS
+        for file in _CLIENT_TLS
+    },
 }
 """By the names of the settings; those of a model profile as if it were a section."""
 
 KEEP = frozenset(
-    {
-        "edge.store_token_file",
-        "edge.translator_token_file",
-        *(f"{name}.{file}" for name in _SERVERS for file in _SERVER_TLS[:2]),
-    }
-    | {f"edge.{peer}_{file}" for peer in _PEERS for file in _CLIENT_TLS}
+    [f"{name}.{peer}_{file}" for name in _CLIENTS for peer in _PEERS for file in ("token_file", *_CLIENT_TLS)]
+    + [f"{name}.{file}" for name in _SERVERS for file in _SERVER_TLS[:2]]
 )
 """Files that let nobody in: they show who this process is, and their last content stays until a usable one is there."""

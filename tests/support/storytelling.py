@@ -19,8 +19,9 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.generation import GenerationRequest, Level, TokenChunk
 from tests.support.fake_triton import TOKENS, FakeTriton, Raw, final_response, serving, token_response
+from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer
 
 
@@ -64,7 +65,7 @@ class StoryEngine:
         return ALL_CONTROLS
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        start = told_in(request.prompt_ids, self.ids)
+        start = told_in(ids_in(request), self.ids)
         self.starts.append(start)
         self.running += 1
         try:
@@ -76,9 +77,9 @@ class StoryEngine:
                 await asyncio.sleep(self.pause_s)
                 self.told.append(number)
                 await flow.wait_until_open()
-                if not deliver([EngineChunk((token_id,))]):
+                if not deliver([TokenChunk((token_id,))]):
                     return
-            deliver([EngineChunk((END_ID,))])
+            deliver([TokenChunk((END_ID,))])
         finally:
             self.running -= 1
 

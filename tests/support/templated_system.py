@@ -33,6 +33,7 @@ from antiphon_translator.templates import jinja
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.fake_chat import FakeChat, delta, ending, fake_chat
 from tests.support.http import Http
+from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer, write_directory
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "templates"
@@ -85,7 +86,7 @@ async def by_tokens(folder: Path, template: str) -> AsyncIterator[TemplatedSyste
     model = served_model.load(_profile(folder, template, endpoint="triton:8001"))
 
     def prompts() -> Sequence[str]:
-        return [model.tokenizer.decode(request.prompt_ids) for request in engine.requests]
+        return [model.tokenizer.decode(ids_in(request)) for request in engine.requests]
 
     async with running(model, engine) as http:
         yield TemplatedSystem(http, prompts)

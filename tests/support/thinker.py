@@ -12,13 +12,13 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import TokenChunk
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import model, turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 
@@ -76,13 +76,13 @@ def log_of_play(
 ) -> list[Object]:
     """All events of it."""
     served = served or thinker()
-    made = TurnPipeline(served, turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
+    made = pipeline_of(served, turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, _asked = made.start()
     ids = [*ids_of(TOKENIZER, *said), END_ID]
     edges = [0, *sorted(cut % len(ids) for cut in cuts), len(ids)]
     for start, end in pairwise(edges):
         if not made.done and start < end:
-            batches += made.receive([EngineChunk(ids[start:end])])
+            batches += made.receive([TokenChunk(ids[start:end])])
     batches += made.finish(completed_at=9)
     log = [event for batch in batches for event in events.decode(batch.frames)]
     assert [event["sequence_number"] for event in log] == list(range(len(log)))

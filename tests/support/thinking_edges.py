@@ -24,17 +24,19 @@ from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import FaultyBackend
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.generation import GenerationRequest, Level, TokenChunk
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
+from tests.support.prompts import ids_in
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import END_ID, TOKENIZER, thinker
 
@@ -75,7 +77,7 @@ class Sayer:
                     self.paused.set()
                     await self.go.wait()
                 await flow.wait_until_open()
-                if not deliver([EngineChunk((self.ids[number],))]):
+                if not deliver([TokenChunk((self.ids[number],))]):
                     break
                 await asyncio.sleep(0)
             ended = True
@@ -85,7 +87,7 @@ class Sayer:
 
     def _said_in(self, request: GenerationRequest) -> int:
         """How much of what is said the prompt ends with."""
-        prompt = list(request.prompt_ids)
+        prompt = list(ids_in(request))
         return next(n for n in range(len(self.ids), -1, -1) if prompt[len(prompt) - n :] == self.ids[:n])
 
     async def ready(self) -> None:
@@ -181,7 +183,7 @@ class Edges:
     @property
     def prompt(self) -> str:
         """The last prompt that the model read."""
-        return TOKENIZER.decode(self.sayer.requests[-1].prompt_ids)
+        return TOKENIZER.decode(ids_in(self.sayer.requests[-1]))
 
 
 @asynccontextmanager

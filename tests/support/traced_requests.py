@@ -161,12 +161,15 @@ def _start(
     profile = f'name = "m"\ndirectory = "{write_directory(folder / "model")}"\nendpoint = "{engine}"\n'
     (profiles / "m.toml").write_text(profile + 'engine = "triton_tokens"\n')
     store, translator, *ports = free_ports(6)
-    where = [f"--edge-store={HOST}:{store}", f"--edge-translator={HOST}:{translator}"]
+    where = {
+        target: [f"--{target}-store={HOST}:{store}", f"--{target}-translator={HOST}:{translator}"]
+        for target in ("edge", "worker")
+    }
     options = {
         "store": [f"--store-port={store}", "--store-url=memory://"],
         "translator": [f"--translator-port={translator}", f"--translator-profiles={profiles}"],
-        "edge": ["--edge-port=0", "--edge-drain-s=1", *where],
-        "worker": ["--worker-slots=1", "--worker-drain-s=1", *where],
+        "edge": ["--edge-port=0", "--edge-drain-s=1", *where["edge"]],
+        "worker": ["--worker-slots=1", "--worker-drain-s=1", *where["worker"]],
     }
     commands = {}
     for (target, more), port in zip(options.items(), ports, strict=True):

@@ -21,15 +21,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from antiphon.local.repository import (
+from antiphon_local_triton.repository import (
     CONFIG_FILE,
     MODEL_NAME,
     TEMPLATE_REPOSITORY,
     TEXT_MODELS,
     write_model_repository,
 )
-from antiphon.local.server_venv import ensure_server_venv, read_layout
-from antiphon.local.supervisor import LocalTriton, Supervision, TritonState
+from antiphon_local_triton.server_venv import ensure_server_venv, read_layout
+from antiphon_local_triton.supervisor import LocalTriton, Supervision, TritonState
 from tests.support import triton_ensemble
 
 SCRIPT = Path(__file__).with_name("triton_models") / "scripted.py"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from antiphon.local.repository import CONFIG_FILE, MODEL_NAME, TEMPLATE_REPOSITORY
+from antiphon_local_triton.repository import CONFIG_FILE, MODEL_NAME, TEMPLATE_REPOSITORY
 
 CODE = Path(__file__).with_name("triton_models") / "words.py"
 SIGNATURE = "ensemble"

@@ -18,11 +18,11 @@ GRPC = "client and server are in the process of the test, on loopback"
 CHILD = "the process is the subject"
 # folder or file -> (the effects that its tests may have, why)
 EXEMPT: dict[str, tuple[set[Effect], str]] = {
-    "antiphon/local/test_interpreter.py": ({"process"}, CHILD),
-    "antiphon/local/test_orphan_guard.py": ({"process"}, CHILD),
-    "antiphon/local/test_process.py": ({"process"}, CHILD),
-    "antiphon/local/test_supervisor.py": ({"process", "listen", "wait"}, CHILD),
-    "antiphon/local/test_triton.py": ({"listen"}, "it looks for free ports"),
+    "antiphon_local_triton/test_interpreter.py": ({"process"}, CHILD),
+    "antiphon_core/test_orphan_guard.py": ({"process"}, CHILD),
+    "antiphon_local_triton/test_process.py": ({"process"}, CHILD),
+    "antiphon_local_triton/test_supervisor.py": ({"process", "listen", "wait"}, CHILD),
+    "antiphon_local_triton/test_triton.py": ({"listen"}, "it looks for free ports"),
     "antiphon/parts/test_telemetry.py": ({"listen"}, HTTP),
     "antiphon/parts/test_store.py": ({"listen"}, GRPC),
     "antiphon/test_banner.py": ({"listen"}, GRPC),

@@ -122,28 +122,20 @@ class RpcClient:
         with MadeCall(method) as made:
             rpc = self._start(method, request, tenant, timeout_s)
             made.step_out()
-            silent: list[bool] = []
-
-            def end() -> None:
-                silent.append(True)
-                rpc.cancel()
-
-            watch = SilenceWatch(silence_s, end)
+            watch = SilenceWatch(silence_s, rpc.cancel)
             try:
                 with watch.running(flow):
                     while (data := await rpc.read()) is not grpc.aio.EOF:
                         watch.heard()
                         yield decode(method.response, data)
             except grpc.aio.AioRpcError as error:
-                if silent:
+                if watch.has_expired:
                     raise self._silent(made, silence_s) from error
                 raise made.failed(from_rpc_error(error, self._unavailable)) from error
             except asyncio.CancelledError:
-                # grpc.aio raises this for a call that was cancelled locally too, which is not our task's cancellation.
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
+                if _is_task_cancelled():
                     raise
-                if silent:
+                if watch.has_expired:
                     raise self._silent(made, silence_s) from None
                 closed = self._unavailable("The call was cancelled because its channel was closed.")
                 raise made.failed(closed) from None
@@ -211,3 +203,9 @@ def _options(api: Api) -> list[tuple[str, Any]]:
         ("grpc.initial_reconnect_backoff_ms", 250),
         ("grpc.max_reconnect_backoff_ms", 1_000),
     ]
+
+
+def _is_task_cancelled() -> bool:
+    """Whether a CancelledError is the task's own. grpc.aio raises one for a call that was cancelled locally, too."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

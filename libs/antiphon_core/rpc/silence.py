@@ -20,13 +20,15 @@ TICKS = 4
 class SilenceWatch:
     """Of one stream. Use inside one event loop."""
 
-    def __init__(self, limit_s: float, on_silence: Callable[[], None]) -> None:
+    def __init__(self, limit_s: float, on_silence: Callable[[], object]) -> None:
         """`on_silence` is called once, after `limit_s` without `heard`; with 0 never."""
         self._tick_s = limit_s / TICKS
         self._on_silence = on_silence
         self._silent_ticks = 0
         self._due_s = 0.0
         self._handle: asyncio.TimerHandle | None = None
+        self.has_expired = False
+        """Whether `on_silence` was called."""
 
     def heard(self) -> None:
         """Something came."""
@@ -65,6 +67,7 @@ class SilenceWatch:
         self._silent_ticks = 0 if has_slept else self._silent_ticks + 1
         if self._silent_ticks > TICKS:
             self._handle = None
+            self.has_expired = True
             self._on_silence()
         else:
             self._arm()

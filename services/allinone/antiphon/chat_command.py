@@ -13,12 +13,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.theme import Theme
 
+from antiphon.folders import default_data_folder
 from antiphon.talk import api
 from antiphon.talk.api import Api
 from antiphon.talk.chat import Chat
 from antiphon.talk.conversation import Conversation
 from antiphon.talk.own_tools import OwnTools
-from antiphon.up import default_data_folder
 
 HISTORY_LINES_MAX = 1000
 _THEME = Theme({"text": "default", "thought": "dim italic", "note": "dim", "error": "red"})

@@ -14,11 +14,11 @@ from enum import Enum, auto
 from importlib.util import find_spec
 from pathlib import Path
 
+from antiphon.folders import default_data_folder
 from antiphon.profile_command import reason_of
 from antiphon.settings import SECTIONS, Settings
 from antiphon.talk.api import Api
 from antiphon.talk.errors import ApiError
-from antiphon.up import default_data_folder
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError
 from antiphon_core.version import VERSION

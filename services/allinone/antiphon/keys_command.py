@@ -1,9 +1,9 @@
-"""`antiphon keys create | list | revoke`: who looks after the API keys of the edge.
+"""`antiphon keys create | list | revoke`: manages the API keys of the edge.
 
 The files are those of the settings edge.keys_file and edge.keys_pepper_file. A running edge sees a change within a
-second or two. Each change replaces the file as a whole, so that nobody ever reads half of one, and keeps the comments
-that people wrote into it; changes at the same time wait for each other. A file that is made here can be read by its
-owner alone; one that is changed keeps its owner and its mode, for the edge may well run as somebody else.
+second or two. Each change replaces the whole file, so that an edge never reads half of one, and keeps the comments in
+it. Changes at the same time wait for each other. A new file can be read by its owner alone. A changed file keeps its
+owner and its mode, because the edge may run as another user.
 """
 
 from __future__ import annotations
@@ -34,26 +34,24 @@ EXPIRES_DAYS_MAX = 10 * 366
 
 _ID_OR_KEY = re.compile(r"(?:ak_)?([0-9a-f]{12})(?:_[0-9a-f]*|_\*+)?")
 _COLUMNS = ("ID", "TENANT", "STATE", "CREATED", "EXPIRES", "NAME")
-
-
-_USED = ("--edge-keys-file", "--edge-keys-pepper-file")
+_FLAGS = ("--edge-keys-file", "--edge-keys-pepper-file")
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """`options.keys` is then one of the functions below, to be called with (options, edge settings, clock)."""
-    whats = parser.add_subparsers(required=True, metavar="WHAT")
-    create_one = whats.add_parser("create", help="make a key and print it, this once")
+    """Each subcommand sets `options.keys` to its function, which takes (options, edge settings, clock)."""
+    subcommands = parser.add_subparsers(required=True, metavar="WHAT")
+    create_one = subcommands.add_parser("create", help="make a key and print it, this once")
     create_one.add_argument("--tenant", required=True, help="whose conversations it gives access to")
     create_one.add_argument("--name", default="", help="what you will know it by")
     create_one.add_argument("--expires-days", type=int, metavar="D", help="after how many days it stops working")
     create_one.set_defaults(keys=create)
-    list_all = whats.add_parser("list", help="list the keys, without what is secret in them")
+    list_all = subcommands.add_parser("list", help="list the keys, without what is secret in them")
     list_all.set_defaults(keys=list_keys)
-    revoke_one = whats.add_parser("revoke", help="make a key stop working")
+    revoke_one = subcommands.add_parser("revoke", help="make a key stop working")
     revoke_one.add_argument("id", help="the key's id, as 'list' shows it and as it stands after 'ak_'")
     revoke_one.set_defaults(keys=revoke)
     for command in (create_one, list_all, revoke_one):
-        add_settings(command, only=lambda setting: setting.flag in _USED)
+        add_settings(command, only=lambda setting: setting.flag in _FLAGS)
         command.set_defaults(run=_run)
 
 
@@ -78,7 +76,7 @@ def create(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> Non
 
 
 def _made(options: argparse.Namespace, pepper: bytes, taken: Container[str], now_ms: int) -> tuple[str, ApiKey]:
-    """A new key, and what is kept of it."""
+    """A new key, and its entry for the keys file, which holds a digest of the key only."""
     key_id = api_keys.new_key_id()
     while key_id in taken:
         key_id = api_keys.new_key_id()
@@ -135,7 +133,7 @@ def _check_draft(options: argparse.Namespace) -> None:
 
 
 def _id_in(given: str) -> str:
-    """The id in what was given to be revoked: perhaps a whole key that somebody found. It is not repeated."""
+    """The id in an argument that may be an id or a whole key. The error does not repeat it, since it may be secret."""
     form = _ID_OR_KEY.fullmatch(given.strip())
     if form is None:
         raise SettingsError("A key's id is 12 hexadecimal digits; 'antiphon keys list' shows them.")
@@ -143,7 +141,7 @@ def _id_in(given: str) -> str:
 
 
 def _files(edge: EdgeSettings) -> tuple[Path, Path]:
-    """Where the keys and their pepper are, links followed: what is replaced is the file, not a link to it."""
+    """The files of the keys and of their pepper. Links are followed, so that the file is replaced and not the link."""
     if edge.keys_file is None or edge.keys_pepper_file is None:
         raise SettingsError(
             "Say where the keys are: --edge-keys-file and --edge-keys-pepper-file, or ANTIPHON_EDGE_KEYS_FILE and "
@@ -153,7 +151,7 @@ def _files(edge: EdgeSettings) -> tuple[Path, Path]:
 
 
 def _pepper(path: Path, *, may_make: bool) -> bytes:
-    """The pepper, made where there are no keys yet: a new one would make all older keys worthless."""
+    """The pepper. It is made only while there are no keys, because a new pepper would invalidate all older keys."""
     if not path.exists() and may_make:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace_file(path, api_keys.new_pepper() + "\n")
@@ -171,7 +169,7 @@ def _row(key: ApiKey, now_ms: int) -> tuple[str, ...]:
 
 @contextmanager
 def _changing(keys_file: Path) -> Iterator[None]:
-    """One change at a time; what the system refuses is said with the name of the file."""
+    """Holds the lock for one change. SettingsError: the system refuses the change; the message names the file."""
     try:
         keys_file.parent.mkdir(parents=True, exist_ok=True)
         with _locked(keys_file.parent):
@@ -183,7 +181,7 @@ def _changing(keys_file: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """The folder is what is locked: the file itself is another one afterwards."""
+    """Locks the folder, because a lock on the file would end with its replacement."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -193,11 +191,11 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """The file with new content, on the disk when this returns."""
+    """Replaces a file by one with this content, which is on the disk when this returns."""
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # for its owner alone
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            _look_like(path, descriptor)
+            _take_owner_and_mode(path, descriptor)
             file.write(text)
             file.flush()
             os.fsync(descriptor)
@@ -208,8 +206,8 @@ def _replace_file(path: Path, text: str) -> None:
     _sync_folder(path.parent)
 
 
-def _look_like(path: Path, descriptor: int) -> None:
-    """Gives a draft the owner and the mode of the file that it replaces: who could read that one must go on to."""
+def _take_owner_and_mode(path: Path, descriptor: int) -> None:
+    """Gives a draft the owner and the mode of the file that it replaces, so that its readers can still read it."""
     if not path.exists():
         return
     status = path.stat()
@@ -221,7 +219,7 @@ def _look_like(path: Path, descriptor: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Renaming is durable once the folder is."""
+    """Makes the renaming of a file in this folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

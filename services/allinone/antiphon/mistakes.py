@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from antiphon.local.errors import LocalModelError
 from antiphon.talk.errors import ApiError
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 
-MISTAKES = (SettingsError, LocalModelError, StoreUnavailable, ApiError, OSError)
+MISTAKES = (SettingsError, StoreUnavailable, ApiError, OSError)
 
 
 def explain(error: Exception) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def replace_all(folder: Path, profiles: Sequence[Mapping[str, str | int]]) -> None:
-    """Writes these profiles; those of earlier runs with other models go."""
+    """Writes these profiles, and deletes those of earlier runs."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.toml"):
         old.unlink()

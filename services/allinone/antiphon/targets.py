@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from antiphon_edge.background.worker import Worker
     from antiphon_edge.sealed.sealing import Sealer
     from antiphon_edge.server import EdgeServer
+    from antiphon_edge.settings import EdgeSettings, WorkerSettings
 
 
 @dataclass
@@ -61,46 +62,54 @@ class Process:
         return Exposition(self.targets, worker=self.number)
 
     @cached_property
-    def sealer(self) -> Sealer:
-        """One for all targets: without a file of keys nobody else could open what it sealed."""
+    def own_keys(self) -> SealingKeys:
+        """The keys of all targets that have no file of keys: the edge opens what the worker beside it sealed."""
+        from antiphon_core.sealing_keys import SealingKeys
+
+        return self.sealing_keys or SealingKeys.ephemeral()
+
+    def sealer_of(self, settings: EdgeSettings | WorkerSettings) -> Sealer:
         from antiphon_edge.sealed.sealing import Sealer
 
-        edge = self.settings.edge
-        if self.sealing_keys is not None:
-            return Sealer(self.sealing_keys, ttl_s=edge.sealed_ttl_s, clock=self.clock)
-        return Sealer.of(
-            edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=self.clock, grace_s=edge.secrets_grace_s
-        )
+        path, ttl_s = settings.sealing_keys_file, settings.sealed_ttl_s
+        if path is None:
+            return Sealer(self.own_keys, ttl_s=ttl_s, clock=self.clock)
+        setting = f"{settings.SECTION}.sealing_keys_file"
+        return Sealer.of(path, ttl_s=ttl_s, clock=self.clock, grace_s=settings.secrets_grace_s, setting=setting)
 
-    def store_port(self) -> FullStore:
-        edge = self.settings.edge
-        if edge.store:
+    def store_of(self, settings: EdgeSettings | WorkerSettings) -> FullStore:
+        """The store that these settings name, or the one of this process. SettingsError: there is none."""
+        if settings.store:
             from antiphon_store.client import StoreClient
 
-            return StoreClient(edge.store, credentials=edge.credentials_for("store"), wait_s=edge.restart_wait_s)
+            credentials = settings.credentials_for("store")
+            return StoreClient(settings.store, credentials=credentials, wait_s=settings.restart_wait_s)
         if self.store is None:
-            raise SettingsError(
-                "Edges and workers need a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE."
-            )
+            raise _missing("store", settings)
         return self.store.service
 
-    def translator_port(self) -> Translator:
-        if self.settings.edge.translator:
+    def translator_of(self, settings: EdgeSettings | WorkerSettings) -> Translator:
+        """The translator that these settings name, or the one of this process. SettingsError: there is none."""
+        if settings.translator:
             from antiphon_translator.client import TranslatorClient
 
-            edge = self.settings.edge
             return TranslatorClient(
-                edge.translator,
-                credentials=edge.credentials_for("translator"),
-                transport=edge.translator_transport,
-                silence_s=edge.translator_silence_s,
-                wait_s=edge.restart_wait_s,
+                settings.translator,
+                credentials=settings.credentials_for("translator"),
+                transport=settings.translator_transport,
+                silence_s=settings.translator_silence_s,
+                wait_s=settings.restart_wait_s,
             )
         if self.translator is None:
-            raise SettingsError(
-                "Edges and workers need a translator: run the target 'translator' too, or set ANTIPHON_EDGE_TRANSLATOR."
-            )
+            raise _missing("translator", settings)
         return self.translator.service
+
+
+def _missing(peer: str, settings: EdgeSettings | WorkerSettings) -> SettingsError:
+    article = "An" if settings.SECTION == "edge" else "A"
+    return SettingsError(
+        f"{article} {settings.SECTION} needs a {peer}: run the target '{peer}' too, or set {settings.variable(peer)}."
+    )
 
 
 def _store(process: Process) -> Part:
@@ -120,13 +129,14 @@ def _translator(process: Process) -> Part:
 def _edge(process: Process) -> Part:
     from antiphon_edge.server import EdgeServer
 
+    settings = process.settings.edge
     process.edge = EdgeServer(
-        process.settings.edge,
-        process.store_port(),
-        process.translator_port(),
+        settings,
+        process.store_of(settings),
+        process.translator_of(settings),
         clock=process.clock,
         ids=process.ids,
-        sealer=process.sealer,
+        sealer=process.sealer_of(settings),
         shares_port=process.shares_ports,
         exposition=process.exposition,
         opens_metrics=process.settings.metrics.open,
@@ -135,18 +145,20 @@ def _edge(process: Process) -> Part:
 
 
 def _worker(process: Process) -> Part:
-    """Runs background responses over the edge's store and translator."""
     from antiphon_core.process_load import ProcessLoad
     from antiphon_edge.background.worker import Worker
 
+    settings = process.settings.worker
+    if process.edge is not None:
+        settings = settings.beside(process.settings.edge)
     process.worker = Worker(
-        process.settings.worker,
-        process.store_port(),
-        process.translator_port(),
+        settings,
+        process.store_of(settings),
+        process.translator_of(settings),
         clock=process.clock,
         ids=process.ids,
-        sealer=process.sealer,
-        load=ProcessLoad(memory_limit_bytes=process.settings.edge.memory_limit_bytes),
+        sealer=process.sealer_of(settings),
+        load=ProcessLoad(memory_limit_bytes=settings.memory_limit_bytes),
     )
     return process.worker
 

@@ -7,20 +7,13 @@ the user has profiles, nothing is prepared: the targets read those.
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from antiphon import banner, chat_models, profile_files
-from antiphon.local.model_directory import CHATML_TEMPLATE, build_model_directory
-from antiphon.local.repository import MODEL_NAME, write_model_repository
-from antiphon.local.server_venv import ensure_server_venv, read_layout
-from antiphon.local.supervisor import LocalTriton
+from antiphon import banner, chat_models, local_model, profile_files
 from antiphon.settings import Settings
 from antiphon.targets import Process, build
 from antiphon_core import lifecycle
@@ -30,16 +23,8 @@ from antiphon_core.lifecycle import Part
 from antiphon_core.ports.translator import Translator
 from antiphon_translator.models import profiles
 
-log = logging.getLogger(__name__)
-
 TOY_MODEL = "smollm2"
-TOY_SAMPLING = {"temperature": 0.2, "top_p": 0.9}  # what its makers recommend
-# Prompt and answer together, for each slot: 0.5 GB with the toy model, 0.9 GB at twice the length.
-CONTEXT_TOKENS_MAX = 4_096
-# Of an answer whose request does not say: a small model may repeat itself until its context is full, which takes a
-# CPU a minute or more.
-OUTPUT_TOKENS_DEFAULT = 1_024
-SLOTS = 4
+TRITON_MODEL_DEFAULT = "tensorrt_llm"
 READY_POLL_S = 0.05
 OTHERS_TIMEOUT_S = 5.0  # their servers, their time to start: the user is told, and served when they are there
 
@@ -102,16 +87,6 @@ class Plan:
         return self.own_profiles or self.data / "profiles"
 
 
-def default_data_folder() -> Path:
-    """Where things are kept unless --data says otherwise, as the XDG base directories have it."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "antiphon"
-
-
-def cache_folder() -> Path:
-    """Where the Triton environment is kept: it holds nothing of the user's, and all data folders share it."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "antiphon"
-
-
 def preset(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
     """The settings that `up` prefers: durable, in the data folder, on whatever gRPC ports are free."""
     return {
@@ -122,7 +97,7 @@ def preset(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
 
 
 async def run(plan: Plan, settings: Settings) -> None:
-    """Runs until a signal arrives. LocalModelError: this machine cannot run the local model, and what would help."""
+    """Runs until a signal arrives. SettingsError: this machine cannot run the local model, and what would help."""
     plan.check()
     plan.data.mkdir(parents=True, exist_ok=True)
     models = await _models(plan)
@@ -157,7 +132,11 @@ async def _models(plan: Plan) -> _Models:
             directory=plan.model_directory,
             only=plan.model_name,
         )
-    return _RemoteModel(plan) if plan.triton else await asyncio.to_thread(_local_model, plan)
+    if plan.triton and plan.model_directory:
+        return _RemoteModel(plan.triton, plan.model_directory, plan)
+    return await asyncio.to_thread(
+        local_model.prepared, plan.name, gguf=plan.gguf, data=plan.data, profiles_folder=plan.profiles
+    )
 
 
 class _ProfiledModels:
@@ -186,45 +165,22 @@ class _RemoteModel:
     name = "model"
     ready_timeout_s = OTHERS_TIMEOUT_S
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, endpoint: str, directory: Path, plan: Plan) -> None:
         self.names = [plan.name]
-        self.engine = f"Triton at {plan.triton}"
+        self.engine = f"Triton at {endpoint}"
+        self._folder = plan.profiles
+        self._profile = {
+            "name": plan.name,
+            "directory": str(directory.absolute()),
+            "endpoint": endpoint,
+            "triton_model": plan.triton_model or TRITON_MODEL_DEFAULT,
+        }
 
     async def start(self) -> None:
-        assert self._plan.triton is not None and self._plan.model_directory is not None  # noqa: S101, PT018 - checked
-        _write_profile(self._plan, self._plan.triton, self._plan.model_directory.absolute())
+        profile_files.replace_all(self._folder, [self._profile])
 
     async def stop(self) -> None:
         pass
-
-
-class _LocalModel:
-    """A model that this process's own Triton serves, restarted when it dies."""
-
-    name = "triton"
-    ready_timeout_s = 180.0  # a large file from a slow disk
-
-    def __init__(self, plan: Plan, triton: LocalTriton, directory: Path, context_length: int) -> None:
-        self._plan = plan
-        self.names = [plan.name]
-        self._triton = triton
-        self._directory = directory
-        self._context_length = context_length
-
-    @property
-    def engine(self) -> str:
-        return (
-            f"Triton at {self._triton.grpc_address}, llama.cpp on CPU; its log: {self._triton.log_path}; answers have "
-            f"{OUTPUT_TOKENS_DEFAULT:,} tokens at most unless a request sets max_output_tokens"
-        )
-
-    async def start(self) -> None:
-        await self._triton.start()
-        _write_profile(self._plan, self._triton.grpc_address, self._directory, context_length=self._context_length)
-
-    async def stop(self) -> None:
-        await self._triton.stop()
 
 
 class _Welcome:
@@ -247,7 +203,7 @@ class _Welcome:
 
     async def _wait_ready(self) -> str:
         """Which models cannot answer when the time is up, and why; empty when all can."""
-        translator = self._process.translator_port()
+        translator = self._process.translator_of(self._process.settings.edge)
         deadline = self._process.clock.monotonic() + self._models.ready_timeout_s
         while missing := await _missing(translator):
             if self._process.clock.monotonic() > deadline:
@@ -264,43 +220,3 @@ async def _missing(translator: Translator) -> str:
     except Unavailable as error:
         return error.message
     return " ".join(f"{model.id}: {model.reason}" for model in models if not model.ready)
-
-
-def _local_model(plan: Plan) -> _LocalModel:
-    """Prepares everything that the local Triton needs; blocks, the first time for as long as the download takes."""
-    venv = ensure_server_venv(cache_folder(), _report)
-    directory = plan.data / "models" / plan.name
-    if plan.gguf is None:
-        gguf, template = read_layout(venv).packaged_gguf, CHATML_TEMPLATE.read_text(encoding="utf-8")
-        build_model_directory(gguf, directory, chat_template=template, sampling=TOY_SAMPLING)
-    else:
-        gguf = plan.gguf
-        build_model_directory(gguf, directory)
-    context_length = _context_length(directory)
-    repository = write_model_repository(
-        plan.data / "triton" / "repository", gguf=gguf, context_length=context_length, slots=SLOTS
-    )
-    triton = LocalTriton.bundled(venv, repository, data_dir=plan.data / "triton", report=log.warning)
-    return _LocalModel(plan, triton, directory, context_length)
-
-
-def _context_length(model_directory: Path) -> int:
-    config = json.loads((model_directory / "config.json").read_text(encoding="utf-8"))
-    return min(config.get("max_position_embeddings") or CONTEXT_TOKENS_MAX, CONTEXT_TOKENS_MAX)
-
-
-def _write_profile(plan: Plan, endpoint: str, directory: Path, *, context_length: int | None = None) -> None:
-    """The one profile of this data folder; those of earlier runs with other models go."""
-    members: dict[str, str | int] = {
-        "name": plan.name,
-        "directory": str(directory),
-        "endpoint": endpoint,
-        "triton_model": plan.triton_model or MODEL_NAME,
-    }
-    if context_length is not None:
-        members |= {"context_length": context_length, "max_output_tokens": OUTPUT_TOKENS_DEFAULT}
-    profile_files.replace_all(plan.profiles, [members])
-
-
-def _report(line: str) -> None:
-    print(line, flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from antiphon.folders import default_data_folder
 from antiphon.settings import SECTIONS
 from antiphon.settings_flags import add_settings, flags_of, load
 from antiphon_core import event_loop, logs
@@ -35,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     if "--translator-profiles" in flags:
         raise SettingsError("'antiphon up' reads your own model profiles with --profiles DIR.")
     plan = up.Plan(
-        data=(options.data or up.default_data_folder()).absolute(),
+        data=(options.data or default_data_folder()).absolute(),
         gguf=options.gguf,
         triton=options.triton,
         openai=options.openai,

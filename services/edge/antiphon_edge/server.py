@@ -79,41 +79,42 @@ class EdgeServer:
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._clock = clock
         self._ids = ids
-        sealer = sealer or Sealer.of(
-            settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock, grace_s=settings.secrets_grace_s
-        )
-        self._limiter = limiter = _limiter(settings, store, clock=clock, ids=ids)
-        meter = Meter(limiter.charge if limiter.counts_tokens else None)
+        self.url = ""
+        self._limiter = _limiter(settings, store, clock=clock, ids=ids)
+        meter = _meter(self._limiter)
         translator = CompactingTranslator(translator, clock=clock)
-        self._turns = TurnService(
+        self._turns = self._turn_service(store, translator, sealer or _sealer(settings, clock), meter)
+        readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
+        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
+        self._sockets = self._socket_routes(store, translator)
+        self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
+        self.app = web.Application(client_max_size=BODY_BYTES_MAX)
+        self._add_access_checks(opens_metrics=opens_metrics)
+        self._add_routes(store, translator, meter)
+
+    def _turn_service(self, store: FullStore, translator: Translator, sealer: Sealer, meter: Meter) -> TurnService:
+        return TurnService(
             store,
             translator,
-            clock=clock,
-            ids=ids,
+            clock=self._clock,
+            ids=self._ids,
             sealer=sealer,
-            wait_ms=settings.conversation_wait_ms,
+            wait_ms=self._settings.conversation_wait_ms,
             meter=meter,
             timing=self._timing,
         )
-        readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
-        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
-        self._sockets = SocketRoutes(
+
+    def _socket_routes(self, store: FullStore, translator: Translator) -> SocketRoutes:
+        return SocketRoutes(
             self._turns,
-            WarmUps(store, translator, clock=clock),
-            keep_alive_s=settings.keep_alive_s,
-            lifetime_s=settings.websocket_max_s,
-            lanes=settings.websocket_lanes,
-            origins=settings.cors_origins,
-            drops_hosted=settings.hosted_tools == "drop",
+            WarmUps(store, translator, clock=self._clock),
+            keep_alive_s=self._settings.keep_alive_s,
+            lifetime_s=self._settings.websocket_max_s,
+            lanes=self._settings.websocket_lanes,
+            origins=self._settings.cors_origins,
+            drops_hosted=self._settings.hosted_tools == "drop",
             listing=ResponseList(fail_fast(store, self._turns.starter.watch)),
         )
-        self.app = web.Application(client_max_size=BODY_BYTES_MAX)
-        self.app.on_response_prepare.append(request_ids.add_headers)
-        self.app.on_response_prepare.append(dropped_tools.add_header)
-        self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
-        self._add_access_checks(clock, limiter, opens_metrics=opens_metrics)
-        self._add_routes(store, translator, meter)
-        self.url = ""
 
     def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
         turns, keep_alive_s = self._turns, self._settings.keep_alive_s
@@ -137,9 +138,11 @@ class EdgeServer:
             console.open_to_all(self.app)
             self.app.add_routes(console.table())
 
-    def _add_access_checks(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
+    def _add_access_checks(self, *, opens_metrics: bool) -> None:
         """Adds the checks of access in their order: audit, CORS, authentication, pages, admission, slow readers."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
+        prepare.append(request_ids.add_headers)
+        prepare.append(dropped_tools.add_header)
         middlewares.append(request_ids.note_route)
         middlewares.append(auditing.audit_requests)
         if opens_metrics:
@@ -152,14 +155,14 @@ class EdgeServer:
         if not settings.knows_callers:
             is_local = is_loopback(settings.host) and not settings.insecure
             middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
-        authenticator = Authenticator.of(settings, clock)
+        authenticator = Authenticator.of(settings, self._clock)
         limits = ConnectionLimits.of(settings)
-        self._connections = ConnectionTable(limits, is_exempt=authenticator.trusts, now_s=clock.monotonic)
+        self._connections = ConnectionTable(limits, is_exempt=authenticator.trusts, now_s=self._clock.monotonic)
         shares = settings.bodies_bytes_max, settings.bodies_bytes_per_tenant
         bodies.set_budget(self.app, ByteBudget("bodies", total=shares[0], share=shares[1]))
         middlewares.append(authentication.middleware(authenticator))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
-        admission.set_limiter(self.app, limiter)
+        admission.set_limiter(self.app, self._limiter)
         middlewares.append(admission.admit)
         if RateLimits.of(settings).any:
             prepare.append(admission.add_headers)
@@ -201,6 +204,16 @@ class EdgeServer:
         await self._runner.cleanup_within(until - self._clock.monotonic())
         await self._turns.settle()
         await self._limiter.close()
+
+
+def _sealer(settings: EdgeSettings, clock: Clock) -> Sealer:
+    return Sealer.of(
+        settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock, grace_s=settings.secrets_grace_s
+    )
+
+
+def _meter(limiter: RateLimiter) -> Meter:
+    return Meter(limiter.charge if limiter.counts_tokens else None)
 
 
 def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids) -> RateLimiter:

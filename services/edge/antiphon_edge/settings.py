@@ -1,90 +1,23 @@
-"""Settings of the edge."""
+"""Settings of the edge and of the worker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from antiphon_core.config import SettingsError
-from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX, SILENCE_MS_MIN
-from antiphon_core.rpc.credentials import ClientCredentials
+from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX
+from antiphon_core.rpc.watched import GRACE_S
+from antiphon_edge import turn_settings
 from antiphon_edge.access_settings import AccessSettings
-
-SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
+from antiphon_edge.turn_settings import TurnSettings
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeSettings(AccessSettings):
-    store: str = field(
-        default="",
-        metadata={"doc": "gRPC target of the store, such as dns:///store:50051; empty uses the one in this process."},
-    )
-    store_token_file: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "File with the token that is sent to the store, and nothing else. Read again when it changes."
-        },
-    )
-    store_tls_ca_file: Path | None = field(
-        default=None, metadata={"doc": "Authorities (PEM) of the store's certificate; turns TLS on."}
-    )
-    store_tls_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Certificate (PEM) that is shown to the store. Read once."}
-    )
-    store_tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of store_tls_cert_file."})
-    translator: str = field(
-        default="",
-        metadata={"doc": "gRPC target of the translator; empty uses the one in this process."},
-    )
-    translator_token_file: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "File with the token that is sent to the translator, and nothing else. Read again when it changes."
-        },
-    )
-    translator_tls_ca_file: Path | None = field(
-        default=None, metadata={"doc": "Authorities (PEM) of the translator's certificate; turns TLS on."}
-    )
-    translator_tls_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Certificate (PEM) that is shown to the translator. Read once."}
-    )
-    translator_tls_key_file: Path | None = field(
-        default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
-    )
-    translator_transport: Literal["lean", "grpc"] = field(
-        default="lean",
-        metadata={
-            "doc": "How generations come from another process: lean (the gateway's own HTTP/2 reader, a third of the "
-            "processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port always use grpc."
-        },
-    )
-    translator_silence_s: float = field(
-        default=5.0,
-        metadata={
-            "doc": "Seconds without any sign of life after which a translator in another process is lost, and another "
-            "one goes on; 0: only its connection tells."
-        },
-    )
-    restart_wait_s: float = field(
-        default=10.0,
-        metadata={
-            "doc": "Seconds for which a store or translator that cannot be reached is waited for: as long as a restart "
-            "takes. One that has been away for longer, or is connected and silent, is told as unavailable at once."
-        },
-    )
-    sealing_keys_file: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "File with the keys that reasoning, contexts and compactions are sealed with for clients, a line "
-            "each: ID and 64 hexadecimal digits, the newest first. Read again when it changes. Without it only this "
-            "process can open what it sealed."
-        },
-    )
-    sealed_ttl_s: int = field(
-        default=SEALED_TTL_S, metadata={"doc": "Seconds for which what was sealed can be brought back."}
-    )
+class EdgeSettings(TurnSettings, AccessSettings):
+    SECTION = "edge"
+
     conversation_wait_ms: int = field(
         default=0,
         metadata={
@@ -137,31 +70,36 @@ class EdgeSettings(AccessSettings):
 
     def __post_init__(self) -> None:
         AccessSettings.__post_init__(self)
-        self.credentials_for("store")
-        self.credentials_for("translator")
+        TurnSettings.__post_init__(self)
         if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
             raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
-        if 0 < self.translator_silence_s < SILENCE_MS_MIN / 1000:
-            raise SettingsError(f"translator_silence_s must be 0, or {SILENCE_MS_MIN / 1000:g} or more.")
         if self.websocket_lanes < 1:
             raise SettingsError("A WebSocket needs at least one lane.")
         _require_linger(self.event_log_linger_ms)
         _require_trace_url(self.console_trace_url)
-
-    def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
-        """The edge's credentials for a peer. SettingsError: parts of them need each other."""
-        names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
-        try:
-            return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})
-        except SettingsError as error:
-            raise SettingsError(f"The edge's credentials for the {peer}: {error}") from error
 
     def warnings(self) -> Iterator[tuple[str, str]]:
         yield from self.access_warnings()
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSettings:
+class WorkerSettings(TurnSettings):
+    SECTION = "worker"
+
+    secrets_grace_s: float = field(
+        default=GRACE_S,
+        metadata={
+            "doc": "Seconds for which the keys that were read before stay valid when sealing_keys_file cannot be used "
+            "any more: deleted, emptied, wrong, or open to other users."
+        },
+    )
+    memory_limit_bytes: int = field(
+        default=0,
+        metadata={
+            "doc": "Memory of the process: at 80 % of it no more background responses are begun. 0 for the limit of "
+            "the container, or the machine's memory."
+        },
+    )
     slots: int = field(
         default=64,
         metadata={"doc": "Background responses that run at the same time in one worker, of all tenants together."},
@@ -179,9 +117,34 @@ class WorkerSettings:
     )
 
     def __post_init__(self) -> None:
+        TurnSettings.__post_init__(self)
+        if self.memory_limit_bytes < 0:
+            raise SettingsError(
+                f"{self.variable('memory_limit_bytes')} must be 0 or more, but is {self.memory_limit_bytes}."
+            )
         if self.slots < 1:
             raise SettingsError("A worker needs at least one slot.")
         _require_linger(self.event_log_linger_ms)
+
+    def beside(self, edge: EdgeSettings) -> WorkerSettings:
+        """The settings of a worker in the process of an edge: where it names no store, translator, keys or limit of
+        memory of its own, it has those of the edge."""
+        taken = {
+            name: getattr(edge, name)
+            for leader, names in _TAKEN_TOGETHER.items()
+            if not getattr(self, leader)
+            for name in names
+        }
+        return replace(self, **taken)
+
+
+_TAKEN_TOGETHER = {
+    "store": turn_settings.of_peer("store"),
+    "translator": turn_settings.of_peer("translator"),
+    "sealing_keys_file": ("sealing_keys_file", "sealed_ttl_s", "secrets_grace_s"),
+    "memory_limit_bytes": ("memory_limit_bytes",),
+}
+"""The settings that a worker beside an edge takes from it, by the one that it does not name."""
 
 
 def _require_linger(linger_ms: int) -> None:

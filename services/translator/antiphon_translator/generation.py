@@ -1,10 +1,10 @@
 """The words that engines and the pipeline share: what to generate, what came, why it ended.
 
-Values only. Engines differ in what they take and give, their `Level`:
+Values only. Engines differ in what they take and give, their `Level`; each level has its own prompts and chunks:
 
-    TOKENS   token ids in, token ids out: exact, and what is preferred wherever a server offers it
-    TEXT     the rendered prompt in, text out; the text goes through the same parser, with literal markers
-    CHAT     messages and tools in, reasoning, text and calls out: the other server renders and parses
+    TOKENS   TokenPrompt, TokenChunk   token ids in and out: exact, and preferred wherever a server offers it
+    TEXT     TextPrompt, TextChunk     the rendered prompt in, text out, which the same parser reads
+    CHAT     ChatPrompt, ChatChunk     messages and tools in; reasoning, text and calls out: the other server parses
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from antiphon_core.jsons import Object
 from antiphon_core.values import value
@@ -78,8 +79,27 @@ class Guide:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
-    """A conversation as chat completions take it: messages, functions, and which of them must be called."""
+class TokenPrompt:
+    """The prompt of a TOKENS engine."""
+
+    ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPrompt:
+    """The prompt of a TEXT engine, and its images in the order in which the text mentions them.
+
+    `tokens` is how many ids the text has: the usage of a turn whose server counts nothing.
+    """
+
+    text: str
+    tokens: int = 0
+    images: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """The prompt of a CHAT engine: messages, functions, and which of the functions must be called."""
 
     messages: Sequence[Object]
     tools: Sequence[Object] = ()
@@ -88,32 +108,39 @@ class Chat:
     """Variables for the chat template of the other server: `chat_template_kwargs`."""
 
 
+Prompt = TokenPrompt | TextPrompt | ChatPrompt
+PromptT = TypeVar("PromptT", TokenPrompt, TextPrompt, ChatPrompt)
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One generation. `request_id` is its own: engines log it, and some stop the generation by it.
 
-    Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the
-    generation, the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output.
+    `stop_ids` each end the generation, the model's own end-of-turn id first; so does each text in `stop`, which is not
+    part of the output.
     `top_logprobs` is how many alternatives of each token are wanted; None for no log probabilities at all.
     `cache_key` names what shares a beginning with other requests; with `asks_cached` the server is asked how much
     of the prompt it had. With `ignore_eos` the end of turn is a token like any other, and there are no `stop_ids`.
     """
 
     request_id: str
+    prompt: Prompt
     max_tokens: int
-    prompt_ids: Sequence[int] = ()
-    prompt_text: str = ""
-    chat: Chat | None = None
     stop_ids: tuple[int, ...] = ()
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
     sampling: Sampling = Sampling()
     guide: Guide | None = None
     top_logprobs: int | None = None
-    images: tuple[bytes, ...] = ()
     lora: str | None = None
     cache_key: str | None = None
     asks_cached: bool = False
+
+    def prompt_as(self, kind: type[PromptT]) -> PromptT:
+        """The prompt, for an engine that takes this kind. TypeError: the request is for an engine of another level."""
+        if not isinstance(self.prompt, kind):
+            raise TypeError(f"The engine takes a {kind.__name__}, and was given a {type(self.prompt).__name__}.")
+        return self.prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +172,48 @@ class Usage:
 
 
 @value
-class EngineChunk:
-    """The content of one message of an engine, in order: ids, text or segments, by the engine's level.
+class TokenChunk:
+    """One message of a TOKENS engine.
 
-    `finish` is set when the engine itself reports why the generation ended, `usage` when the engine reports its token
-    counts; the pipeline of a TEXT or CHAT engine cannot count by itself. `logprobs` has one entry for each token that a
-    TOKENS or TEXT engine delivers, if they were asked for; a CHAT engine has them in its segments.
+    `finish` is set when the engine itself reports why the generation ended. `logprobs` has one entry for each id, if
+    they were asked for. `cached_blocks` are the blocks of the prompt that the server had in its cache, where it tells.
     """
 
-    token_ids: Sequence[int] = ()
+    ids: Sequence[int] = ()
     finish: FinishReason | None = None
-    text: str = ""
-    segments: Sequence[Segment] = ()
-    usage: Usage | None = None
     logprobs: Sequence[TokenLogprob] = ()
     cached_blocks: int = 0
-    """Blocks of the prompt that the server had in its cache, where a TOKENS engine says so."""
+
+
+@value
+class TextChunk:
+    """One message of a TEXT engine.
+
+    `finish` is set when the engine reports why the generation ended, `usage` when the engine reports its token counts:
+    the pipeline cannot count by itself. `logprobs` are those of the tokens that wrote the text, if they were asked for.
+    """
+
+    text: str = ""
+    finish: FinishReason | None = None
+    usage: Usage | None = None
+    logprobs: Sequence[TokenLogprob] = ()
+
+
+@value
+class ChatChunk:
+    """One message of a CHAT engine, as segments, which have their log probabilities in them.
+
+    `finish` and `usage` are set as in a TextChunk.
+    """
+
+    segments: Sequence[Segment] = ()
+    finish: FinishReason | None = None
+    usage: Usage | None = None
+
+
+EngineChunk = TokenChunk | TextChunk | ChatChunk
+
+
+def wrong_level(chunk: EngineChunk) -> TypeError:
+    """An engine delivered a chunk of another level than its own: a mistake in the engine."""
+    return TypeError(f"A {type(chunk).__name__} came from an engine of another level.")

@@ -45,6 +45,7 @@ from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery
 from antiphon_translator.turn import turn_prompt
+from antiphon_translator.turn.turn_plan import TurnPlan
 
 log = logging.getLogger(__name__)
 
@@ -137,17 +138,9 @@ class TranslatorService:
         downloads = await self._downloads(turn, route.model.sight.with_controls(controls))
 
         def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
-            pipeline = TurnPipeline(
-                route.model,
-                turn,
-                controls=controls,
-                ids=self._ids_of(turn.response_id),
-                level=route.engine.level,
-                downloads=downloads,
-                mismatches=self.mismatches,
-                resume=resume,
-                checkpoints=checkpoints,
-            )
+            ids, level = self._ids_of(turn.response_id), route.engine.level
+            plan = TurnPlan.of(route.model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
+            pipeline = TurnPipeline(plan, ids=ids, mismatches=self.mismatches, resume=resume, checkpoints=checkpoints)
             return pipeline, *pipeline.start()
 
         with watch.building_prompt():

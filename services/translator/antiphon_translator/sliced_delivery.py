@@ -17,7 +17,7 @@ from dataclasses import replace
 from antiphon_core.flow import Flow
 from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import ChatChunk, EngineChunk, TextChunk, TokenChunk
 
 
 class SlicedDelivery:
@@ -104,36 +104,64 @@ class SlicedDelivery:
 
 def slices(chunk: EngineChunk) -> Iterator[EngineChunk]:
     """The parts of a chunk, in order. How it ended, and what was counted, comes with the last."""
-    parts = list(_parts(chunk))
-    if len(parts) < 2:
-        yield chunk
-        return
-    *firsts, last = parts
-    yield from firsts
-    yield replace(last, finish=chunk.finish, usage=chunk.usage, cached_blocks=chunk.cached_blocks)
+    if _work(chunk) <= 1:
+        return iter((chunk,))
+    match chunk:
+        case TokenChunk():
+            return _token_slices(chunk)
+        case TextChunk():
+            return _text_slices(chunk)
+        case ChatChunk():
+            return _segment_slices(chunk)
 
 
-def _parts(chunk: EngineChunk) -> Iterator[EngineChunk]:
-    items, chars = ENGINE_SLICE_ITEMS_MAX, ENGINE_SLICE_CHARS_MAX
-    ids, scores = chunk.token_ids, chunk.logprobs
-    for at in range(0, len(ids) or len(scores), items):
-        yield EngineChunk(ids[at : at + items], logprobs=scores[at : at + items])
-    for at in range(0, len(chunk.text), chars):
-        yield EngineChunk(text=chunk.text[at : at + chars])
-    for at in range(0, len(chunk.segments), items):
-        yield EngineChunk(segments=chunk.segments[at : at + items])
+def _token_slices(chunk: TokenChunk) -> Iterator[TokenChunk]:
+    ids, scores = chunk.ids, chunk.logprobs
+    last = _last_start(max(len(ids), len(scores)), ENGINE_SLICE_ITEMS_MAX)
+    for at in range(0, last, ENGINE_SLICE_ITEMS_MAX):
+        end = at + ENGINE_SLICE_ITEMS_MAX
+        yield TokenChunk(ids[at:end], logprobs=scores[at:end])
+    yield replace(chunk, ids=ids[last:], logprobs=scores[last:])
+
+
+def _text_slices(chunk: TextChunk) -> Iterator[TextChunk]:
+    """All log probabilities come before the text of their tokens."""
+    text, scores = chunk.text, chunk.logprobs
+    for at in range(0, len(scores), ENGINE_SLICE_ITEMS_MAX):
+        yield TextChunk(logprobs=scores[at : at + ENGINE_SLICE_ITEMS_MAX])
+    last = _last_start(len(text), ENGINE_SLICE_CHARS_MAX)
+    for at in range(0, last, ENGINE_SLICE_CHARS_MAX):
+        yield TextChunk(text[at : at + ENGINE_SLICE_CHARS_MAX])
+    yield replace(chunk, text=text[last:], logprobs=())
+
+
+def _segment_slices(chunk: ChatChunk) -> Iterator[ChatChunk]:
+    last = _last_start(len(chunk.segments), ENGINE_SLICE_ITEMS_MAX)
+    for at in range(0, last, ENGINE_SLICE_ITEMS_MAX):
+        yield ChatChunk(chunk.segments[at : at + ENGINE_SLICE_ITEMS_MAX])
+    yield replace(chunk, segments=chunk.segments[last:])
+
+
+def _last_start(length: int, slice_length: int) -> int:
+    """Where the last slice of a sequence begins."""
+    return (length - 1) // slice_length * slice_length if length else 0
 
 
 def _are_small(chunks: Sequence[EngineChunk]) -> bool:
     """Whether all of these together may be processed at once. Nearly all reads bring one chunk of a few tokens."""
     if len(chunks) == 1:
         one = chunks[0]
-        if len(one.token_ids) + len(one.text) + len(one.segments) + len(one.logprobs) <= ENGINE_SLICE_ITEMS_MAX:
+        if type(one) is TokenChunk and len(one.ids) + len(one.logprobs) <= ENGINE_SLICE_ITEMS_MAX:
             return True
     return sum(map(_work, chunks)) <= 1
 
 
 def _work(chunk: EngineChunk) -> float:
     """How many slices of work a chunk is."""
-    items = max(len(chunk.token_ids), len(chunk.logprobs)) + len(chunk.segments)
-    return items / ENGINE_SLICE_ITEMS_MAX + len(chunk.text) / ENGINE_SLICE_CHARS_MAX
+    match chunk:
+        case TokenChunk():
+            return max(len(chunk.ids), len(chunk.logprobs)) / ENGINE_SLICE_ITEMS_MAX
+        case TextChunk():
+            return len(chunk.logprobs) / ENGINE_SLICE_ITEMS_MAX + len(chunk.text) / ENGINE_SLICE_CHARS_MAX
+        case ChatChunk():
+            return len(chunk.segments) / ENGINE_SLICE_ITEMS_MAX

@@ -47,11 +47,10 @@ class Systems:
         profiles = self.profiles(folder, tuple(Route))
         store = self._serve("store", "--store-port=0", f"--store-url={_sqlite(folder)}")
         translator = self._serve("translator", "--translator-port=0", f"--translator-profiles={profiles}")
-        where = _addresses(store, translator)
-        edge = self._serve("edge", "--edge-port=0", *where)
+        edge = self._serve("edge", "--edge-port=0", *_addresses("edge", store, translator))
         parts = {"edge": edge, "translator": translator, "store": store}
         if with_worker:
-            parts["worker"] = self._serve("worker", *where)
+            parts["worker"] = self._serve("worker", *_addresses("worker", store, translator))
             parts["worker"].wait_for(r"^worker\b")
         return self._subject(Column.SPLIT, edge, parts)
 
@@ -87,11 +86,11 @@ class Systems:
         return Subject(column, url.hostname, url.port, pids)
 
 
-def _addresses(store: Command, translator: Command) -> Sequence[str]:
+def _addresses(target: str, store: Command, translator: Command) -> Sequence[str]:
     """The options of an edge or a worker that name the two."""
     store_address = store.wait_for(r"^store +(\S+:\d+)")[1]
     translator_address = translator.wait_for(r"^translator +(\S+:\d+)")[1]
-    return (f"--edge-store={store_address}", f"--edge-translator={translator_address}")
+    return (f"--{target}-store={store_address}", f"--{target}-translator={translator_address}")
 
 
 def _sqlite(folder: Path) -> str:

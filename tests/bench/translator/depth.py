@@ -15,11 +15,11 @@ from antiphon_core.ports.translator import Turn
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import Level
 from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.templates.minijinja_twin import COMPARED_FIRST
 from tests.bench.measuring import cpu_s, print_table
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import FILES, message, model, tokenizer, turn
 
 DEPTHS = (1, 10, 100, 300, 1_000)  # turns
@@ -74,7 +74,7 @@ def _best(work: Callable[[], object]) -> float:
 
 
 def _begin(served: ServedModel, given: Turn, level: Level) -> None:
-    TurnPipeline(served, given, controls=ALL_CONTROLS, ids=RandomIds(), level=level).start()
+    pipeline_of(served, given, controls=ALL_CONTROLS, ids=RandomIds(), level=level).start()
 
 
 def _chat(depth: int, said: str) -> Turn:

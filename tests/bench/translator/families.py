@@ -14,16 +14,16 @@ from tokenizers.decoders import DecodeStream
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import TokenChunk
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
-from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.bench.measuring import Work, print_table, work
 from tests.bench.translator.samples import PARTS, Sample, sample
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import FILES, model, turn
 
 CHUNK_CHARS = 4  # as long as a token is
@@ -118,10 +118,10 @@ class Stream:
 
     def answer(self, batch: int = 1) -> None:
         """Everything that becomes of the ids, so many of them at once."""
-        pipeline = TurnPipeline(self.served, _asked(self.given), controls=ALL_CONTROLS, ids=RandomIds())
+        pipeline = pipeline_of(self.served, _asked(self.given), controls=ALL_CONTROLS, ids=RandomIds())
         pipeline.start()
         for start in range(0, len(self.ids), batch):
-            pipeline.receive([EngineChunk([token_id]) for token_id in self.ids[start : start + batch]])
+            pipeline.receive([TokenChunk([token_id]) for token_id in self.ids[start : start + batch]])
         pipeline.finish(completed_at=0)
 
     def read(self) -> None:

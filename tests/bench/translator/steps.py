@@ -17,13 +17,13 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.request.body import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
-from antiphon_translator.generation import Alternative, EngineChunk, TokenLogprob
+from antiphon_translator.generation import Alternative, TokenChunk, TokenLogprob
 from antiphon_translator.output.machine import Append, Begin, OpenNext, ResponseMachine
-from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.tokenizer.tokens import Detokenizer
 from tests.bench.measuring import print_table, work
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import model, tokenizer, turn
 
 TEXT = "The quick brown fox jumps over the lazy dog, 3.14 times; naïve Größe 北京 ☃. " * 250
@@ -78,20 +78,20 @@ def _event_as_dict() -> None:
 
 
 def _pipeline(batch: int) -> None:
-    made = TurnPipeline(model(), turn("Hi"), controls=ALL_CONTROLS, ids=RandomIds())
+    made = pipeline_of(model(), turn("Hi"), controls=ALL_CONTROLS, ids=RandomIds())
     made.start()
     for start in range(0, len(IDS), batch):
-        made.receive([EngineChunk([token_id]) for token_id in IDS[start : start + batch]])
+        made.receive([TokenChunk([token_id]) for token_id in IDS[start : start + batch]])
     made.finish(completed_at=0)
 
 
 def _pipeline_with_logprobs(batch: int, top: int) -> None:
     """Each token has its log probability, and `top` alternatives with theirs."""
     asked = turn("Hi", include=[OUTPUT_LOGPROBS], top_logprobs=top)
-    made = TurnPipeline(model(), asked, controls=ALL_CONTROLS | {"logprobs", "top_logprobs"}, ids=RandomIds())
+    made = pipeline_of(model(), asked, controls=ALL_CONTROLS | {"logprobs", "top_logprobs"}, ids=RandomIds())
     made.start()
     for start in range(0, len(IDS), batch):
-        made.receive([EngineChunk([each], logprobs=[_scored(each, top)]) for each in IDS[start : start + batch]])
+        made.receive([TokenChunk([each], logprobs=[_scored(each, top)]) for each in IDS[start : start + batch]])
     made.finish(completed_at=0)
 
 

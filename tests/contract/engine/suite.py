@@ -17,18 +17,26 @@ import pytest
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Engine
-from antiphon_translator.generation import Chat, EngineChunk, GenerationRequest, Sampling
+from antiphon_translator.generation import (
+    ChatChunk,
+    EngineChunk,
+    GenerationRequest,
+    Sampling,
+    TextChunk,
+    TokenChunk,
+    TokenPrompt,
+)
 from antiphon_translator.parsing.segments import Text
 from tests.support import pushed
 from tests.support.engine_plays import Ending, Play, as_text, ids_in
+from tests.support.prompts import prompt_at
 
 Stage = Callable[[Play], Engine]
 
+PROMPT_IDS = (11, 12, 13, 14)
 REQUEST = GenerationRequest(
     request_id="resp_1",
-    prompt_ids=(11, 12, 13, 14),
-    prompt_text=as_text((11, 12, 13, 14)),
-    chat=Chat([{"role": "user", "content": as_text((11, 12, 13, 14))}]),
+    prompt=TokenPrompt(PROMPT_IDS),
     max_tokens=100,
     stop_ids=(2,),
     sampling=Sampling(temperature=0.5, top_p=1.0, seed=7),
@@ -37,16 +45,27 @@ SOON_S = 20.0
 """The time that an immediate answer may take on a busy machine."""
 
 
+async def request_for(engine: Engine, request: GenerationRequest = REQUEST) -> GenerationRequest:
+    """The request, with its prompt in the form of the engine's level."""
+    await engine.controls()  # an engine may have to ask its server for its level
+    return replace(request, prompt=prompt_at(engine.level, PROMPT_IDS, as_text(PROMPT_IDS)))
+
+
 def ids_of(chunk: EngineChunk) -> list[int]:
-    """The ids that a chunk says, in whatever way."""
-    texts = (segment.text for segment in chunk.segments if isinstance(segment, Text))
-    return [*chunk.token_ids, *ids_in(chunk.text), *ids_in("".join(texts))]
+    """The ids that a chunk says, in the form of its level."""
+    match chunk:
+        case TokenChunk():
+            return list(chunk.ids)
+        case TextChunk():
+            return ids_in(chunk.text)
+        case ChatChunk():
+            return ids_in("".join(segment.text for segment in chunk.segments if isinstance(segment, Text)))
 
 
 async def collect(engine: Engine, request: GenerationRequest = REQUEST) -> list[list[int]]:
     """The ids of a whole generation, message by message."""
     messages: list[list[int]] = []
-    async with aclosing(pushed.chunks(engine, request)) as batches:
+    async with aclosing(pushed.chunks(engine, await request_for(engine, request))) as batches:
         async for batch in batches:
             assert batch, "a batch is never empty"
             messages += [ids for chunk in batch if (ids := ids_of(chunk))]
@@ -68,14 +87,15 @@ class EngineContract:
 
     async def test_ids_arrive_before_the_generation_ends(self, stage: Stage) -> None:
         engine = stage(Play([[5]], Ending.SILENCE))
-        async with aclosing(pushed.chunks(engine, REQUEST)) as batches:
+        async with aclosing(pushed.chunks(engine, await request_for(engine))) as batches:
             async with asyncio.timeout(SOON_S):
                 batch = await anext(batches)
             assert ids_of(batch[0]) == [5]
 
     async def test_closing_stops_the_generation_at_the_other_end(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
-        async with aclosing(pushed.chunks(stage(play), REQUEST)) as batches:
+        engine = stage(play)
+        async with aclosing(pushed.chunks(engine, await request_for(engine))) as batches:
             await anext(batches)
         async with asyncio.timeout(SOON_S):
             await play.stopped.wait()
@@ -94,15 +114,17 @@ class EngineContract:
     async def test_generate_returns_when_nothing_more_is_wanted_and_stops_it(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
         deliveries = pushed.Deliveries(most=1)
+        engine = stage(play)
         async with asyncio.timeout(SOON_S):
-            await stage(play).generate(REQUEST, deliveries, Flow())
+            await engine.generate(await request_for(engine), deliveries, Flow())
             await play.stopped.wait()
         assert len(deliveries.received) == 1
 
     async def test_nothing_is_delivered_after_the_last_that_was_wanted(self, stage: Stage) -> None:
         deliveries = pushed.Deliveries(most=1)
         play = Play([[number] for number in range(5, 25)], pause_s=0.001)
-        await stage(play).generate(REQUEST, deliveries, Flow())
+        engine = stage(play)
+        await engine.generate(await request_for(engine), deliveries, Flow())
         assert len(deliveries.received) == 1
 
     async def test_an_error_of_deliver_is_raised_and_stops_it(self, stage: Stage) -> None:
@@ -111,9 +133,11 @@ class EngineContract:
         def deliver(chunks: Sequence[EngineChunk]) -> bool:
             raise ZeroDivisionError
 
+        engine = stage(play)
+        request = await request_for(engine)
         async with asyncio.timeout(SOON_S):
             with pytest.raises(ZeroDivisionError):
-                await stage(play).generate(REQUEST, deliver, Flow())
+                await engine.generate(request, deliver, Flow())
             await play.stopped.wait()
 
     async def test_nothing_is_read_while_the_flow_is_paused(self, stage: Stage) -> None:
@@ -127,7 +151,8 @@ class EngineContract:
                 is_paused.set()
             return True
 
-        running = asyncio.create_task(stage(Play(ids, pause_s=0.005)).generate(REQUEST, deliver, flow))
+        engine = stage(Play(ids, pause_s=0.005))
+        running = asyncio.create_task(engine.generate(await request_for(engine), deliver, flow))
         async with asyncio.timeout(SOON_S):
             await is_paused.wait()
             before = list(received)
@@ -140,7 +165,8 @@ class EngineContract:
     async def test_cancelling_while_the_flow_is_paused_stops_it(self, stage: Stage) -> None:
         play = Play([[5], [6]], Ending.SILENCE)
         flow, deliveries = Flow(), pushed.Deliveries()
-        running = asyncio.create_task(stage(play).generate(REQUEST, deliveries, flow))
+        engine = stage(play)
+        running = asyncio.create_task(engine.generate(await request_for(engine), deliveries, flow))
         async with asyncio.timeout(SOON_S):
             await deliveries.came.wait()
             flow.pause(self)
@@ -156,7 +182,8 @@ class EngineContract:
     async def test_what_came_before_an_error_is_delivered(self, stage: Stage) -> None:
         seen = []
         with pytest.raises(EngineFault):
-            async with aclosing(pushed.chunks(stage(Play([[5], [6]], Ending.ERROR)), REQUEST)) as batches:
+            engine = stage(Play([[5], [6]], Ending.ERROR))
+            async with aclosing(pushed.chunks(engine, await request_for(engine))) as batches:
                 async for batch in batches:
                     seen += [number for chunk in batch for number in ids_of(chunk)]
         assert seen == [5, 6]

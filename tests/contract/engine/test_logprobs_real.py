@@ -12,13 +12,13 @@ import pytest_asyncio
 from openai.types.responses import Response, ResponseOutputMessage, ResponseOutputText, ResponseTextDeltaEvent
 from openai.types.responses.response_output_text import Logprob
 
-from antiphon.local.repository import MODEL_NAME, write_model_repository
-from antiphon.local.server_venv import read_layout
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from antiphon_core.request.body import OUTPUT_LOGPROBS
+from antiphon_local_triton.repository import MODEL_NAME, write_model_repository
+from antiphon_local_triton.server_venv import read_layout
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.models.profiles import ModelProfile

@@ -10,7 +10,7 @@ from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import GenerationRequest, TokenChunk, TokenPrompt
 from tests.contract.engine.suite import EngineContract, Stage
 from tests.support import pushed
 from tests.support.engine_plays import Ending, Play
@@ -50,5 +50,5 @@ class TestEndpoints(EngineContract):
 
 async def test_a_batch_holds_all_messages_that_arrive_together() -> None:
     engine = ScriptedEngine([Emit([1], [2, 3])])
-    request = GenerationRequest("r", 10, (1,))
-    assert [list(batch) async for batch in pushed.chunks(engine, request)] == [[EngineChunk((1,)), EngineChunk((2, 3))]]
+    request = GenerationRequest("r", TokenPrompt((1,)), 10)
+    assert [list(batch) async for batch in pushed.chunks(engine, request)] == [[TokenChunk((1,)), TokenChunk((2, 3))]]

@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 from tokenizers import Tokenizer
 
-from antiphon.local.repository import MODEL_NAME, TEXT_MODELS
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import loads
+from antiphon_local_triton.repository import MODEL_NAME, TEXT_MODELS
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.generation import (
     EngineChunk,
@@ -27,9 +27,14 @@ from antiphon_translator.generation import (
     GuideKind,
     Level,
     Sampling,
+    TextChunk,
+    TextPrompt,
+    TokenChunk,
     Usage,
 )
 from tests.support import pushed
+from tests.support.chunks import only, usage_in
+from tests.support.prompts import prompt_at, text_in
 from tests.support.served_models import END_ID, FILES
 from tests.support.triton import SIGNATURES, RunningTriton, smollm2_server
 from tests.support.turns import engine_on
@@ -54,13 +59,12 @@ def ids_of(text: str) -> list[int]:
 
 
 def asked(text: str, **changes: object) -> GenerationRequest:
-    """A question at temperature 0, for engines of every level."""
+    """A question at temperature 0. `at_level` gives it the form that an engine takes."""
     prompt = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
     request = GenerationRequest(
         request_id=f"smol-{next(_NUMBERS)}",
         max_tokens=40,
-        prompt_text=prompt,
-        prompt_ids=ids_of(prompt),
+        prompt=TextPrompt(prompt, tokens=len(ids_of(prompt))),
         stop_ids=(END_ID,),
         sampling=Sampling(temperature=0.0),
     )
@@ -83,14 +87,21 @@ async def engine(server: RunningTriton, request: pytest.FixtureRequest) -> Async
     await made.close()
 
 
+async def at_level(engine: Engine, request: GenerationRequest) -> GenerationRequest:
+    """The request, with its prompt in the form of the engine's level."""
+    await engine.controls()
+    text = text_in(request)
+    return replace(request, prompt=prompt_at(engine.level, ids_of(text), text))
+
+
 async def chunks_of(engine: Engine, request: GenerationRequest) -> list[EngineChunk]:
-    async with aclosing(pushed.chunks(engine, request)) as batches:
+    async with aclosing(pushed.chunks(engine, await at_level(engine, request))) as batches:
         return [chunk async for batch in batches for chunk in batch]
 
 
 def text_of(chunks: list[EngineChunk]) -> str:
-    ids = [token for chunk in chunks for token in chunk.token_ids]
-    return "".join(chunk.text for chunk in chunks) + vocabulary().decode(ids)
+    ids = [token for chunk in chunks if isinstance(chunk, TokenChunk) for token in chunk.ids]
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)) + vocabulary().decode(ids)
 
 
 def tokens_in(text: str) -> int:
@@ -104,12 +115,12 @@ async def test_it_streams_the_same_text_and_counts_exactly(engine: Engine) -> No
     assert len(chunks) > 5
     if engine.level is Level.TEXT:
         assert chunks[-1].finish is FinishReason.STOP
-        assert chunks[-1].usage in (None, *usages(request, "The capital of France is Paris."))
+        assert usage_in(chunks[-1]) in (None, *usages(request, "The capital of France is Paris."))
 
 
 def usages(request: GenerationRequest, text: str) -> list[Usage]:
     """With or without the token that ended the turn: vLLM counts it, TensorRT-LLM does not."""
-    return [Usage(len(request.prompt_ids), tokens_in(text) + more) for more in (0, 1)]
+    return [Usage(request.prompt_as(TextPrompt).tokens, tokens_in(text) + more) for more in (0, 1)]
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "vllm_model"])
@@ -117,7 +128,7 @@ async def test_all_that_count_do(server: RunningTriton, name: str) -> None:
     engine = engine_on(server, name=name)
     request = asked("Tell me a long story.", max_tokens=7)
     chunks = await chunks_of(engine, request)
-    assert chunks[-1].usage == Usage(len(request.prompt_ids), 7)
+    assert usage_in(chunks[-1]) == Usage(request.prompt_as(TextPrompt).tokens, 7)
     assert chunks[-1].finish is FinishReason.LENGTH
     await engine.close()
 
@@ -147,7 +158,10 @@ async def test_any_stop_id_ends_the_generation(server: RunningTriton) -> None:
     assert text_of(await chunks_of(tokens, request)) == "The capital of France"
     chunks = await chunks_of(vllm, request)
     assert text_of(chunks) == "The capital of"
-    assert (chunks[-1].finish, chunks[-1].usage) == (FinishReason.STOP, Usage(len(request.prompt_ids), 4))
+    assert (chunks[-1].finish, usage_in(chunks[-1])) == (
+        FinishReason.STOP,
+        Usage(request.prompt_as(TextPrompt).tokens, 4),
+    )
     for engine in (tokens, vllm):
         await engine.close()
 
@@ -195,7 +209,7 @@ async def test_it_stops_within_one_token_of_a_cancel(server: RunningTriton, engi
     while len(beyond) < TRIES and min(beyond, default=2) > 1:
         request = asked("Tell me a very long story about a dog.", max_tokens=400)
         seen: list[EngineChunk] = []
-        async with aclosing(pushed.chunks(engine, request)) as batches:
+        async with aclosing(pushed.chunks(engine, await at_level(engine, request))) as batches:
             async for batch in batches:
                 seen += batch
                 if len(seen) >= 5:
@@ -207,7 +221,7 @@ async def test_it_stops_within_one_token_of_a_cancel(server: RunningTriton, engi
 
 async def test_log_probabilities_of_the_ids(server: RunningTriton) -> None:
     engine = engine_on(server, name=MODEL_NAME)
-    chunks = await chunks_of(engine, asked(QUESTION, top_logprobs=0))
-    assert all(len(chunk.logprobs) == len(chunk.token_ids) for chunk in chunks)
+    chunks = only(TokenChunk, await chunks_of(engine, asked(QUESTION, top_logprobs=0)))
+    assert all(len(chunk.logprobs) == len(chunk.ids) for chunk in chunks)
     assert all(-20 < place.logprob <= 0 for chunk in chunks for place in chunk.logprobs)
     await engine.close()

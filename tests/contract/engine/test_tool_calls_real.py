@@ -14,7 +14,7 @@ import pytest_asyncio
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest, TextChunk, TokenChunk
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
@@ -23,6 +23,8 @@ from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support import pushed
+from tests.support.chunks import only
+from tests.support.prompts import prompt_at
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 from tests.support.triton import RunningTriton, ScriptedModel, triton_server
@@ -91,7 +93,8 @@ async def server() -> AsyncIterator[RunningTriton]:
 async def chunks_of(server: RunningTriton, name: str) -> list[EngineChunk]:
     profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=name)
     engine = registry.create(profile, TritonChannels())
-    request = GenerationRequest(request_id="r", max_tokens=1000, prompt_ids=(1,), prompt_text="Hi")
+    await engine.controls()
+    request = GenerationRequest(request_id="r", max_tokens=1000, prompt=prompt_at(engine.level, (1,), "Hi"))
     async with aclosing(pushed.chunks(engine, request)) as batches:
         chunks = [chunk async for batch in batches for chunk in batch]
     await engine.close()
@@ -115,8 +118,8 @@ async def test_by_ids(server: RunningTriton, family: str) -> None:
     tokenizer = byte_tokenizer(*BY_FAMILY[family].control_tokens())
     parser = TokenParser(TokenSyntax(families.load(family), tokenizer), schemas=SCHEMAS)
     segments: list[Segment] = []
-    for chunk in await chunks_of(server, f"{family}_ids"):
-        segments += parser.feed(chunk.token_ids)
+    for chunk in only(TokenChunk, await chunks_of(server, f"{family}_ids")):
+        segments += parser.feed(chunk.ids)
     assert meaning([*segments, *parser.finish(cut_off=False)]) == MEANT
 
 
@@ -124,7 +127,7 @@ async def test_by_ids(server: RunningTriton, family: str) -> None:
 async def test_by_text(server: RunningTriton, family: str) -> None:
     parser = OutputParser(families.load(family), schemas=SCHEMAS)
     segments: list[Segment] = []
-    for chunk in await chunks_of(server, f"{family}_text"):
+    for chunk in only(TextChunk, await chunks_of(server, f"{family}_text")):
         segments += parser.feed(chunk.text)
     assert meaning([*segments, *parser.finish()]) == MEANT
 

@@ -18,19 +18,21 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from antiphon.local.repository import MODEL_NAME
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
+from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.engines import triton_detect
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.triton_channels import Transport, TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
-from antiphon_translator.generation import GenerationRequest, Level
+from antiphon_translator.generation import GenerationRequest, Level, TextChunk, TokenChunk
 from antiphon_translator.models.profiles import ModelProfile
-from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect
+from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect, request_for
 from tests.support import pushed
+from tests.support.chunks import only
 from tests.support.engine_plays import Ending, Play, as_text
 from tests.support.patience import patiently
+from tests.support.prompts import prompt_at
 from tests.support.triton import PACED, SIGNATURES, RunningTriton, ScriptedModel, triton_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -91,8 +93,7 @@ class PlayingEngine:
         changed = replace(
             request,
             request_id=f"play-{next(_NUMBERS)}{self._behaviour()}",
-            prompt_ids=prompt,
-            prompt_text=as_text(prompt),
+            prompt=prompt_at(self.level, prompt, as_text(prompt)),
             max_tokens=len(ids) + BEYOND if endless else max(1, len(ids)),
         )
         watching = asyncio.create_task(self._watch(changed.request_id))
@@ -210,9 +211,11 @@ async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(ser
 async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter: str) -> None:
     engine = engine_for(server, name)
     assert "lora" in await engine.controls()
-    async with aclosing(pushed.chunks(engine, asked(lora=adapter))) as batches:
+    async with aclosing(pushed.chunks(engine, await request_for(engine, asked(lora=adapter)))) as batches:
         chunks = [chunk async for batch in batches for chunk in batch]
-    said = [str(token) for chunk in chunks for token in chunk.token_ids] or ["".join(one.text for one in chunks)]
+    said = ["".join(one.text for one in chunks if isinstance(one, TextChunk))]
+    if isinstance(chunks[0], TokenChunk):
+        said = [str(token) for chunk in only(TokenChunk, chunks) for token in chunk.ids]
     assert said == [adapter if name == "adapted" else f"[{adapter}]"]
     await engine.close()
 

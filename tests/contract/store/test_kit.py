@@ -126,7 +126,7 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     ),
     (MixesTenants, testing.TenancySuite().test_another_tenants_response_does_not_exist),
     (DeletesDescendants, testing.RemovalSuite().test_descendants_of_a_deleted_response_keep_working),
-    (ReadsThenWrites, testing.RaceSuite().test_one_of_two_different_writers_makes_the_record),
+    (ReadsThenWrites, testing.RaceSuite().test_of_two_different_records_with_one_id_one_is_stored),
     (ForgetsTheHolder, testing.LeaseSuite().test_the_first_lease_has_the_first_token),
     (
         broken_stores.ChangesAnyStatus,

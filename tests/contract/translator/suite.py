@@ -19,6 +19,7 @@ from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
 from tests.support import pushed
 from tests.support.patience import PATIENCE_S, patiently
+from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer, turn
 
 SAYING_HELLO: list[Step] = [Emit([token]) for token in [*tokenizer().encode("Hello there"), END_ID]]
@@ -64,7 +65,7 @@ class TranslatorSuite:
         log = [event for batch in [*before, *after] for event in events.decode(batch.frames)]
         assert [event["sequence_number"] for event in log] == list(range(len(log)))
         assert fold(log)["output"][0]["content"][0]["text"] == "Hello there"
-        assert served.engine.requests[-1].prompt_ids[-len(ids) :] == ids
+        assert ids_in(served.engine.requests[-1])[-len(ids) :] == ids
 
     async def test_history_reaches_the_model(self, served: Served) -> None:
         alone = await served.translator.count_tokens(turn("And of Italy?"))

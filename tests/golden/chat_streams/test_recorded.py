@@ -10,14 +10,15 @@ import pytest
 
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
-from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Usage
+from antiphon_translator.generation import ChatChunk, ChatPrompt, EngineChunk, FinishReason, GenerationRequest, Usage
 from antiphon_translator.models.profiles import ModelProfile
-from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, ScoredText, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, ScoredText, Segment, Text
 from tests.support import pushed
+from tests.support.chunks import only, usage_in
 from tests.support.fake_chat import fake_chat
 
 FOLDER = Path(__file__).parent
-REQUEST = GenerationRequest(request_id="r", max_tokens=40, chat=Chat([{"role": "user", "content": "Hi"}]))
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt([{"role": "user", "content": "Hi"}]))
 RECORDED = {
     "llamacpp-stop": ("The capital of France is Paris.", FinishReason.STOP, Usage(16, 8)),
     "llamacpp-length": (
@@ -60,19 +61,23 @@ async def replayed(name: str, piece_bytes: int, request: GenerationRequest = REQ
     return chunks
 
 
+def segments_of(chunks: list[EngineChunk]) -> list[Segment]:
+    return [segment for chunk in only(ChatChunk, chunks) for segment in chunk.segments]
+
+
 @pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
 @pytest.mark.parametrize("name", sorted(RECORDED))
 async def test_a_recorded_stream(name: str, piece_bytes: int) -> None:
     chunks = await replayed(name, piece_bytes)
-    texts = [segment.text for chunk in chunks for segment in chunk.segments if isinstance(segment, Text)]
-    assert ("".join(texts), chunks[-1].finish, chunks[-1].usage) == RECORDED[name]
+    texts = [segment.text for segment in segments_of(chunks) if isinstance(segment, Text)]
+    assert ("".join(texts), chunks[-1].finish, usage_in(chunks[-1])) == RECORDED[name]
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
 @pytest.mark.parametrize("name", sorted(LOGPROBS))
 async def test_recorded_log_probabilities(name: str, piece_bytes: int) -> None:
     chunks = await replayed(name, piece_bytes, replace(REQUEST, top_logprobs=1))
-    texts = [segment for chunk in chunks for segment in chunk.segments if isinstance(segment, ScoredText)]
+    texts = [segment for segment in segments_of(chunks) if isinstance(segment, ScoredText)]
     tokens = [token for text in texts for token in text.tokens]
     text, first = LOGPROBS[name]
     assert "".join(each.text for each in texts) == b"".join(token.written for token in tokens).decode() == text
@@ -83,13 +88,13 @@ async def test_recorded_log_probabilities(name: str, piece_bytes: int) -> None:
 @pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
 async def test_a_recorded_call(piece_bytes: int) -> None:
     chunks = await replayed(CALL, piece_bytes)
-    begin, *arguments, end = [segment for chunk in chunks for segment in chunk.segments]
+    begin, *arguments, end = segments_of(chunks)
     assert isinstance(begin, CallBegin)
     assert begin.name == "get_weather"
     assert begin.model_id
     assert "".join(piece.text for piece in arguments if isinstance(piece, Arguments)) == '{"city": "Rome"}'
     assert end == CallEnd(is_complete=True)
-    assert (chunks[-1].finish, chunks[-1].usage) == (FinishReason.STOP, Usage(199, 21, cached_tokens=198))
+    assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, Usage(199, 21, cached_tokens=198))
 
 
 async def test_a_recorded_error() -> None:

@@ -12,16 +12,18 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from antiphon.local.repository import MODEL_NAME, write_model_repository
-from antiphon.local.server_venv import read_layout
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps
+from antiphon_local_triton.repository import MODEL_NAME, write_model_repository
+from antiphon_local_triton.server_venv import read_layout
 from antiphon_translator.engines import triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.generation import TokenChunk
 from antiphon_translator.models.profiles import ModelProfile
-from antiphon_translator.pipeline import TurnPipeline
 from tests.support import pushed
+from tests.support.chunks import only
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import model, turn
 from tests.support.triton import RunningTriton, ScriptedModel, server_venv, triton_repository, triton_server
 
@@ -41,12 +43,13 @@ ECHOES: dict[str, tuple[str, Object]] = {
 
 async def record(engine: TritonEngine, text: str, parameters: dict[str, Any]) -> list[list[int]]:
     """The ids of one generation, message by message."""
-    pipeline = TurnPipeline(
+    pipeline = pipeline_of(
         model(context_length=1024), turn(text, **parameters), controls=await engine.controls(), ids=SequentialIds()
     )
     _, request = pipeline.start()
     async with aclosing(pushed.chunks(engine, request)) as batches:
-        return [list(chunk.token_ids) async for batch in batches for chunk in batch]
+        chunks = [chunk async for batch in batches for chunk in batch]
+        return [list(chunk.ids) for chunk in only(TokenChunk, chunks)]
 
 
 async def record_all(server: RunningTriton, triton_model: str, scenarios: dict[str, tuple[str, Object]]) -> None:

@@ -19,8 +19,8 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk
-from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.generation import TokenChunk
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import model, tokenizer, turn
 
 RECORDINGS: dict[str, Object] = {path.stem: loads(path.read_bytes()) for path in Path(__file__).parent.glob("*.json")}
@@ -29,10 +29,10 @@ RECORDINGS: dict[str, Object] = {path.stem: loads(path.read_bytes()) for path in
 def play(recording: Object, batches: Iterable[list[list[int]]]) -> list[Object]:
     """The events that a recording makes when it arrives in these batches of messages."""
     given_turn = turn(recording["text"], **recording["parameters"])
-    pipeline = TurnPipeline(model(context_length=1024), given_turn, controls=ALL_CONTROLS, ids=SequentialIds())
+    pipeline = pipeline_of(model(context_length=1024), given_turn, controls=ALL_CONTROLS, ids=SequentialIds())
     made, _ = pipeline.start()
     for batch in batches:
-        made += pipeline.receive([EngineChunk(tuple(message)) for message in batch])
+        made += pipeline.receive([TokenChunk(tuple(message)) for message in batch])
     made += pipeline.finish(completed_at=1_700_000_002)
     return [event for one in made for event in events.decode(one.frames)]
 

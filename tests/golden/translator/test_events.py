@@ -12,18 +12,19 @@ from antiphon_core.errors import EngineTimeout
 from antiphon_core.ids import SequentialIds
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import TokenChunk
 from antiphon_translator.pipeline import TurnPipeline
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import END_ID, model, tokenizer, turn
 
 FOLDER = Path(__file__).parent
 
 
 def _play(given: Turn, *, end: Callable[[TurnPipeline], list[Batch]], text: str, stop: bool = False) -> bytes:
-    pipeline = TurnPipeline(model(), given, controls=ALL_CONTROLS, ids=SequentialIds())
+    pipeline = pipeline_of(model(), given, controls=ALL_CONTROLS, ids=SequentialIds())
     batches, _ = pipeline.start()
     for token in tokenizer().encode(text) + [END_ID] * stop:
-        batches += pipeline.receive([EngineChunk([token])])
+        batches += pipeline.receive([TokenChunk([token])])
     batches += end(pipeline)
     return b"".join(batch.frames for batch in batches)
 

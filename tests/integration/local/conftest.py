@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 from tokenizers import Tokenizer
 
-from antiphon.local.model_directory import CHATML_TEMPLATE, build_model_directory
-from antiphon.local.repository import write_model_repository
-from antiphon.local.server_venv import read_layout
+from antiphon_local_triton.model_directory import CHATML_TEMPLATE, build_model_directory
+from antiphon_local_triton.repository import write_model_repository
+from antiphon_local_triton.server_venv import read_layout
 from tests.support.token_client import TokenClient
 from tests.support.triton import RunningTriton, server_venv, triton_repository
 

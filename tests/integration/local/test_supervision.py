@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.local.process import SHARED_MEMORY
-from antiphon.local.supervisor import TritonState, shared_memory_prefix
+from antiphon_local_triton.process import SHARED_MEMORY
+from antiphon_local_triton.supervisor import TritonState, shared_memory_prefix
 from tests.support.token_client import TokenClient, TritonFault
 from tests.support.triton import COARSE, DIE, FAIL, PACED, READY_TIMEOUT_S, STALL, RunningTriton, triton_server
 

@@ -6,7 +6,7 @@ import random
 import subprocess
 from pathlib import Path
 
-from antiphon.local.server_venv import read_layout
+from antiphon_local_triton.server_venv import read_layout
 from tests.integration.local.conftest import Chat
 from tests.support.triton import server_venv
 

@@ -55,6 +55,7 @@ from antiphon.targets import Process, build
 
 async def main():
     flags = {"--store-url": "memory://", "--edge-store": "h:1", "--edge-translator": "h:2"}
+    flags |= {"--worker-store": "h:1", "--worker-translator": "h:2"}
     build([sys.argv[1]], Process(settings.load(environ={}, flags=flags, file=None)))
 
 asyncio.run(main())

@@ -19,7 +19,7 @@ def test_the_package_can_be_run() -> None:
     ("arguments", "says"),
     [
         (["serve", "--target=nothing"], "antiphon: There is no target 'nothing'"),
-        (["serve", "--target=edge"], "antiphon: Edges and workers need a store"),
+        (["serve", "--target=edge"], "antiphon: An edge needs a store"),
         (["serve", "--target=edge", "--edge-host=0.0.0.0"], "antiphon: The edge would listen on 0.0.0.0 and answer"),
         (["serve", "--target=store", "--store-url=mysql://x"], "antiphon: There is no store backend for 'mysql://x'"),
         (["config", "--edge-port=many"], "antiphon: --edge-port='many': must be a whole number."),

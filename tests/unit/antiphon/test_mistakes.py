@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon.local.errors import LocalModelError
 from antiphon.mistakes import MISTAKES, explain
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
+from antiphon_local_triton.errors import LocalModelError
 
 
 @pytest.mark.parametrize(

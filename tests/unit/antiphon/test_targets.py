@@ -38,19 +38,19 @@ def test_an_unknown_target_is_named_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("target", ["edge", "worker"])
 async def test_an_edge_or_a_worker_alone_says_what_it_needs(target: str) -> None:
-    with pytest.raises(SettingsError, match="workers need a store: .*set ANTIPHON_EDGE_STORE"):
+    with pytest.raises(SettingsError, match=f"{target} needs a store: .*set ANTIPHON_{target.upper()}_STORE"):
         build([target], Process(settings()))
-    with pytest.raises(SettingsError, match="workers need a translator: .*set ANTIPHON_EDGE_TRANSLATOR"):
+    with pytest.raises(SettingsError, match=f"{target} needs a translator: .*ANTIPHON_{target.upper()}_TRANSLATOR"):
         build(["store", target], Process(settings()))
 
 
 async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> None:
     process = Process(settings())
     build(["store"], process)
-    assert isinstance(process.store_port(), StoreService)
+    assert isinstance(process.store_of(process.settings.edge), StoreService)
     elsewhere = Process(settings(EdgeSettings(store="127.0.0.1:1")))
     build(["store"], elsewhere)
-    client = elsewhere.store_port()
+    client = elsewhere.store_of(elsewhere.settings.edge)
     assert isinstance(client, StoreClient)
     await client.close()
 
@@ -73,8 +73,15 @@ async def test_what_a_worker_seals_the_edge_of_its_process_opens(monkeypatch: py
 
 def test_keys_that_processes_share_open_what_any_of_them_sealed() -> None:
     keys = SealingKeys.ephemeral()
-    one, other = (Process(settings(), sealing_keys=keys).sealer for _ in range(2))
+    one, other = (Process(settings(), sealing_keys=keys).sealer_of(EdgeSettings()) for _ in range(2))
     assert one.open("acme", other.seal("acme", "a thought")) == "a thought"
+
+
+async def test_worker_beside_an_edge_has_the_store_that_the_edge_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[str] = []
+    monkeypatch.setattr(Process, "store_of", lambda _self, given: named.append(given.store))
+    build(["translator", "edge", "worker"], Process(settings(EdgeSettings(store="h:1"))))
+    assert named == ["h:1", "h:1"]
 
 
 async def test_processes_that_share_ports_listen_together(tmp_path: Path) -> None:
@@ -114,7 +121,7 @@ async def test_both_sides_have_their_credentials_from_the_settings(tmp_path: Pat
         (EdgeSettings(store=part.address, store_token_file=token), ResponseNotFound),
         (EdgeSettings(store=part.address), Unauthenticated),
     ):
-        store = Process(settings(edge)).store_port()
+        store = Process(settings(edge)).store_of(edge)
         assert isinstance(store, StoreClient)
         with pytest.raises(outcome):
             await store.get("default", "resp_" + "0" * 48)
@@ -126,7 +133,7 @@ async def test_credentials_that_cannot_be_read_are_said_before_anything_starts(t
     gone = tmp_path / "gone"
     edge = EdgeSettings(store="h:1", translator="h:2", translator_token_file=gone)
     with pytest.raises(SettingsError, match="Cannot read the token file"):
-        Process(settings(edge)).translator_port()
+        Process(settings(edge)).translator_of(edge)
     translator = TranslatorSettings(port=0, profiles=tmp_path, token_file=gone)
     (part,) = build(["translator"], Process(replace(settings(), translator=translator)))
     with pytest.raises(SettingsError, match="Cannot read the credentials file"):

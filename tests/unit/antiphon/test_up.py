@@ -63,8 +63,9 @@ def test_the_targets_read_the_users_profiles_where_there_are_some() -> None:
 
 async def test_the_profile_replaces_that_of_an_earlier_model(tmp_path: Path) -> None:
     for name in ("one", 'two "quoted"'):
-        plan = up.Plan(data=tmp_path, triton="127.0.0.1:1", model_directory=Path("/models/x"), model_name=name)
-        await up._RemoteModel(plan).start()
+        endpoint, directory = "127.0.0.1:1", Path("/models/x")
+        plan = up.Plan(data=tmp_path, triton=endpoint, model_directory=directory, model_name=name)
+        await up._RemoteModel(endpoint, directory, plan).start()
     (profile,) = (tmp_path / "profiles").glob("*.toml")
     assert tomllib.loads(profile.read_text()) == {
         "name": 'two "quoted"',
@@ -72,15 +73,6 @@ async def test_the_profile_replaces_that_of_an_earlier_model(tmp_path: Path) -> 
         "endpoint": "127.0.0.1:1",
         "triton_model": "tensorrt_llm",
     }
-
-
-def test_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", "/x/data")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x/cache")
-    assert up.default_data_folder() == Path("/x/data/antiphon")
-    assert up.cache_folder() == Path("/x/cache/antiphon")
-    monkeypatch.delenv("XDG_DATA_HOME")
-    assert up.default_data_folder() == Path.home() / ".local/share/antiphon"
 
 
 def test_what_up_prefers_is_durable_and_on_free_ports() -> None:

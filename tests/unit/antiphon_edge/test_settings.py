@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.config import SettingsError
-from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
 
 
 def test_loopback_is_the_default_and_gives_no_warning() -> None:
@@ -18,32 +17,6 @@ def test_an_open_door_is_refused_or_pointed_out() -> None:
         EdgeSettings(host="0.0.0.0")
     ((message, _explanation),) = EdgeSettings(host="0.0.0.0", insecure=True).warnings()
     assert "not authenticated" in message
-
-
-def test_each_peer_has_credentials_of_its_own() -> None:
-    files = {name: Path(name) for name in ("token", "ca", "cert", "key")}
-    settings = EdgeSettings(
-        store_token_file=files["token"],
-        translator_tls_ca_file=files["ca"],
-        translator_tls_cert_file=files["cert"],
-        translator_tls_key_file=files["key"],
-    )
-    assert settings.credentials_for("store") == ClientCredentials(token_file=files["token"])
-    assert settings.credentials_for("translator") == ClientCredentials(
-        tls_ca_file=files["ca"], tls_cert_file=files["cert"], tls_key_file=files["key"]
-    )
-    assert EdgeSettings().credentials_for("store") == ANONYMOUS
-
-
-def test_half_of_a_certificate_is_refused_with_the_peers_name() -> None:
-    with pytest.raises(SettingsError, match="credentials for the translator: tls_cert_file and tls_key_file"):
-        EdgeSettings(translator_tls_cert_file=Path("cert"))
-
-
-def test_a_silence_in_which_no_heartbeats_fit_is_refused() -> None:
-    assert EdgeSettings(translator_silence_s=0).translator_silence_s == 0
-    with pytest.raises(SettingsError, match="translator_silence_s must be 0, or 0.25 or more"):
-        EdgeSettings(translator_silence_s=0.2)
 
 
 @pytest.mark.parametrize("wait_ms", [-1, 60_001])
@@ -68,3 +41,24 @@ def test_the_address_of_traces_must_be_one_that_a_page_can_link_to(url: str) -> 
         SettingsError, match="console_trace_url must begin with https:// or http:// and have {trace_id}"
     ):
         EdgeSettings(console_trace_url=url)
+
+
+def test_worker_beside_an_edge_takes_what_it_does_not_name() -> None:
+    edge = EdgeSettings(
+        store="h:1", store_token_file=Path("token"), translator="h:2", sealing_keys_file=Path("keys"), sealed_ttl_s=5
+    )
+    beside = WorkerSettings(slots=3).beside(edge)
+    assert (beside.store, beside.store_token_file, beside.translator) == ("h:1", Path("token"), "h:2")
+    assert (beside.sealing_keys_file, beside.sealed_ttl_s, beside.slots) == (Path("keys"), 5, 3)
+
+
+def test_worker_beside_an_edge_keeps_what_it_names_with_all_that_belongs_to_it() -> None:
+    edge = EdgeSettings(store="h:1", store_token_file=Path("token"), memory_limit_bytes=7)
+    own = WorkerSettings(store="h:9", memory_limit_bytes=5).beside(edge)
+    assert (own.store, own.store_token_file, own.memory_limit_bytes) == ("h:9", None, 5)
+    assert WorkerSettings().beside(edge).memory_limit_bytes == 7
+
+
+def test_negative_limit_of_memory_is_refused_by_name() -> None:
+    with pytest.raises(SettingsError, match="ANTIPHON_WORKER_MEMORY_LIMIT_BYTES must be 0 or more"):
+        WorkerSettings(memory_limit_bytes=-1)

@@ -18,7 +18,15 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request.body import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
+from antiphon_translator.generation import (
+    ChatPrompt,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Level,
+    TextPrompt,
+    TokenChunk,
+)
 from antiphon_translator.media.downloads import NOTHING, Download, Downloads
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.models.served_model import ServedModel
@@ -28,6 +36,8 @@ from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
+from tests.support.pipelines import pipeline_of
+from tests.support.prompts import ids_in, images_in, text_in
 from tests.support.served_models import END_ID, message, model, tokenizer, turn
 
 ABLE = ALL_CONTROLS | {"ignore_eos", "guide"}
@@ -39,7 +49,7 @@ def encoded(text: str) -> list[int]:
 
 
 def pipeline(given_turn: Turn, served: ServedModel | None = None) -> TurnPipeline:
-    return TurnPipeline(served or model(), given_turn, controls=ABLE, ids=SequentialIds())
+    return pipeline_of(served or model(), given_turn, controls=ABLE, ids=SequentialIds())
 
 
 def events_of(batches: Sequence[Batch]) -> list[Object]:
@@ -55,7 +65,7 @@ def play(
     for chunk in chunks:
         if made.done:
             break
-        batches += made.receive([chunk if isinstance(chunk, EngineChunk) else EngineChunk(chunk)])
+        batches += made.receive([chunk if isinstance(chunk, EngineChunk) else TokenChunk(chunk)])
     if error:
         return batches + made.fail(EngineTimeout("No token came.")), asked
     return batches + made.finish(completed_at=COMPLETED_AT), asked
@@ -78,9 +88,9 @@ def test_a_turn_from_items_to_events() -> None:
     assert text_of(response) == "Hello there"
     assert response["status"] == "completed"
     assert response["completed_at"] == COMPLETED_AT
-    assert response["usage"]["input_tokens"] == len(asked.prompt_ids)
+    assert response["usage"]["input_tokens"] == len(ids_in(asked))
     assert response["usage"]["output_tokens"] == len(encoded("Hello there")) + 1
-    assert tokenizer().decode(asked.prompt_ids) == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    assert tokenizer().decode(ids_in(asked)) == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
     assert (asked.request_id, asked.stop_ids) == (response["id"], (END_ID,))
 
 
@@ -97,7 +107,7 @@ def test_history_and_instructions_are_part_of_the_prompt() -> None:
         "<|im_start|>assistant\nb<|im_end|>\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n"
     )
     _, asked = pipeline(given_turn).start()
-    assert asked.prompt_ids == prompt_ids(model(), given_turn)
+    assert ids_in(asked) == prompt_ids(model(), given_turn)
 
 
 def test_a_delta_per_message_of_the_engine() -> None:
@@ -131,7 +141,7 @@ def test_the_profile_limits_an_answer_whose_request_does_not(asked: dict[str, An
 def test_what_the_engine_had_in_its_cache_is_told(block_tokens: int, blocks: int, cached: int | None) -> None:
     made = pipeline(turn("Hi"), model(kv_block_tokens=block_tokens))
     _, request = made.start()
-    made.receive([EngineChunk(encoded("one"), cached_blocks=blocks), EngineChunk([END_ID])])
+    made.receive([TokenChunk(encoded("one"), cached_blocks=blocks), TokenChunk([END_ID])])
     usage = ended(made.finish(completed_at=COMPLETED_AT))["usage"]
     wanted = usage["input_tokens"] if cached is None else cached  # never more than there are
     assert (request.asks_cached, usage["input_tokens_details"]["cached_tokens"]) == (block_tokens > 0, wanted)
@@ -154,16 +164,16 @@ def prompt_ids(served: ServedModel, given_turn: Turn) -> Sequence[int]:
 
 @pytest.mark.parametrize(("reason", "status"), [(FinishReason.STOP, "completed"), (FinishReason.LENGTH, "incomplete")])
 def test_an_engine_may_say_why_it_ended(reason: FinishReason, status: str) -> None:
-    batches, _ = play([EngineChunk(encoded("one"), finish=reason)])
+    batches, _ = play([TokenChunk(encoded("one"), finish=reason)])
     assert ended(batches)["status"] == status
 
 
 def test_what_comes_behind_the_end_is_neither_shown_nor_counted() -> None:
     made = pipeline(turn("Hi"))
     made.start()
-    batches = made.receive([EngineChunk([*encoded("yes"), END_ID, *encoded("no")]), EngineChunk(encoded("no"))])
+    batches = made.receive([TokenChunk([*encoded("yes"), END_ID, *encoded("no")]), TokenChunk(encoded("no"))])
     assert made.done
-    batches += made.receive([EngineChunk(encoded("no"))])
+    batches += made.receive([TokenChunk(encoded("no"))])
     response = ended(batches + made.finish(completed_at=0))
     assert text_of(response) == "yes"
     assert response["usage"]["output_tokens"] == 2
@@ -173,7 +183,7 @@ def test_every_stop_id_ends_the_turn_and_is_not_text() -> None:
     made = pipeline(turn("Hi"), model(stop_ids=(END_ID, 0)))
     _, asked = made.start()
     assert asked.stop_ids == (END_ID, 0)
-    batches = made.receive([EngineChunk([*encoded("yes"), 0])])
+    batches = made.receive([TokenChunk([*encoded("yes"), 0])])
     assert made.done
     assert text_of(ended(batches + made.finish(completed_at=0))) == "yes"
 
@@ -226,13 +236,13 @@ def test_the_response_echoes_what_was_in_effect() -> None:
     created = events_of(batches)[0]["response"]
     assert (created["temperature"], created["top_p"]) == (0.6, 0.5) == (asked.sampling.temperature, 0.5)
     assert created["max_output_tokens"] is None
-    assert asked.max_tokens == 100 - len(asked.prompt_ids)
+    assert asked.max_tokens == 100 - len(ids_in(asked))
 
 
 def test_a_seed_is_drawn_for_each_request() -> None:
     ids = SequentialIds()
     seeds = {
-        TurnPipeline(model(), turn("Hi"), controls=ALL_CONTROLS, ids=ids).start()[1].sampling.seed for _ in range(3)
+        pipeline_of(model(), turn("Hi"), controls=ALL_CONTROLS, ids=ids).start()[1].sampling.seed for _ in range(3)
     }
     assert len(seeds) == 3
     assert all(seed is not None and 0 <= seed < 2**32 for seed in seeds)
@@ -335,7 +345,7 @@ def asking(
     *, controls: frozenset[str] = ALL_CONTROLS, level: Level = Level.TOKENS, **request: Any
 ) -> GenerationRequest:
     """The request that the engine receives."""
-    made = TurnPipeline(model(lora="7"), turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
+    made = pipeline_of(model(lora="7"), turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
     return made.start()[1]
 
 
@@ -396,21 +406,23 @@ def asked_with(
     prompt = PromptEncoder(JinjaTemplate(SEEING, special_tokens={}), tokenizer())
     served = model(prompt=prompt, sight=sight, image_tokens=1000)
     given_turn = replace(turn(), input=dumps([user(*parts)]))
-    made = TurnPipeline(served, given_turn, controls=controls, ids=SequentialIds(), level=level, downloads=downloads)
+    made = pipeline_of(served, given_turn, controls=controls, ids=SequentialIds(), level=level, downloads=downloads)
     return made.start()[1]
 
 
 def test_an_engine_of_text_is_given_images_in_the_order_of_their_marks() -> None:
     asked = asked_with("a", image_part(URL), "b", image_part(), downloads={URL: Download(GIF)})
-    assert (asked.prompt_text, asked.images) == ("a[IMG]b[IMG]", (GIF, PNG))
-    assert asked.max_tokens == 8192 - 2000 - len(asked.prompt_ids)
+    assert (text_in(asked), images_in(asked)) == ("a[IMG]b[IMG]", (GIF, PNG))
+    assert asked.max_tokens == 8192 - 2000 - asked.prompt_as(TextPrompt).tokens
 
 
 def test_an_engine_of_conversations_is_given_them_as_messages() -> None:
     asked = asked_with("a", image_part(), level=Level.CHAT)
-    assert asked.images == ()
-    assert asked.chat is not None
-    assert asked.chat.messages[0]["content"][1] == {"type": "image_url", "image_url": {"url": data_url(PNG)}}
+    (sent,) = asked.prompt_as(ChatPrompt).messages
+    assert sent["content"][1] == {
+        "type": "image_url",
+        "image_url": {"url": data_url(PNG)},
+    }
 
 
 def test_an_engine_without_images_refuses_them_whatever_the_profile_says() -> None:
@@ -418,7 +430,7 @@ def test_an_engine_without_images_refuses_them_whatever_the_profile_says() -> No
         asked_with("a", image_part(), controls=ALL_CONTROLS, level=Level.TOKENS)
     assert caught.value.field == "input[0].content[1]"
     asked = asked_with("a", image_part(), sight=Sight.PLACEHOLDER, controls=ALL_CONTROLS, level=Level.TOKENS)
-    assert tokenizer().decode(asked.prompt_ids) == "a[image: 3x2 png, not shown to this model]"
+    assert tokenizer().decode(ids_in(asked)) == "a[image: 3x2 png, not shown to this model]"
 
 
 def test_an_image_that_was_not_fetched_is_refused() -> None:
@@ -446,8 +458,8 @@ AGE_FORMAT: Object = {"format": {"type": "json_schema", "name": "age", "schema":
 )
 def test_an_answer_that_was_not_asked_for_is_counted_and_sent(said: str, request_: Object, count: int) -> None:
     mismatches = Mismatches()
-    made = TurnPipeline(model(), turn("Hi", **request_), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
-    batches = made.start()[0] + made.receive([EngineChunk([*encoded(said), END_ID])])
+    made = pipeline_of(model(), turn("Hi", **request_), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+    batches = made.start()[0] + made.receive([TokenChunk([*encoded(said), END_ID])])
     response = ended(batches + made.finish(completed_at=COMPLETED_AT))
     assert said.startswith(text_of(response))
     assert response["status"] == ("incomplete" if "max_output_tokens" in request_ else "completed")
@@ -456,9 +468,9 @@ def test_an_answer_that_was_not_asked_for_is_counted_and_sent(said: str, request
 
 def test_a_failed_turn_has_no_answer() -> None:
     mismatches = Mismatches()
-    made = TurnPipeline(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+    made = pipeline_of(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
     made.start()
-    made.receive([EngineChunk(encoded("five"))])
+    made.receive([TokenChunk(encoded("five"))])
     made.fail(EngineTimeout("No token came."))
     assert mismatches.count == 0
 

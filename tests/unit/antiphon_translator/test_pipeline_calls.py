@@ -12,7 +12,8 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.pipeline import TurnPipeline
+from tests.support.pipelines import pipeline_of
+from tests.support.prompts import ids_in
 from tests.support.served_models import model, turn
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import (
@@ -100,8 +101,8 @@ def test_a_call_that_has_to_be_made_is_begun_in_the_prompt(
     choice: Any, tools: list[Object], begun: str, said: str
 ) -> None:
     request = {"tool_choice": choice, "tools": tools}
-    made = TurnPipeline(thinker(), turn("Hi", **request), controls=ALL_CONTROLS, ids=SequentialIds())
-    assert TOKENIZER.decode(made.start()[1].prompt_ids).endswith("assistant\n<tool_call>\n" + begun)
+    made = pipeline_of(thinker(), turn("Hi", **request), controls=ALL_CONTROLS, ids=SequentialIds())
+    assert TOKENIZER.decode(ids_in(made.start()[1])).endswith("assistant\n<tool_call>\n" + begun)
     response = play(said, CALL[2], **request)
     (call,) = response["output"]
     assert (call["name"], loads(call["arguments"]), call["status"]) == ("get_weather", {"city": "Rome"}, "completed")
@@ -110,7 +111,7 @@ def test_a_call_that_has_to_be_made_is_begun_in_the_prompt(
 
 def test_a_family_whose_calls_nobody_can_begin_refuses_to_be_forced() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        TurnPipeline(
+        pipeline_of(
             model(), turn("Hi", tools=[WEATHER], tool_choice="required"), controls=ALL_CONTROLS, ids=SequentialIds()
         )
     assert (caught.value.field, caught.value.code) == ("tool_choice", "unsupported_value")
@@ -128,8 +129,8 @@ def test_calls_and_results_go_back_into_the_prompt() -> None:
         {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"a": 1}'},
         {"id": "fco_1", "type": "function_call_output", "call_id": "call_1", "output": "Sunny."},
     ]
-    made = TurnPipeline(thinker(), turn("Hi", history=history), controls=ALL_CONTROLS, ids=SequentialIds())
-    prompt = TOKENIZER.decode(made.start()[1].prompt_ids)
+    made = pipeline_of(thinker(), turn("Hi", history=history), controls=ALL_CONTROLS, ids=SequentialIds())
+    prompt = TOKENIZER.decode(ids_in(made.start()[1]))
     assert '<tool_call>{"name": "get_weather", "arguments": {"a": 1}}</tool_call>' in prompt
     assert "<|im_start|>tool\nSunny.<|im_end|>" in prompt
 

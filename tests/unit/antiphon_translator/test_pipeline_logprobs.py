@@ -19,7 +19,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import Alternative, EngineChunk, FinishReason, Level, TokenLogprob
+from antiphon_translator.generation import Alternative, FinishReason, Level, TextChunk, TokenChunk, TokenLogprob
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
@@ -27,6 +27,7 @@ from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.tokenizer.token_bytes import _BYTE_OF
+from tests.support.pipelines import pipeline_of
 from tests.support.schema import validate_event, validate_response
 from tests.support.served_models import model, tokenizer, turn
 from tests.support.small_vocabulary import fallback_tokenizer, ids_of
@@ -39,7 +40,7 @@ _LETTER_OF = {byte: letter for letter, byte in _BYTE_OF.items()}
 
 def pipeline(served: ServedModel | None = None, level: Level = Level.TOKENS, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", include=INCLUDE, **request)
-    return TurnPipeline(served or thinker(), given_turn, controls=CONTROLS, ids=SequentialIds(), level=level)
+    return pipeline_of(served or thinker(), given_turn, controls=CONTROLS, ids=SequentialIds(), level=level)
 
 
 def scored(ids: Sequence[int]) -> list[TokenLogprob]:
@@ -55,7 +56,7 @@ def play(
     assert asked.top_logprobs == more.get("top_logprobs", 0)
     for start, end in pieces_at(cuts, len(ids)):
         if not made.done:
-            batches += made.receive([EngineChunk(ids[start:end], logprobs=scored(ids)[start:end])])
+            batches += made.receive([TokenChunk(ids[start:end], logprobs=scored(ids)[start:end])])
     batches += made.fail(EngineFault("It broke.")) if error else made.finish(completed_at=9)
     log = [event for batch in batches for event in events.decode(batch.frames)]
     check(log, batches)
@@ -71,10 +72,10 @@ def play_text(ids: Sequence[int], cuts: Sequence[int] = (), *, late: int = 0, **
         decode = getincrementaldecoder("utf-8")("replace").decode
         text = decode(b"".join(map(TOKENIZER.bytes_of, ids[:end])))
         ready = max(told, len(text) - late)
-        batches += made.receive([EngineChunk(text=text[told:ready], logprobs=scored(ids)[start:end])])
+        batches += made.receive([TextChunk(text[told:ready], logprobs=scored(ids)[start:end])])
         told = ready
     rest = b"".join(map(TOKENIZER.bytes_of, ids)).decode("utf-8", "replace")[told:]
-    batches += made.receive([EngineChunk(text=rest, finish=FinishReason.STOP)]) + made.finish(completed_at=9)
+    batches += made.receive([TextChunk(rest, finish=FinishReason.STOP)]) + made.finish(completed_at=9)
     log = [event for batch in batches for event in events.decode(batch.frames)]
     check(log, batches)
     return log
@@ -191,10 +192,10 @@ def of_pieces(family: str, *pieces: str) -> ServedModel:
 
 
 def test_without_the_include_nothing_is_asked_for() -> None:
-    made = TurnPipeline(thinker(), turn("Hi", top_logprobs=3), controls=ALL_CONTROLS, ids=SequentialIds())
+    made = pipeline_of(thinker(), turn("Hi", top_logprobs=3), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, asked = made.start()
     assert asked.top_logprobs is None
-    batches += made.receive([EngineChunk(ids_of(TOKENIZER, "Ja."))]) + made.finish(completed_at=0)
+    batches += made.receive([TokenChunk(ids_of(TOKENIZER, "Ja."))]) + made.finish(completed_at=0)
     log = [event for batch in batches for event in events.decode(batch.frames)]
     assert log[0]["response"]["top_logprobs"] == log[-1]["response"]["top_logprobs"] == 3
     assert [event["logprobs"] for event in log if "logprobs" in event] == [[], []]
@@ -205,7 +206,7 @@ def test_without_the_include_nothing_is_asked_for() -> None:
 def test_an_engine_that_gives_none_refuses(controls: set[str], field: str) -> None:
     given_turn = turn("Hi", include=INCLUDE, top_logprobs=2)
     with pytest.raises(InvalidRequest) as caught:
-        TurnPipeline(thinker(), given_turn, controls=ALL_CONTROLS | controls, ids=SequentialIds())
+        pipeline_of(thinker(), given_turn, controls=ALL_CONTROLS | controls, ids=SequentialIds())
     assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from antiphon_core import events
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
-from antiphon_translator.generation import EngineChunk, Level
+from antiphon_translator.generation import EngineChunk, Level, TextChunk, TokenChunk
 from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.pipeline import TurnPipeline
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
@@ -86,7 +86,7 @@ class Play:
         self._level = level
         given_turn = turn("Hi", include=INCLUDE, **ASKED, **request)
         controls = CONTROLS | {"guide", "stop"}
-        self._turn = TurnPipeline(served, given_turn, controls=controls, ids=SequentialIds(), level=level)
+        self._turn = pipeline_of(served, given_turn, controls=controls, ids=SequentialIds(), level=level)
         self._batches, first = self._turn.start()
         self.asked = [first]
 
@@ -103,8 +103,8 @@ class Play:
     def _chunk(self, ids: Sequence[int], start: int, end: int) -> EngineChunk:
         logprobs = scored(ids)[start:end]
         if self._level is Level.TOKENS:
-            return EngineChunk(ids[start:end], logprobs=logprobs)
-        return EngineChunk(text=self._text(ids[:end])[len(self._text(ids[:start])) :], logprobs=logprobs)
+            return TokenChunk(ids[start:end], logprobs=logprobs)
+        return TextChunk(self._text(ids[:end])[len(self._text(ids[:start])) :], logprobs=logprobs)
 
     def _text(self, ids: Sequence[int]) -> str:
         """Whole characters."""
@@ -168,7 +168,7 @@ def test_the_second_generation_is_read_without_them_where_it_has_none(level: Lev
     play = Play(thinking(), level)
     play.say(*THOUGHT, "So")
     ids = ids_of(TOKENIZER, "7")
-    told = play._turn.receive([EngineChunk(ids) if level is Level.TOKENS else EngineChunk(text="7")])
+    told = play._turn.receive([TokenChunk(ids) if level is Level.TOKENS else TextChunk("7")])
     deltas = [event for batch in told for event in events.decode(batch.frames) if "delta" in event]
     assert [(event["delta"], event["logprobs"]) for event in deltas] == [("7", [])]
 

@@ -17,8 +17,10 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume
 from antiphon_core.request.body import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, Level
+from antiphon_translator.generation import Level, TokenChunk
 from antiphon_translator.pipeline import TurnPipeline
+from tests.support.pipelines import pipeline_of
+from tests.support.prompts import ids_in
 from tests.support.served_models import RESPONSE_ID, turn
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
@@ -31,7 +33,7 @@ def pipeline(resume: Resume | None = None, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", **({"tools": [WEATHER]} | request))
     ids = DerivedIds(RESPONSE_ID)
     controls = ALL_CONTROLS | {"guide", "logprobs"}
-    return TurnPipeline(thinker(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
+    return pipeline_of(thinker(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
 
 
 def play(made: TurnPipeline, ids: Sequence[int], *, size: int = 1) -> list[Batch]:
@@ -39,7 +41,7 @@ def play(made: TurnPipeline, ids: Sequence[int], *, size: int = 1) -> list[Batch
     batches, _ = made.start()
     for start in range(0, len(ids), size):
         if not made.done:
-            batches += made.receive([EngineChunk(ids[start : start + size])])
+            batches += made.receive([TokenChunk(ids[start : start + size])])
     return [*batches, *made.finish(completed_at=9)]
 
 
@@ -70,7 +72,7 @@ def test_the_engine_goes_on_behind_the_ids() -> None:
     batches, asked = made.start()
     assert batches == []
     first = pipeline(max_output_tokens=100).start()[1]
-    assert list(asked.prompt_ids) == [*first.prompt_ids, *IDS[:5]]
+    assert list(ids_in(asked)) == [*ids_in(first), *IDS[:5]]
     assert asked.max_tokens == 95
 
 
@@ -87,7 +89,7 @@ def test_the_first_events_are_not_sent_twice() -> None:
 
 
 def test_ids_are_told_only_if_asked_for() -> None:
-    made = TurnPipeline(thinker(), turn("Hi"), controls=ALL_CONTROLS, ids=DerivedIds("x"))
+    made = pipeline_of(thinker(), turn("Hi"), controls=ALL_CONTROLS, ids=DerivedIds("x"))
     assert told(play(made, IDS)) == []
     assert told(WHOLE) == IDS[: len(told(WHOLE))]
 
@@ -102,7 +104,7 @@ def test_with_a_guide_or_log_probabilities_no_ids_are_told_and_none_are_taken(re
 
 def test_what_comes_as_text_cannot_be_resumed_from_ids() -> None:
     with pytest.raises(InvalidRequest):
-        TurnPipeline(
+        pipeline_of(
             thinker(),
             turn("Hi"),
             controls=ALL_CONTROLS,
@@ -116,7 +118,7 @@ def test_what_a_forced_call_begins_with_is_sent_once() -> None:
     forced: dict[str, Any] = {"tool_choice": "required", "tools": [WEATHER | {"strict": False}]}
 
     def calling(resume: Resume | None = None) -> TurnPipeline:
-        return TurnPipeline(
+        return pipeline_of(
             thinker(), turn("Hi", **forced), controls=ALL_CONTROLS, ids=DerivedIds(RESPONSE_ID), resume=resume
         )
 

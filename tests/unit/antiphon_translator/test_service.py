@@ -29,7 +29,7 @@ from antiphon_translator import service as service_module
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import GenerationRequest, TokenChunk
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.pipeline import TurnPipeline
@@ -39,6 +39,7 @@ from antiphon_translator.settings import TranslatorSettings
 from tests.support import pushed
 from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.images import PNG, data_url, image_part, user
+from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
 from tests.support.web import Page, web_server
 
@@ -182,9 +183,9 @@ async def test_batches_are_received_within_the_call_that_delivers_their_chunks()
     class Counting(ScriptedEngine):
         async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
             for token_id in tokenizer().encode("a b c"):
-                deliver([EngineChunk([token_id])])
+                deliver([TokenChunk([token_id])])
                 counts.append(sum(batch.count for batch in received))
-            deliver([EngineChunk([END_ID])])
+            deliver([TokenChunk([END_ID])])
 
     service.add(model(), Counting([]))
     await service.generate(turn("Hi"), received.append)
@@ -241,7 +242,7 @@ async def test_count_tokens_is_what_generate_sends() -> None:
     given = turn("How many?", instructions="Be exact.")
     count = await service.count_tokens(given)
     batches = await run(service, given)
-    assert count == len(engine.requests[0].prompt_ids)
+    assert count == len(ids_in(engine.requests[0]))
     assert log_of(batches)[-1]["response"]["usage"]["input_tokens"] == count
 
 
@@ -347,9 +348,9 @@ async def test_files_are_fetched_before_the_turn_is_read() -> None:
         web.pages["/notes.md"] = Page([b"# Notes"])
         given = showing("Sum up.", {"type": "input_file", "file_url": web.url("/notes.md", "127.0.0.1")})
         await run(service, given)
-        assert await service.count_tokens(given) == len(engine.requests[0].prompt_ids)
+        assert await service.count_tokens(given) == len(ids_in(engine.requests[0]))
     await service.close()
-    prompt = tokenizer().decode(engine.requests[0].prompt_ids)
+    prompt = tokenizer().decode(ids_in(engine.requests[0]))
     assert 'Sum up.\n<file name="notes.md">\n# Notes\n</file>' in prompt
 
 

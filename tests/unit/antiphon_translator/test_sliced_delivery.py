@@ -8,11 +8,20 @@ import pytest
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
-from antiphon_translator.generation import EngineChunk, FinishReason, TokenLogprob, Usage
+from antiphon_translator.generation import (
+    ChatChunk,
+    EngineChunk,
+    FinishReason,
+    TextChunk,
+    TokenChunk,
+    TokenLogprob,
+    Usage,
+)
 from antiphon_translator.parsing.segments import Text
 from antiphon_translator.sliced_delivery import SlicedDelivery, slices
+from tests.support.chunks import only
 
-LARGE = EngineChunk(text="ab" * ENGINE_SLICE_CHARS_MAX)
+LARGE = TextChunk("ab" * ENGINE_SLICE_CHARS_MAX)
 
 
 class Receiver:
@@ -24,7 +33,7 @@ class Receiver:
 
     def __call__(self, chunks: Sequence[EngineChunk]) -> bool:
         self.calls += 1
-        self.texts += [chunk.text for chunk in chunks]
+        self.texts += [chunk.text for chunk in only(TextChunk, chunks)]
         if self._error is not None:
             raise self._error
         return len(self.texts) < self._wanted
@@ -34,9 +43,9 @@ async def test_small_chunks_are_passed_on_by_the_call_itself() -> None:
     flow, receiver = Flow(), Receiver(wanted=2)
     sliced = SlicedDelivery(receiver, flow)
     async with sliced.running():
-        assert sliced.take([EngineChunk(text="a")])
+        assert sliced.take([TextChunk("a")])
         assert receiver.texts == ["a"]
-        assert not sliced.take([EngineChunk(text="b")])
+        assert not sliced.take([TextChunk("b")])
         assert not flow.is_paused
 
 
@@ -45,7 +54,7 @@ async def test_a_large_chunk_is_passed_on_in_slices_while_the_flow_is_paused() -
     sliced = SlicedDelivery(receiver, flow)
     async with sliced.running():
         assert sliced.take([LARGE])
-        assert sliced.take([EngineChunk(text="c")])
+        assert sliced.take([TextChunk("c")])
         assert flow.is_paused
         assert receiver.texts == []
     assert [len(text) for text in receiver.texts] == [ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_CHARS_MAX, 1]
@@ -56,7 +65,7 @@ async def test_many_small_chunks_of_one_read_are_large_together() -> None:
     receiver = Receiver()
     sliced = SlicedDelivery(receiver, Flow())
     async with sliced.running():
-        sliced.take([EngineChunk(text="a" * (ENGINE_SLICE_CHARS_MAX // 2))] * 5)
+        sliced.take([TextChunk("a" * (ENGINE_SLICE_CHARS_MAX // 2))] * 5)
         assert receiver.calls == 0
     assert len(receiver.texts) == 5
     assert receiver.calls == 3
@@ -69,7 +78,7 @@ async def test_a_generation_ends_when_a_slice_completes_what_was_wanted() -> Non
         sliced.take([LARGE])
         await asyncio.Event().wait()  # an engine that goes on without end
     assert len(receiver.texts) == 1
-    assert not sliced.take([EngineChunk(text="d" * ENGINE_SLICE_CHARS_MAX)])
+    assert not sliced.take([TextChunk("d" * ENGINE_SLICE_CHARS_MAX)])
 
 
 async def test_slices_are_passed_on_before_the_failure_of_the_generation() -> None:
@@ -115,25 +124,33 @@ async def test_timeout_of_the_caller_passes_through() -> None:
 def test_slices_hold_everything_in_order_and_the_end_last() -> None:
     ids = list(range(2 * ENGINE_SLICE_ITEMS_MAX + 1))
     scores = [TokenLogprob(each, -1.0) for each in ids]
-    usage = Usage(1, 2)
-    parts = list(slices(EngineChunk(ids, FinishReason.STOP, usage=usage, logprobs=scores)))
-    assert [each for part in parts for each in part.token_ids] == ids
+    parts = only(TokenChunk, slices(TokenChunk(ids, FinishReason.STOP, logprobs=scores)))
+    assert [each for part in parts for each in part.ids] == ids
     assert [each for part in parts for each in part.logprobs] == scores
-    assert all(len(part.token_ids) == len(part.logprobs) <= ENGINE_SLICE_ITEMS_MAX for part in parts)
+    assert all(len(part.ids) == len(part.logprobs) <= ENGINE_SLICE_ITEMS_MAX for part in parts)
     assert [part.finish for part in parts] == [None, None, FinishReason.STOP]
-    assert [part.usage for part in parts] == [None, None, usage]
 
 
 def test_slices_of_segments() -> None:
     segments = [Text(str(each)) for each in range(ENGINE_SLICE_ITEMS_MAX + 1)]
-    parts = list(slices(EngineChunk(segments=segments)))
+    parts = only(ChatChunk, slices(ChatChunk(segments, usage=Usage(1, 2))))
     assert [each for part in parts for each in part.segments] == segments
-    assert len(parts) == 2
+    assert [part.usage for part in parts] == [None, Usage(1, 2)]
+
+
+def test_slices_of_text_come_behind_their_log_probabilities() -> None:
+    scores = [TokenLogprob(each, -1.0) for each in range(ENGINE_SLICE_ITEMS_MAX + 1)]
+    text = "ab" * ENGINE_SLICE_CHARS_MAX
+    parts = only(TextChunk, slices(TextChunk(text, FinishReason.STOP, Usage(1, 2), scores)))
+    assert "".join(part.text for part in parts) == text
+    assert [each for part in parts for each in part.logprobs] == scores
+    assert [(bool(part.text), bool(part.logprobs)) for part in parts] == [(False, True)] * 2 + [(True, False)] * 2
+    assert [(part.finish, part.usage) for part in parts] == [(None, None)] * 3 + [(FinishReason.STOP, Usage(1, 2))]
 
 
 def test_the_last_slice_has_what_was_counted() -> None:
-    chunk = EngineChunk(range(2 * ENGINE_SLICE_ITEMS_MAX), cached_blocks=7)
-    assert [each.cached_blocks for each in slices(chunk)] == [0, 7]
+    chunk = TokenChunk(range(2 * ENGINE_SLICE_ITEMS_MAX), cached_blocks=7)
+    assert [each.cached_blocks for each in only(TokenChunk, slices(chunk))] == [0, 7]
 
 
 async def test_nothing_is_passed_on_behind_the_error_of_a_slice() -> None:
@@ -144,5 +161,5 @@ async def test_nothing_is_passed_on_behind_the_error_of_a_slice() -> None:
             sliced.take([LARGE])
             while not receiver.calls:
                 await asyncio.sleep(0)
-            assert not sliced.take([EngineChunk(text="c")])
+            assert not sliced.take([TextChunk("c")])
     assert receiver.calls == 1

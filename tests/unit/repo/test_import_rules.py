@@ -17,6 +17,7 @@ PACKAGES = {
     "antiphon_translator": ROOT / "services/translator/antiphon_translator",
     "antiphon_edge": ROOT / "services/edge/antiphon_edge",
     "antiphon": ROOT / "services/allinone/antiphon",
+    "antiphon_local_triton": ROOT / "services/allinone/antiphon_local_triton",
     "antiphon_lmdb": ROOT / "examples/lmdb_store/antiphon_lmdb",
     "antiphon_store_client": ROOT / "clients/python/antiphon_store_client",
 }
@@ -27,6 +28,7 @@ ALLOWED = {
     "antiphon_translator": {"antiphon_protos", "antiphon_core"},
     "antiphon_edge": {"antiphon_core"},
     "antiphon": set(PACKAGES) - {"antiphon_lmdb", "antiphon_store_client"},
+    "antiphon_local_triton": {"antiphon_core"},
     "antiphon_store_client": set[str](),  # installed without Antiphon
     "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example: the product knows nothing of it
 }
@@ -114,7 +116,17 @@ def test_generated_messages_never_reach_domain_code() -> None:
                 assert path.name in allowed, path.relative_to(ROOT)
 
 
-@pytest.mark.parametrize("package", ["antiphon_core", "antiphon_edge", "antiphon_store", "antiphon_translator"])
+def test_one_module_alone_starts_the_local_triton() -> None:
+    importers = {
+        path.relative_to(ROOT).as_posix()
+        for package in set(PACKAGES) - {"antiphon_local_triton"}
+        for path in modules_of(package)
+        if any(name.split(".")[0] == "antiphon_local_triton" for name in imported(path))
+    }
+    assert importers == {"services/allinone/antiphon/local_model.py"}
+
+
+@pytest.mark.parametrize("package", sorted(set(PACKAGES) - {"antiphon_protos"}))
 def test_arrows_between_the_folders_of_a_package_point_one_way(package: str) -> None:
     assert _cycle(_arrows(package)) == []
 

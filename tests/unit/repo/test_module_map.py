@@ -12,6 +12,7 @@ SOURCES = {
     "antiphon_translator": ROOT / "services/translator",
     "antiphon_edge": ROOT / "services/edge",
     "antiphon": ROOT / "services/allinone",
+    "antiphon_local_triton": ROOT / "services/allinone",
     "antiphon_store_client": ROOT / "clients/python",
 }
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
@@ -88,12 +89,12 @@ ELSEWHERE = {
     ),
     "antiphon_core/http2/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
-    "antiphon/local/errors.py": ("tests/unit/antiphon/local", "one class without behaviour"),
+    "antiphon_local_triton/errors.py": ("tests/unit/antiphon_local_triton", "one class without behaviour"),
 }
 # test module -> what it tests, which is no module of a package
 FOREIGN = {
-    "antiphon/local/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
-    "antiphon/local/test_chatml.py": "chatml.jinja",
+    "antiphon_local_triton/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
+    "antiphon_local_triton/test_chatml.py": "chatml.jinja",
     "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator goes on with a turn",

@@ -19,7 +19,7 @@ class Assignment:
     number: int
     targets: tuple[str, ...]
     settings: Settings
-    sealing_keys: SealingKeys | None
+    sealing_keys: SealingKeys
 
     def encode(self) -> bytes:
         return pickle.dumps(self)

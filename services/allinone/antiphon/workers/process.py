@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from antiphon.local import orphan_guard
 from antiphon.workers.messages import Assignment, Failed, Ready, parse_report
+from antiphon_core import orphan_guard
 
 _REPORT_BYTES_MAX = 2**20  # a traceback
 

@@ -27,7 +27,7 @@ async def run(targets: Sequence[str], settings: Settings) -> int:
             number=0,
             targets=tuple(targets),
             settings=of_one_worker(ports.reserve(settings, targets)),
-            sealing_keys=None if settings.edge.sealing_keys_file is not None else SealingKeys.ephemeral(),
+            sealing_keys=SealingKeys.ephemeral(),
         )
         supervisor = Supervisor(assignment, count, clock=SystemClock())
         return await supervisor.run(lambda ready: print(banner.workers(ready.addresses, count), flush=True))

@@ -41,9 +41,14 @@ def require_shareable(settings: Settings, targets: Collection[str]) -> None:
 
 def of_one_worker(settings: Settings) -> Settings:
     """The settings that each worker has: what an edge enforces by itself is its part among all workers of all edges."""
-    count, edge = settings.serve.workers, settings.edge
-    memory_bytes = (edge.memory_limit_bytes or available_bytes()) // count
-    return replace(settings, edge=replace(edge, replicas=edge.replicas * count, memory_limit_bytes=memory_bytes))
+    count, edge, worker = settings.serve.workers, settings.edge, settings.worker
+    edge_bytes = (edge.memory_limit_bytes or available_bytes()) // count
+    worker_bytes = worker.memory_limit_bytes // count or edge_bytes
+    return replace(
+        settings,
+        edge=replace(edge, replicas=edge.replicas * count, memory_limit_bytes=edge_bytes),
+        worker=replace(worker, memory_limit_bytes=worker_bytes),
+    )
 
 
 def _are_limits_in_the_store(settings: Settings) -> bool:

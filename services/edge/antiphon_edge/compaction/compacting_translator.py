@@ -92,7 +92,7 @@ class CompactingTranslator:
 
     async def _compacted_alone(self, turn: Turn, resume: Resume | None) -> Sequence[Batch]:
         """A response that is a compaction and nothing else, from its first event, or from where it is to go on."""
-        await offload.run(partial(context_window.require_something_in, turn), size_bytes=turn.size_bytes)
+        await offload.run(partial(context_window.require_compactable_turn, turn), size_bytes=turn.size_bytes)
         summary = await compaction.summarise(self._inner, turn)
         born = response.skeleton(loads(turn.request), response_id=turn.response_id, created_at=turn.created_at)
         ended = born | {

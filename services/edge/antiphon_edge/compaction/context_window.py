@@ -25,19 +25,20 @@ _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 
 
 def kept(items: Sequence[Object]) -> list[Object]:
-    """The items that stay when a compaction replaces these. Asynchronous calls stay until their output has come, which
-    names them."""
+    """The items that stay when a compaction replaces these. An asynchronous call stays until its output has come,
+    because the output refers to the call by its id."""
     answered = {item.get("call_id") for item in items if item.get("type") in _OUTPUTS}
     return [item for item in items if _is_kept(item) or _is_running(item, answered)]
 
 
 def has_marks(turn: Turn) -> bool:
-    """Whether there may be a compaction or a change of settings among the items: few turns have any."""
+    """Whether the items may hold a compaction or a change of settings, which few turns do. Searches their JSON for two
+    words, without parsing it."""
     return any(mark in items for mark in _MARKS for items in (turn.history, turn.input))
 
 
 def shown(turn: Turn) -> Turn:
-    """The turn as a model is to see it."""
+    """The turn with the items and the settings that the model is given."""
     if not has_marks(turn):
         return turn
     history, given = loads(turn.history), loads(turn.input)
@@ -57,23 +58,23 @@ async def shown_off_loop(turn: Turn) -> Turn:
     return await offload.run(partial(shown, turn), size_bytes=turn.size_bytes)
 
 
-def require_something_in(turn: Turn) -> None:
-    """Checks the items of a turn with `require_something`."""
-    require_something([*loads(turn.history), *loads(turn.input)])
+def require_compactable_turn(turn: Turn) -> None:
+    """InvalidRequest: the items of the turn hold nothing that could be summed up."""
+    require_compactable([*loads(turn.history), *loads(turn.input)])
 
 
-def require_something(items: Sequence[Object]) -> None:
-    """InvalidRequest: nothing was said that could be summed up."""
-    if all(_says_nothing(item.get("type", "message")) for item in items):
+def require_compactable(items: Sequence[Object]) -> None:
+    """InvalidRequest: the items hold nothing that could be summed up."""
+    if all(_has_no_content(item.get("type", "message")) for item in items):
         raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
 
 
-def _says_nothing(item_type: str) -> bool:
+def _has_no_content(item_type: str) -> bool:
     return item_type in (TRIGGER, *_KEPT_TYPES) or is_extension(item_type)
 
 
 def can_shrink(turn: Turn) -> bool:
-    """Whether a compaction would replace anything in a turn that is shown like this, beside an earlier compaction."""
+    """Whether a compaction would replace any item of a turn, other than an earlier compaction."""
     items = [*loads(turn.history), *loads(turn.input)]
     return any(not _is_kept(item) for item in items if item.get("type") != COMPACTION)
 
@@ -102,7 +103,7 @@ def _from(items: Sequence[Object], index: int) -> list[Object]:
 
 
 def _configured(request: bytes, items: Sequence[Object]) -> bytes:
-    """The parameters with what updates among the items have made of them: they came later."""
+    """The parameters of a request, changed by the configuration items of the turn, in their order."""
     updates = [item for item in items if item.get("type") == CONFIGURATION]
     if not updates:
         return request

@@ -1,8 +1,9 @@
-"""Clients mask the frames that they send over a WebSocket, and the server closes when one does not (RFC 6455, 5.1): a
-page must not be able to write bytes of its choice to a socket, which something on the way could take for HTTP.
+"""Requires clients to mask the frames that they send over a WebSocket (RFC 6455, section 5.1).
 
-aiohttp reads frames with and without a mask. Here they are followed on their way to its reader; in place of the first
-one without a mask it gets one that it refuses with the close code that is due, 1002.
+Without the mask, a web page could write bytes of its choice to a socket, and a proxy on the way could take them for an
+HTTP request. aiohttp accepts frames with and without a mask. So the heads of frames are parsed here, on their way to
+aiohttp's reader. In place of the first frame without a mask, the reader is given a head with reserved bits, which it
+refuses with the close code of a protocol error, 1002.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ class Reader(Protocol):
 
 
 class MessageListener(Protocol):
-    """Is told how a message grows, and when it is complete."""
+    """Counts the bytes of a message while they come."""
 
     def grow(self, size: int) -> bool:
-        """Whether there is room for so many more bytes. Where there is not, nothing is read any more."""
+        """Adds bytes to the message. Returns whether there is room for them; if not, nothing more is read."""
         ...
 
     def end(self) -> None: ...
 
 
 class MaskedFrames:
-    """Hands on what comes, the head of a frame as soon as it is whole."""
+    """Passes frames on to the reader, the head of each as soon as the head is complete."""
 
     def __init__(self, reader: Reader) -> None:
         self.listener: MessageListener | None = None
@@ -47,40 +48,42 @@ class MaskedFrames:
         self._payload_bytes = 0  # of the current frame, still to come
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Whether nothing more is read, as the reader has it."""
+        """Passes bytes on. Returns the reader's own answer: whether it reads no more, and the bytes that it left."""
         if self._is_refused:
             return True, b""
-        return self._reader.feed_data(self._followed(data))
+        return self._reader.feed_data(self._checked(data))
 
     def feed_eof(self) -> None:
         self._reader.feed_eof()
 
-    def _followed(self, data: bytes) -> bytes:
-        followed = bytearray()
+    def _checked(self, data: bytes) -> bytes:
+        """The bytes to pass on, up to the first frame that is refused."""
+        passed = bytearray()
         at = 0
         while at < len(data):
             if self._payload_bytes:
                 payload = data[at : at + self._payload_bytes]
                 self._payload_bytes -= len(payload)
                 at += len(payload)
-                if not self._count(len(payload)):
+                if not self._report(len(payload)):
                     break
-                followed += payload
+                passed += payload
                 continue
             self._head.append(data[at])
             at += 1
             if len(self._head) >= 2 and not self._head[1] & _IS_MASKED:
-                return bytes(followed) + _RESERVED_BITS
+                return bytes(passed) + _RESERVED_BITS
             if len(self._head) >= 2 and len(self._head) == _head_bytes(self._head):
                 self._payload_bytes = _payload_bytes(self._head)
                 self._is_last, self._is_control = bool(self._head[0] & _IS_FINAL), bool(self._head[0] & _IS_CONTROL)
-                followed += self._head
+                passed += self._head
                 self._head.clear()
-                self._count(0)
-        return bytes(followed)
+                self._report(0)
+        return bytes(passed)
 
-    def _count(self, size: int) -> bool:
-        """Tells of bytes of the current frame, and of the end of its message. Whether there is room for them."""
+    def _report(self, size: int) -> bool:
+        """Reports payload bytes of the current frame, and the end of its message, to the listener. Returns whether
+        there is room for them."""
         if self.listener is None or self._is_control:
             return True
         if size and not self.listener.grow(size):

@@ -1,10 +1,10 @@
-"""The OpenAPI document of the edge, made of what the code itself declares.
+"""The OpenAPI document of the edge, made from the declarations that the code itself uses.
 
     request_forms     the bodies that are accepted: the models that check them
-    response_forms    what comes back: the response, its items, lists, errors
+    response_forms    the answers: the response, its items, lists, errors
     event_forms       the events of a stream
-    chat_forms        what chat completions answer
-    parameters        what stands in paths, queries and headers
+    chat_forms        the answers of chat completions
+    parameters        the parameters in paths, queries and headers
     operations        the table of operations: one row for each route
     document          all of it as one document
     page              the document as a page for people

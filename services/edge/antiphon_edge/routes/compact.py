@@ -78,7 +78,7 @@ class CompactRoutes:
 def _kept(turn: Turn) -> bytes:
     """The items that the compaction does not replace. InvalidRequest: there is nothing that it could replace."""
     items = [*loads(turn.history), *loads(turn.input)]
-    context_window.require_something(items)
+    context_window.require_compactable(items)
     return dumps(context_window.kept(items))
 
 

@@ -44,11 +44,20 @@ class Sealer:
         self._clock = clock
 
     @classmethod
-    def of(cls, path: Path | None, *, ttl_s: int, clock: Clock, grace_s: float = GRACE_S) -> Sealer:
-        """A sealer by a file of keys; without one, with a key of its own. SettingsError."""
+    def of(
+        cls,
+        path: Path | None,
+        *,
+        ttl_s: int,
+        clock: Clock,
+        grace_s: float = GRACE_S,
+        setting: str = "edge.sealing_keys_file",
+    ) -> Sealer:
+        """A sealer by a file of keys; without one, with a key of its own. `setting` names the file in the log and the
+        metrics. SettingsError."""
         if path is None:
             return cls(SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
-        file = Watched([path], lambda: SealingKeys.read(path), setting="edge.sealing_keys_file", grace_s=grace_s)
+        file = Watched([path], lambda: SealingKeys.read(path), setting=setting, grace_s=grace_s)
         return cls(file, ttl_s=ttl_s, clock=clock)
 
     def seal(self, tenant: str, text: str, *, purpose: str = "") -> str:

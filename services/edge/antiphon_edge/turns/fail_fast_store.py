@@ -1,8 +1,9 @@
-"""The store as the edge asks it for callers: a caller hears within a second that the store is gone.
+"""Fail-fast timeouts for calls of the store that a caller waits for: if the store shows no sign of life, the caller
+gets an error within a second.
 
-A write that is given up may have happened, as with any timeout. What a running turn must not lose, a commit or its log,
-does not go through here and is retried instead (store_retry.py); nor do calls that take long by themselves, for a lease
-or a job.
+A write that is given up may have happened, as with any timeout. Some calls do not go through here. A running turn
+writes its record and its event log to the store itself, and retries them (store_retry.py), because it must not
+lose them. And calls that wait for a lease or a job may take long without a fault.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from antiphon_core.errors import StoreUnavailable, Timeout
 from antiphon_core.ports.full_store import FullStore
 from antiphon_edge.turns.store_retry import StoreWatch
 
-SOON = frozenset(
+FAIL_FAST_CALLS = frozenset(
     {
         "get",
         "batch_get",
@@ -54,7 +55,7 @@ SOON = frozenset(
 
 
 def fail_fast(store: FullStore, watch: StoreWatch) -> FullStore:
-    """The store with the calls in SOON raising StoreUnavailable when it shows no sign of life."""
+    """The store, whose FAIL_FAST_CALLS raise StoreUnavailable when it shows no sign of life."""
     return cast("FullStore", _FailFast(store, watch))
 
 
@@ -65,14 +66,14 @@ class _FailFast:
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
-        return partial(self._soon, call) if name in SOON else call
+        return partial(self._call, call) if name in FAIL_FAST_CALLS else call
 
-    async def _soon(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+    async def _call(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
         asking = asyncio.ensure_future(call(*arguments, **options))
         try:
             await self._watch.while_it_lives(asking)
             return asking.result()
-        except Timeout as error:  # one cause, one status
+        except Timeout as error:  # the same error as from a store that refuses the connection
             raise StoreUnavailable("The store does not answer.") from error
         finally:
             asking.cancel()

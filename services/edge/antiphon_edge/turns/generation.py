@@ -60,7 +60,7 @@ class Generation:
         replacements = 0
         while True:
             try:
-                await self._interrupt.over(self._generate())
+                await self._interrupt.run(self._generate())
                 return await self._changed_end(self._ended())
             except TranslatorUnavailable as error:
                 can_go_on = self.state.next_sequence and self.state.can_be_continued()

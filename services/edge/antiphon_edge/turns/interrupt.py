@@ -21,14 +21,14 @@ class Interrupt:
         self._scope: asyncio.Timeout | None = None
 
     def break_off(self, error: Exception) -> None:
-        """Has the awaited work cancelled; `over` raises `error`."""
+        """Cancels the awaited work; `run` raises `error`."""
         if self.error is None:
             self.error = error
             if self._scope is not None:
                 self._scope.reschedule(asyncio.get_running_loop().time())
 
-    async def over(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, unless it is broken off first."""
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Awaits `work` and returns its result. Raises the error of `break_off` if that is called before the end."""
         if self.error is not None:
             work.close()
             raise self.error

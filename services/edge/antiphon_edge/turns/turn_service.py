@@ -14,6 +14,8 @@ How a turn runs: turn_runner.py, with the policy of caller_turn.py.
 
 from __future__ import annotations
 
+from functools import partial
+
 from antiphon_core import response
 from antiphon_core.clock import Clock
 from antiphon_core.flow import Flow
@@ -25,7 +27,7 @@ from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.settings import SEALED_TTL_S
+from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.idempotent_replies import IdempotentReplies
@@ -60,24 +62,22 @@ class TurnService:
         cleanup = self.starter.cleanup
         self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing)
         self._keyed_jobs = KeyedJobs(store, ids=ids, timing=timing)
-        self._policy, takeover_policy = (
-            CallerTurn(
-                self.starter,
-                TurnFinisher(store, timing=timing),
-                self._keyed_jobs,
-                meter or Meter(),
-                cleanup=cleanup,
-                reclaims_session=reclaims_session,
-                timing=timing,
-            )
-            for reclaims_session in (False, True)
+        new_policy = partial(
+            CallerTurn,
+            self.starter,
+            TurnFinisher(store, timing=timing),
+            self._keyed_jobs,
+            meter or Meter(),
+            cleanup=cleanup,
+            timing=timing,
         )
+        self._policy = new_policy(reclaims_session=False)
         self._keyed_turns = KeyedTurns(
             store,
             self._runner,
             self._keyed_jobs,
             policy=self._policy,
-            takeover_policy=takeover_policy,
+            takeover_policy=new_policy(reclaims_session=True),
             cleanup=cleanup,
             timing=timing,
         )

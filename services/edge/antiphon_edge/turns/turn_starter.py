@@ -74,36 +74,23 @@ class TurnStarter:
         Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
         started_s = perf_counter()
         try:
-            return await self._begin(tenant, request, session_id, key, carried, started_s)
+            begun = await self._begin(tenant, request, session_id, key, carried)
+            return replace(begun, started_s=started_s) if isinstance(begun, AcceptedTurn) else begun
         finally:
             duration_s = perf_counter() - started_s
             metrics.TURN_START.of().observe(duration_s)
             phases.note(phases.START, duration_s)
 
     async def _begin(
-        self,
-        tenant: str,
-        request: CreateRequest,
-        session_id: str | None,
-        key: str | None,
-        carried: bytes | None,
-        started_s: float,
+        self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
     ) -> AcceptedTurn | RepeatedRequest:
-        conversation_id = request.conversation_id
-        session_id = conversation_id or session_id
-        _require_one_past(request, session_id)
-        _require_store(request, session_id=session_id, key=key)
-        carried = await self._carried(tenant, request, carried)
-        carried_history.require_no_session(carried, session_id)
-        _require_conversation_id(conversation_id)
+        session_id = request.conversation_id or session_id
+        carried = await self._checked(tenant, request, session_id, key, carried)
         given = await self._looked_up(tenant, request)
-        previous_id = sealed_context.continued_id(request, carried)
-        fingerprint = await _fingerprint(request, session_id) if key is not None else b""
-        asked = self._asked(previous_id, session_id, key, fingerprint)
-        asked = await session_trees.placed(self._store, tenant, asked, self._ids)
+        asked = await self._asked_of(tenant, request, session_id, key, carried)
         if request.store is not False:
             await self.watch.require_alive()  # before a model generates what nobody could keep
-        start = await self._started(tenant, asked, conversation_id)
+        start = await self._started(tenant, asked, request.conversation_id)
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
         if _is_repeated(start):
@@ -114,11 +101,36 @@ class TurnStarter:
         except BaseException:
             self.cleanup.schedule(self._let_go(tenant, asked, start), _KEPT)
             raise
+        return self._accepted(request, asked, start, turn)
+
+    async def _checked(
+        self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
+    ) -> bytes | None:
+        """The items that the request carries. InvalidRequest, ConversationNotFound: it contradicts itself, or nothing
+        can be what it continues."""
+        _require_one_past(request, session_id)
+        _require_store(request, session_id=session_id, key=key)
+        carried = await self._carried(tenant, request, carried)
+        carried_history.require_no_session(carried, session_id)
+        _require_conversation_id(request.conversation_id)
+        return carried
+
+    async def _asked_of(
+        self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
+    ) -> TurnRequest:
+        """The request to the store, with a new response id in the tree of what the turn continues."""
+        previous_id = sealed_context.continued_id(request, carried)
+        fingerprint = await _fingerprint(request, session_id) if key is not None else b""
+        asked = self._asked(previous_id, session_id, key, fingerprint)
+        return await session_trees.placed(self._store, tenant, asked, self._ids)
+
+    def _accepted(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
+        key = asked.idempotency_key
         return AcceptedTurn(
-            tenant,
+            turn.tenant,
             turn,
             keep=request.store is not False,
-            parent_id=previous_id or start.history.head_id,
+            parent_id=asked.previous_response_id or start.history.head_id,
             lease=start.lease,
             key=key,
             fingerprint=asked.fingerprint,
@@ -126,7 +138,6 @@ class TurnStarter:
             model=request.model,
             made_for=correlation.current(),
             accepted_at_ms=self._clock.now_ms(),
-            started_s=started_s,
         )
 
     async def look(self, tenant: str, request: CreateRequest) -> Turn:

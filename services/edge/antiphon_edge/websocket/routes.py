@@ -85,6 +85,11 @@ class SocketRoutes:
             drops_hosted=self._drops_hosted,
             running_max=self._running_max,
         )
+        await self._serve(connection, request)
+        return socket
+
+    async def _serve(self, connection: Connection, request: web.Request) -> None:
+        """Serves a connection until it is closed, by the client or after its lifetime."""
         self._open.add(connection)
         metrics.STREAMS_OPEN.of("websocket").add()
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
@@ -96,7 +101,6 @@ class SocketRoutes:
             ageing.cancel()
             metrics.STREAMS_OPEN.of("websocket").add(-1)
             self._open.discard(connection)
-        return socket
 
     async def drain(self, patience_s: float) -> None:
         """Closes idle connections at once and the others behind their running response; returns when all are closed, or

@@ -75,30 +75,40 @@ def claim(
         return _nothing
     if row is None or fields is None or fields["queue"] != queue or fields["ended"] is not None:
         view.unfile(Index.QUEUE, queue, job_id, taken_until)
-        if row is not None and fields is not None and fields["ended"] is not None and row.fields["ended"] is None:
-            _write(view, job_id, row.fields, fields)  # time ended it
-            if tells_end and fields["queue"] == queue:
-                left = _granted(job_id, Row(fields))
-                return lambda _answers: left
+        if row is None or fields is None or fields["ended"] is None or row.fields["ended"] is not None:
+            return _nothing
+        _write(view, job_id, row.fields, fields)  # time ended it
+        ended = _granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None
+        return lambda _answers: ended
+    if fields["holder"] != holder and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
+        _file_for_later(view, job_id, row.fields, fields)
         return _nothing
-    is_own = fields["holder"] == holder
-    if not is_own and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
-        due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
-        if set_back_ms(row.fields, view.now_ms):
-            view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
-        view.file(Index.QUEUE, fields["queue"], job_id, min(due_at, view.now_ms + LOOK_MS))
-        return _nothing
+    return _lease(view, job_id, row.fields, fields, holder=holder, lease_ttl_ms=lease_ttl_ms)
+
+
+def _file_for_later(view: View, job_id: str, former: Fields, fields: Fields) -> None:
+    """Moves the ticket of a job that cannot be claimed now to when it can. `former` is the job as it is stored."""
+    due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
+    if set_back_ms(former, view.now_ms):
+        view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
+    view.file(Index.QUEUE, fields["queue"], job_id, min(due_at, view.now_ms + LOOK_MS))
+
+
+def _lease(
+    view: View, job_id: str, former: Fields, fields: Fields, *, holder: str, lease_ttl_ms: int
+) -> Finish[Job | None]:
+    """Leases a job to `holder`, or extends the lease that it has. `former` is the job as it is stored."""
+    is_own, queue = fields["holder"] == holder, fields["queue"]
     lease_until: Any = Now(lease_ttl_ms)
     if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
         lease_until = fields["lease_until"]
-    former = row.fields["holder"]
-    if former not in (NOBODY, holder):  # its lease ended by time
-        view.unfile(Index.HOLDER, held_key(queue, former), job_id)
+    if former["holder"] not in (NOBODY, holder):  # its lease ended by time
+        view.unfile(Index.HOLDER, held_key(queue, former["holder"]), job_id)
     attempts = fields["attempts"] + (not is_own)
     changed = {**fields, "attempts": attempts, "holder": holder, "lease_until": lease_until, "stamp": Now()}
     view.set(Kind.JOB, job_id, **_without_version(changed))
-    view.file(Index.QUEUE, fields["queue"], job_id, Now(min(lease_ttl_ms, LOOK_MS)))
-    view.file(Index.HOLDER, held_key(fields["queue"], holder), job_id)
+    view.file(Index.QUEUE, queue, job_id, Now(min(lease_ttl_ms, LOOK_MS)))
+    view.file(Index.HOLDER, held_key(queue, holder), job_id)
     view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", Now(lease_ttl_ms + fields["retention"]))
     place = view.read(Get(Ref(Kind.JOB, job_id), Payload.ALL))
     return lambda answers: _granted(job_id, answers[place])

@@ -1,4 +1,4 @@
-"""Bad arguments about conversations: refused with the name of the culprit, the same wherever the caller stands."""
+"""Bad arguments of conversation calls: the error names the argument, in this process and over gRPC alike."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -18,7 +18,7 @@ from antiphon_store.testing.subject import Subject
 ID = new_id()
 
 
-def founding(**options: Any) -> Call:
+def creating(**options: Any) -> Call:
     return lambda store, tenant: store.create_conversation(tenant, **options)
 
 
@@ -30,20 +30,20 @@ def listing(**options: Any) -> Call:
     return lambda store, tenant: store.list_conversation_items(tenant, ID, **options)
 
 
-CULPRITS: list[tuple[str, Call]] = [
+BAD_CALLS: list[tuple[str, Call]] = [
     ("tenant", lambda store, _tenant: store.get_conversation("a tenant", ID)),
-    ("id", founding(conversation_id="conv_1")),
-    ("id", founding(conversation_id="")),
-    ("metadata", founding(metadata=b"")),
-    ("metadata", founding(metadata=b"[]")),
-    ("metadata", founding(metadata=dumps({str(n): "" for n in range(limits.METADATA_PAIRS_MAX + 1)}))),
-    ("metadata", founding(metadata=dumps({"k" * (limits.METADATA_KEY_CHARS_MAX + 1): ""}))),
-    ("metadata.k", founding(metadata=dumps({"k": "v" * (limits.METADATA_VALUE_CHARS_MAX + 1)}))),
-    ("metadata.k", founding(metadata=b'{"k":1}')),
-    ("items", founding(items=b"")),
-    ("items", founding(items=b"{}")),
-    ("items", founding(items=array(*(f"{n}" for n in range(limits.CONVERSATION_ITEMS_MAX + 1))))),
-    ("ttl_ms", founding(ttl_ms=0)),
+    ("id", creating(conversation_id="conv_1")),
+    ("id", creating(conversation_id="")),
+    ("metadata", creating(metadata=b"")),
+    ("metadata", creating(metadata=b"[]")),
+    ("metadata", creating(metadata=dumps({str(n): "" for n in range(limits.METADATA_PAIRS_MAX + 1)}))),
+    ("metadata", creating(metadata=dumps({"k" * (limits.METADATA_KEY_CHARS_MAX + 1): ""}))),
+    ("metadata.k", creating(metadata=dumps({"k": "v" * (limits.METADATA_VALUE_CHARS_MAX + 1)}))),
+    ("metadata.k", creating(metadata=b'{"k":1}')),
+    ("items", creating(items=b"")),
+    ("items", creating(items=b"{}")),
+    ("items", creating(items=array(*(f"{n}" for n in range(limits.CONVERSATION_ITEMS_MAX + 1))))),
+    ("ttl_ms", creating(ttl_ms=0)),
     ("id", lambda store, tenant: store.get_conversation(tenant, "")),
     ("id", lambda store, tenant: store.delete_conversation(tenant, "session")),
     ("metadata", lambda store, tenant: store.update_conversation(tenant, ID, b"")),
@@ -71,16 +71,16 @@ CULPRITS: list[tuple[str, Call]] = [
 
 class ConversationArgumentSuite:
     @pytest.mark.parametrize(
-        ("field", "attempt"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
+        ("field", "attempt"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_the_culprit_is_named(self, subject: Subject, field: str, attempt: Call) -> None:
+    async def test_the_error_names_the_argument(self, subject: Subject, field: str, attempt: Call) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await attempt(talks_of(subject.store), subject.tenant)
         assert caught.value.field == field
 
     async def test_items_over_the_limit_are_too_large(self, subject: Subject) -> None:
         large = array("x" * limits.RECORD_BYTES_MAX)
-        attempts: list[Call] = [founding(items=large), adding(large)]
+        attempts: list[Call] = [creating(items=large), adding(large)]
         for attempt in attempts:
             with pytest.raises(AntiphonError) as caught:
                 await attempt(talks_of(subject.store), subject.tenant)

@@ -2,11 +2,11 @@
 
     violation = find_violation(operations, models)       # None: it could
 
-It owns the search alone: it never calls a store, reads a clock or draws lots. `antiphon_store.testing.histories`
-records; `antiphon_store.testing.sequential_models` says what one object does. What a history tells of each operation:
-when it was invoked, when it returned (any numbers that order these moments), and what it answered. UNKNOWN as the
-answer means that the caller learned nothing, as after a timeout: it may have happened at any moment from its invocation
-on, or never.
+This module owns the search alone: it never calls a store, reads a clock or uses randomness.
+`antiphon_store.testing.histories` records; `antiphon_store.testing.sequential_models` says what one object does. A
+history has of each operation when it was invoked, when it returned (any numbers that order these moments), and what it
+answered. UNKNOWN as the answer means that the caller learned nothing, as after a timeout: the operation may have
+happened at any moment from its invocation on, or never.
 
 A history is linearizable when every operation can be given one moment between its invocation and its return at which it
 happens, such that the answers are those of a sequential object (Herlihy and Wing, TOPLAS 1990). Keys are independent,
@@ -52,7 +52,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The first operation whose answer nothing explains, what could have been before it, and what overlaps with it."""
+    """The first operation whose answer no order explains, the possible states before it, and what overlaps with it."""
 
     operation: Operation
     states: Sequence[Hashable]

@@ -1,4 +1,5 @@
-"""Races: two clients at the same moment, many times over. Exactly one wins; nothing is lost."""
+"""Races: two clients write at the same moment, many times over. Where they exclude each other, exactly one wins; where
+they do not, nothing is lost."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -20,7 +21,7 @@ _Answer = TypeVar("_Answer")
 
 
 async def race(*attempts: Awaitable[_Answer]) -> tuple[list[_Answer], list[AntiphonError]]:
-    """Runs the attempts side by side: (answers of the winners, errors of the losers)."""
+    """Runs the attempts concurrently. Returns the answers of the winners, and the errors of the losers."""
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     errors = [outcome for outcome in outcomes if isinstance(outcome, AntiphonError)]
     answers = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
@@ -34,7 +35,7 @@ def only(values: Sequence[_Answer]) -> _Answer:
 
 
 class RaceSuite:
-    async def test_one_of_two_different_writers_makes_the_record(self, subject: Subject) -> None:
+    async def test_of_two_different_records_with_one_id_one_is_stored(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             one = draft(text="one")
             two = replace(one, body=b'{"two":2}')
@@ -42,7 +43,7 @@ class RaceSuite:
             assert only(stamps).version == 1
             assert isinstance(only(errors), AlreadyExists)
 
-    async def test_two_of_the_same_writer_make_it_once(self, subject: Subject) -> None:
+    async def test_two_equal_records_are_stored_once(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             record = draft()
             stamps, errors = await race(
@@ -51,7 +52,7 @@ class RaceSuite:
             assert not errors
             assert stamps[0] == stamps[1]
 
-    async def test_one_of_two_replaces_a_version(self, subject: Subject) -> None:
+    async def test_of_two_replacements_of_a_version_one_is_stored(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
         await subject.put(record)
         for version in range(1, ROUNDS):
@@ -119,7 +120,7 @@ class RaceSuite:
             for child in children:
                 assert await subject.begin_after(child) == joined([*line, child])
 
-    async def test_a_child_and_the_end_of_its_parent_have_an_order(self, subject: Subject) -> None:
+    async def test_a_child_is_refused_or_outlives_its_parent_that_is_deleted(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             (root,) = await subject.put_line(1)
             child = draft(root)

@@ -24,7 +24,7 @@ from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.endpoint_answers import EndpointAnswers
 from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, TokenChunk, TokenPrompt
 
 log = logging.getLogger(__name__)
 
@@ -164,8 +164,10 @@ class _Course:
         """Passes chunks on and notes how far they lead."""
         self.begun = True
         for chunk in chunks:
-            self.ids += chunk.token_ids
-            self._ended = self._ended or chunk.finish is not None or not self._stop_ids.isdisjoint(chunk.token_ids)
+            self._ended = self._ended or chunk.finish is not None
+            if isinstance(chunk, TokenChunk):
+                self.ids += chunk.ids
+                self._ended = self._ended or not self._stop_ids.isdisjoint(chunk.ids)
         is_wanted = self._deliver(chunks)
         self._ended = self._ended or not is_wanted
         return is_wanted
@@ -176,6 +178,6 @@ class _Course:
             return self.request
         return replace(
             self.request,
-            prompt_ids=(*self.request.prompt_ids, *self.ids),
+            prompt=TokenPrompt((*self.request.prompt_as(TokenPrompt).ids, *self.ids)),
             max_tokens=self.request.max_tokens - len(self.ids),
         )

@@ -14,8 +14,8 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.generation import (
     UNLIMITED,
-    Chat,
-    EngineChunk,
+    ChatChunk,
+    ChatPrompt,
     FinishReason,
     GenerationRequest,
     Guide,
@@ -103,9 +103,7 @@ def listed(models: Object) -> list[ListedModel]:
 
 def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cache_key: bool = False) -> Object:
     """The body of POST /chat/completions. EngineFault: it asks for what the server cannot be told."""
-    chat = request.chat
-    if chat is None:
-        raise EngineFault("The request holds no conversation.")
+    chat = request.prompt_as(ChatPrompt)
     written: Object = {
         "model": request.lora or model,
         "messages": list(chat.messages),
@@ -140,7 +138,7 @@ def _sampling(sampling: Sampling, dialect: Dialect) -> Object:
     return {dialect.sampling[name]: value for name, value in given.items()}
 
 
-def _tools(chat: Chat) -> Object:
+def _tools(chat: ChatPrompt) -> Object:
     if not chat.tools:
         return {}
     return {"tools": list(chat.tools)} | ({} if chat.tool_choice is None else {"tool_choice": chat.tool_choice})
@@ -175,7 +173,7 @@ class ChunkReader:
         self._finish: FinishReason | None = None
         self._usage: Usage | None = None
 
-    def read(self, chunk: Object) -> EngineChunk | None:
+    def read(self, chunk: Object) -> ChatChunk | None:
         """Reads a chunk and returns its segments. EngineFault: the chunk cannot be read, or says that the generation
         was broken off."""
         try:
@@ -187,13 +185,13 @@ class ChunkReader:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent a chunk that cannot be read.") from error
         segments = self._told()
-        return EngineChunk(segments=segments) if segments else None
+        return ChatChunk(segments=segments) if segments else None
 
-    def finish(self) -> EngineChunk:
+    def finish(self) -> ChatChunk:
         """The end: what was held back, why it ended, and the counts."""
         self._end_call()
         self._output.finish()
-        return EngineChunk(segments=self._told(), finish=self._finish, usage=self._usage)
+        return ChatChunk(segments=self._told(), finish=self._finish, usage=self._usage)
 
     def _told(self) -> list[Segment]:
         return self._output.take()

@@ -14,7 +14,15 @@ from dataclasses import dataclass, fields
 from antiphon_core.errors import AntiphonError, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, Sampling
+from antiphon_translator.generation import (
+    ChatChunk,
+    EngineChunk,
+    GenerationRequest,
+    Level,
+    Sampling,
+    TextChunk,
+    TokenChunk,
+)
 
 ALL_CONTROLS = frozenset(member.name for member in fields(Sampling))
 
@@ -23,9 +31,14 @@ class Emit:
     """These messages arrive together."""
 
     def __init__(self, *messages: Sequence[int] | EngineChunk) -> None:
-        self.chunks = tuple(
-            message if isinstance(message, EngineChunk) else EngineChunk(tuple(message)) for message in messages
-        )
+        self.chunks = tuple(map(_chunk, messages))
+
+
+def _chunk(message: Sequence[int] | EngineChunk) -> EngineChunk:
+    match message:
+        case TokenChunk() | TextChunk() | ChatChunk():
+            return message
+    return TokenChunk(tuple(message))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from antiphon_translator.engines.triton_signature import (
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.generation import FinishReason, GenerationRequest, Level, TextChunk, TextPrompt, Usage
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.stop_texts import StopTexts
 
@@ -141,7 +141,7 @@ class TextSignature:
         if request.stop_ids:
             optional.append(one("end_id", request.stop_ids[0]))
         return [
-            one(PROMPT, request.prompt_text),
+            one(PROMPT, request.prompt_as(TextPrompt).text),
             one(self.names.max_tokens, request.max_tokens),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
             *sampling_tensors(request.sampling, self.model, self.names.controls),
@@ -153,11 +153,12 @@ class TextSignature:
     def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         if request.top_logprobs is not None:
             raise cannot(self.model, "logprobs")
-        if not request.images:
+        shown = request.prompt_as(TextPrompt).images
+        if not shown:
             return []
         if self.names.images not in self.model.inputs:
             raise cannot(self.model, "images")
-        return [row(self.names.images, [images.data_url(image) for image in request.images])]
+        return [row(self.names.images, [images.data_url(image) for image in shown])]
 
 
 class TextReader:
@@ -173,21 +174,21 @@ class TextReader:
         self._input_tokens: int | None = None
         self._output_tokens: int | None = None
 
-    def read(self, response: Any) -> EngineChunk | None:
+    def read(self, response: Any) -> TextChunk | None:
         message = None if self._reason else self._outputs.text(response, TEXT)  # nothing counts behind the end
         self._note(response)
         if not message:
             return None
         text = self._stop.feed(self._text.feed(message))
         if self._stop.matched:
-            return EngineChunk(text=text, finish=FinishReason.STOP, usage=self._usage())
-        return EngineChunk(text=text) if text else None
+            return TextChunk(text=text, finish=FinishReason.STOP, usage=self._usage())
+        return TextChunk(text=text) if text else None
 
-    def finish(self) -> EngineChunk:
+    def finish(self) -> TextChunk:
         text = self._stop.feed(self._text.finish(cut_off=self._finish_reason() is FinishReason.LENGTH))
         if not self._stop.matched:
             text += self._stop.finish()
-        return EngineChunk(text=text, finish=self._finish_reason(), usage=self._usage())
+        return TextChunk(text=text, finish=self._finish_reason(), usage=self._usage())
 
     def _note(self, response: Any) -> None:
         sent, came = (self._outputs.numbers(response, name) for name in _COUNTS)

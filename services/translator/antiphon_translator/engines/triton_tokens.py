@@ -24,7 +24,7 @@ from antiphon_translator.engines.triton_signature import (
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
-from antiphon_translator.generation import Alternative, EngineChunk, GenerationRequest, Level, TokenLogprob
+from antiphon_translator.generation import Alternative, GenerationRequest, Level, TokenChunk, TokenLogprob, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
 
 # Where each member of generation.Sampling goes; the first name that the model declares is used, older names last.
@@ -90,9 +90,10 @@ class TokensSignature:
 
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one("streaming", True), one("exclude_input_in_output", True), *_stop_tensors(request.stop_ids)]
+        prompt_ids = request.prompt_as(TokenPrompt).ids
         tensors = [
-            row("input_ids", request.prompt_ids),
-            one("input_lengths", len(request.prompt_ids)),
+            row("input_ids", prompt_ids),
+            one("input_lengths", len(prompt_ids)),
             one("request_output_len", request.max_tokens),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
             *sampling_tensors(request.sampling, self.model, CONTROL_INPUTS),
@@ -135,7 +136,7 @@ class TokensReader:
         self._top = request.top_logprobs or 0
         self._asks_cached = request.asks_cached
 
-    def read(self, response: Any) -> EngineChunk | None:
+    def read(self, response: Any) -> TokenChunk | None:
         if not response.outputs:  # an empty final response
             return None
         ids = self._outputs.numbers(response, "output_ids")
@@ -150,7 +151,7 @@ class TokensReader:
         self.complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
         logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()
         reused = self._outputs.numbers(response, _REUSED_OUT) if self._asks_cached else None
-        return EngineChunk(ids, logprobs=logprobs, cached_blocks=reused[0] if reused else 0)
+        return TokenChunk(ids, logprobs=logprobs, cached_blocks=reused[0] if reused else 0)
 
     def finish(self) -> None:
         return None

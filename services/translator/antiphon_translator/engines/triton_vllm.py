@@ -24,13 +24,14 @@ from antiphon_translator.engines.triton_text import PROMPT, TEXT, finish_reason
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import (
     Alternative,
-    EngineChunk,
     FinishReason,
     GenerationRequest,
     Guide,
     GuideKind,
     Level,
     Sampling,
+    TextChunk,
+    TextPrompt,
     TokenLogprob,
     Usage,
 )
@@ -79,15 +80,16 @@ class VllmSignature:
 
     def _tensors(self, request: GenerationRequest) -> list[Tensor]:
         optional = [one(name, True) for name in ("stream", "exclude_input_in_output", *_RETURNED)]
+        prompt = request.prompt_as(TextPrompt)
         tensors = [
-            one(PROMPT, request.prompt_text),
+            one(PROMPT, prompt.text),
             one(SAMPLING, dumps(sampling_parameters(request)).decode()),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
         ]
         if request.top_logprobs is not None:
             tensors.append(self._if_declared(one(_LOGPROBS, True), "logprobs"))
-        if request.images:
-            encoded = [images.base64(image) for image in request.images]
+        if prompt.images:
+            encoded = [images.base64(image) for image in prompt.images]
             tensors.append(self._if_declared(row(_IMAGES, encoded), "images"))
         return tensors
 
@@ -149,19 +151,19 @@ class VllmReader:
         self._output_tokens = 0
         self._counted = False
 
-    def read(self, response: Any) -> EngineChunk | None:
+    def read(self, response: Any) -> TextChunk | None:
         if self.complete:  # nothing counts behind the end
             self._note(response)
             return None
         text = self._text.feed(self._outputs.text(response, TEXT) or b"")
         self._note(response)
         logprobs = self._logprobs(response)
-        return EngineChunk(text=text, logprobs=logprobs) if text or logprobs else None
+        return TextChunk(text=text, logprobs=logprobs) if text or logprobs else None
 
-    def finish(self) -> EngineChunk:
+    def finish(self) -> TextChunk:
         usage = Usage(self._input_tokens, self._output_tokens) if self._counted else None
         text = self._text.finish(cut_off=self._finish is FinishReason.LENGTH)
-        return EngineChunk(text=text, finish=self._finish, usage=usage)
+        return TextChunk(text=text, finish=self._finish, usage=usage)
 
     def _note(self, response: Any) -> None:
         sent = self._outputs.numbers(response, "num_input_tokens", "I")

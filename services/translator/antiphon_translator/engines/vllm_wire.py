@@ -15,11 +15,12 @@ from antiphon_core.jsons import Object
 from antiphon_translator.engines.triton_vllm import structured_outputs
 from antiphon_translator.generation import (
     Alternative,
-    EngineChunk,
     FinishReason,
     GenerationRequest,
     Sampling,
+    TokenChunk,
     TokenLogprob,
+    TokenPrompt,
 )
 
 _SAMPLING = tuple(member.name for member in fields(Sampling))
@@ -31,13 +32,11 @@ _ID_PREFIX = "token_id:"
 
 
 def body(request: GenerationRequest, model: str) -> Object:
-    """The body of POST /inference/v1/generate. EngineFault: it asks for what the server cannot be told."""
-    if request.images:
-        raise EngineFault("The engine takes token ids only, and no images.")
+    """The body of POST /inference/v1/generate."""
     return {
         "request_id": request.request_id,
         "model": request.lora or model,
-        "token_ids": list(request.prompt_ids),
+        "token_ids": list(request.prompt_as(TokenPrompt).ids),
         "sampling_params": _sampling_params(request),
         "stream": True,
     }
@@ -70,7 +69,7 @@ class TokensReader:
         self.complete = False
         self._top = request.top_logprobs
 
-    def read(self, event: Object) -> EngineChunk | None:
+    def read(self, event: Object) -> TokenChunk | None:
         """The ids of an event. EngineFault: it cannot be read. EngineUnavailable: the generation was aborted."""
         try:
             choices = event["choices"]
@@ -84,7 +83,7 @@ class TokensReader:
             logprobs = () if self._top is None else self._logprobs(choice.get("logprobs"), ids)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent an event that cannot be read.") from error
-        return EngineChunk(ids, finish=finish, logprobs=logprobs) if ids or finish is not None else None
+        return TokenChunk(ids, finish=finish, logprobs=logprobs) if ids or finish is not None else None
 
     def finish(self) -> None:
         return None

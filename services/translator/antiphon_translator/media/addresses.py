@@ -1,8 +1,9 @@
-"""Which addresses a URL of a stranger may lead to.
+"""Protection against SSRF: the IP addresses that a URL in a request may lead to.
 
-An address is judged by what it is, not by the name that led to it, and where it is connected to (fetching.py), so that
-no second look-up can put another in its place. The tables are written out: Python's own judgement changes with its
-version (3.11 takes 192.0.0.0/29 only for private, where IANA has 192.0.0.0/24), and knows nothing of what clouds serve.
+The address itself is checked, not the host name, and the check is made where the connection is made (fetching.py):
+otherwise a second DNS look-up could put another address in its place. The tables are written out, because `is_private`
+changes with the version of Python (3.11 takes 192.0.0.0/29 only for private, where IANA has 192.0.0.0/24) and does not
+know the addresses at which clouds serve credentials.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SPECIAL_V4 = tuple(
         ),
     )
 )
-"""IANA's special-purpose registry of IPv4, with those that are routed, multicast, and one address of a cloud."""
+"""IANA's special-purpose registry of IPv4, including its routed networks; multicast; and one address of a cloud."""
 _UNICAST = IPv6Network("2000::/3")
 _SPECIAL_V6 = tuple(
     map(
@@ -37,7 +38,7 @@ _INTERNAL_V4 = tuple(map(IPv4Network, ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/
 _INTERNAL_V6 = (IPv6Network("::1/128"), IPv6Network("fc00::/7"))
 _NAT64 = IPv6Network("64:ff9b::/96")
 _CREDENTIALS = (IPv6Network("fd00:ec2::/32"), IPv6Network("fd20:ce::/32"))
-"""Where Amazon and Google serve a machine's credentials over IPv6; over IPv4 they use link-local addresses."""
+"""The networks in which Amazon and Google serve a machine's credentials over IPv6; over IPv4 they are link-local."""
 
 
 def is_public(address: str) -> bool:
@@ -52,7 +53,8 @@ def is_public(address: str) -> bool:
 
 
 def is_internal(address: str) -> bool:
-    """Whether this is a machine of a private network, or this one. Where clouds serve credentials is never that."""
+    """Whether this is an address of a private network, or of this machine. An address at which a cloud serves
+    credentials never counts as internal."""
     known = _read(address)
     match known:
         case None:
@@ -64,8 +66,8 @@ def is_internal(address: str) -> bool:
 
 
 def _read(address: str) -> IPv4Address | IPv6Address | None:
-    """The address that is really connected to; None for what is none, and for IPv4 mapped into IPv6, which no server
-    on the internet has."""
+    """The address that a connection really goes to, behind NAT64 if it does. None: the text is no address, or an IPv4
+    address mapped into IPv6, which no server on the internet has."""
     try:
         known = ip_address(address)
     except ValueError:

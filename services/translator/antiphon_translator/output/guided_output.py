@@ -13,39 +13,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Guide, Level, Usage
-from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.output.outputs import ModelOutput, ReadOutput, output_of, read_output_of
+from antiphon_translator.generation import (
+    ChatChunk,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    Prompt,
+    TextChunk,
+    TextPrompt,
+    TokenChunk,
+    TokenPrompt,
+    Usage,
+    wrong_level,
+)
+from antiphon_translator.output import outputs
+from antiphon_translator.output.outputs import ModelOutput, ReadOutput
 from antiphon_translator.parsing.segments import Break, CallBegin, ScoredText, Segment, Text
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
-from antiphon_translator.turn.turn_prompt import TurnPrompt
+from antiphon_translator.turn.turn_plan import TurnPlan
 
 COMMENTARY = "commentary"
 ANSWER_SUFFIX = "-answer"
 """Of the guided generation's id: what stops the one that was given up, by its id, must not find this one."""
 
 
-def guided(
-    level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, guide: Guide | None
-) -> tuple[ModelOutput, GenerationRequest]:
-    """The output of a turn whose answer must match `guide`, and the generation to begin with."""
-    if prompt.tools.required and level is not Level.CHAT:  # there will be no answer, but a call
-        request = replace(request, guide=prompt.forced.guide)
-    elif guide is not None and (level is Level.CHAT or prompt.answers_at_once(model)):
-        request = replace(request, guide=guide)
-    elif guide is not None:
-        first = request
-
-        def anew() -> ReadOutput:
-            return read_output_of(level, model, prompt, first)
-
-        return GuidedOutput(anew, request, guide, model.tokenizer), request
-    return output_of(level, model, prompt, request), request
+def output_of(plan: TurnPlan) -> ModelOutput:
+    """The output of the turn's generation, which may ask for a second one, of the answer alone."""
+    if plan.answer_guide is None:
+        return outputs.output_of(plan.model, plan.prompt, plan.request)
+    anew = partial(outputs.read_output_of, plan.model, plan.prompt, plan.request)
+    return GuidedOutput(anew, plan.request, plan.answer_guide, plan.model.tokenizer)
 
 
 class GuidedOutput:
-    """Implements outputs.ModelOutput. `anew` makes an output of the same turn that has read nothing yet."""
+    """The output of a turn with a guide for its answer. `anew` makes an output of the turn that has read nothing."""
 
     def __init__(
         self, anew: Callable[[], ReadOutput], request: GenerationRequest, guide: Guide, tokenizer: ModelTokenizer
@@ -55,7 +59,7 @@ class GuidedOutput:
         self._request = request
         self._guide = guide
         self._tokenizer = tokenizer
-        self._written: list[EngineChunk] = []
+        self._written: list[TokenChunk | TextChunk] = []
         self._kept = 0
         """So much of what was written comes before any answer."""
         self._phase: str | None = None
@@ -70,17 +74,16 @@ class GuidedOutput:
         return self._inner.write(text)
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
+        if isinstance(chunk, ChatChunk):
+            raise wrong_level(chunk)
         segments: list[Segment] = []
-        pieces = _pieces(chunk)
-        for piece in pieces:
+        for piece in _pieces(chunk):
             if not self._watches:
                 segments += self._inner.take(piece)
             elif self.finish is None:
                 segments += self._watch(piece)
         if not self._answers:
-            segments += self._inner.take(
-                EngineChunk(finish=chunk.finish, usage=chunk.usage, cached_blocks=chunk.cached_blocks)
-            )
+            segments += self._inner.take(_without_content(chunk))
         return segments
 
     def end(self, *, cut_off: bool) -> list[Segment]:
@@ -97,15 +100,14 @@ class GuidedOutput:
         """The guided generation of the answer, if one is wanted."""
         if not self._watches or not (self._answers or self._ended_before_answering()):
             return None
-        kept = _joined(self._written[: self._kept])
+        prompt, kept = _behind(self._request, self._written[: self._kept])
         self._watches = self._answers = False
         self._inner = self._anew()
         self._inner.resume(kept)
         return replace(
             self._request,
             request_id=self._request.request_id + ANSWER_SUFFIX,
-            prompt_ids=(*self._request.prompt_ids, *kept.token_ids),
-            prompt_text=self._request.prompt_text + kept.text,
+            prompt=prompt,
             max_tokens=max(self._request.max_tokens - self._inner.usage().output_tokens, 1),
             guide=self._guide,
         )
@@ -114,7 +116,7 @@ class GuidedOutput:
         """Whether the model ended by itself: neither a stop text nor the length did it."""
         return self._inner.finish is not FinishReason.LENGTH and not self._request.stop
 
-    def _watch(self, piece: EngineChunk) -> list[Segment]:
+    def _watch(self, piece: TokenChunk | TextChunk) -> list[Segment]:
         """Reads a piece; returns its segments unless they belong to the answer."""
         self._written.append(piece)
         precedes = self._inner.in_reasoning or self._only_separates(piece)
@@ -129,11 +131,11 @@ class GuidedOutput:
             self._watches = False
         return told
 
-    def _only_separates(self, piece: EngineChunk) -> bool:
+    def _only_separates(self, piece: TokenChunk | TextChunk) -> bool:
         """Whether it is a control token, or nothing but white space behind what comes before the answer."""
-        if any(token_id in self._tokenizer.added for token_id in piece.token_ids):
+        if isinstance(piece, TokenChunk) and any(token_id in self._tokenizer.added for token_id in piece.ids):
             return True
-        text = piece.text or self._tokenizer.decode(piece.token_ids)
+        text = piece.text if isinstance(piece, TextChunk) else self._tokenizer.decode(piece.ids)
         return not text.strip() and self._kept == len(self._written) - 1
 
     def _note_phase(self, told: Iterable[Segment]) -> None:
@@ -145,17 +147,30 @@ class GuidedOutput:
         return self._phase != COMMENTARY and any(isinstance(segment, Text | ScoredText) for segment in told)
 
 
-def _pieces(chunk: EngineChunk) -> Iterator[EngineChunk]:
+def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
     """A chunk, one id or one character at a time. The log probabilities of a text all come before it."""
-    for index, token_id in enumerate(chunk.token_ids):
-        yield EngineChunk((token_id,), logprobs=chunk.logprobs[index : index + 1])
-    if not chunk.token_ids:
-        if chunk.logprobs:
-            yield EngineChunk(logprobs=chunk.logprobs)
-        yield from (EngineChunk(text=character) for character in chunk.text)
+    if isinstance(chunk, TokenChunk):
+        for index, token_id in enumerate(chunk.ids):
+            yield TokenChunk((token_id,), logprobs=chunk.logprobs[index : index + 1])
+        return
+    if chunk.logprobs:
+        yield TextChunk(logprobs=chunk.logprobs)
+    yield from map(TextChunk, chunk.text)
 
 
-def _joined(pieces: Sequence[EngineChunk]) -> EngineChunk:
-    ids = tuple(token_id for piece in pieces for token_id in piece.token_ids)
+def _without_content(chunk: TokenChunk | TextChunk) -> TokenChunk | TextChunk:
+    """The end and the counts of a chunk, without its ids or text."""
+    if isinstance(chunk, TokenChunk):
+        return TokenChunk(finish=chunk.finish, cached_blocks=chunk.cached_blocks)
+    return TextChunk(finish=chunk.finish, usage=chunk.usage)
+
+
+def _behind(request: GenerationRequest, pieces: Sequence[TokenChunk | TextChunk]) -> tuple[Prompt, EngineChunk]:
+    """The prompt of a request with these pieces behind it, and the pieces as one."""
     logprobs = tuple(one for piece in pieces for one in piece.logprobs)
-    return EngineChunk(ids, text="".join(piece.text for piece in pieces), logprobs=logprobs)
+    if isinstance(request.prompt, TokenPrompt):
+        ids = tuple(token_id for piece in pieces if isinstance(piece, TokenChunk) for token_id in piece.ids)
+        return TokenPrompt((*request.prompt.ids, *ids)), TokenChunk(ids, logprobs=logprobs)
+    prompt = request.prompt_as(TextPrompt)
+    text = "".join(piece.text for piece in pieces if isinstance(piece, TextChunk))
+    return replace(prompt, text=prompt.text + text), TextChunk(text, logprobs=logprobs)

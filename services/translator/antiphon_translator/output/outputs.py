@@ -14,7 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from antiphon_translator.generation import UNLIMITED, EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.generation import (
+    UNLIMITED,
+    ChatChunk,
+    ChatPrompt,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    TextChunk,
+    TextPrompt,
+    TokenChunk,
+    TokenPrompt,
+    Usage,
+    wrong_level,
+)
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.output.length_guard import LengthGuard
 from antiphon_translator.output.scored_output import ScoredOutput, Scores
@@ -68,27 +81,27 @@ class ReadOutput(ModelOutput, Protocol):
         """Takes what another generation brought, and was told already: this one goes on behind it."""
 
 
-def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
-    """The output of a generation that an engine of this level is asked for."""
-    if level is Level.CHAT:
+def output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
+    """The output of the generation that this request asks for."""
+    if isinstance(request.prompt, ChatPrompt):
         return ChatOutput(request, model.tokenizer, prompt.count, is_measured=model.is_measured)
-    return read_output_of(level, model, prompt, request)
+    return read_output_of(model, prompt, request)
 
 
-def read_output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
-    """The output of a generation that is read here."""
-    scores = Scores.wanted_by(request, level, model.syntax)
+def read_output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
+    """The output of a generation of ids or text, which is parsed here. TypeError: a ChatPrompt."""
+    scores = Scores.wanted_by(request, model.syntax)
     if scores is None:
-        return _read_output(level, model, prompt, request)
-    return ScoredOutput(_read_output(level, model, prompt, request, scores.watch), scores)
+        return _read_output(model, prompt, request)
+    return ScoredOutput(_read_output(model, prompt, request, scores.watch), scores)
 
 
 def _read_output(
-    level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, watch: Watch | None = None
+    model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, watch: Watch | None = None
 ) -> ReadOutput:
     """`watch` is told all text that is read."""
     schemas = prompt.tools.schemas
-    if level is Level.TOKENS:
+    if isinstance(request.prompt, TokenPrompt):
         parser = TokenParser(
             model.syntax,
             prompt_ids=prompt.ids,
@@ -98,7 +111,7 @@ def _read_output(
             watch=watch,
         )
         return TokenOutput(parser, request, model.kv_block_tokens)
-    tail = request.prompt_text.removesuffix(prompt.forced.begun)
+    tail = request.prompt_as(TextPrompt).text.removesuffix(prompt.forced.begun)
     literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
     return TextOutput(literal, request, model.tokenizer)
 
@@ -112,7 +125,7 @@ class TokenOutput:
         self._cached_blocks = 0
         self.finish: FinishReason | None = None
         self._parser = parser
-        self._prompt_tokens = len(request.prompt_ids)
+        self._prompt_tokens = len(request.prompt_as(TokenPrompt).ids)
         self._max_tokens = request.max_tokens
         self._stop_ids: Collection[int] = frozenset(request.stop_ids)
         self._has_stop_texts = bool(request.stop)
@@ -127,8 +140,10 @@ class TokenOutput:
         return self._parser.feed(self._parser.encode(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
+        if not isinstance(chunk, TokenChunk):
+            raise wrong_level(chunk)
         self._cached_blocks = max(self._cached_blocks, chunk.cached_blocks)
-        segments = self._take_one_by_one(chunk.token_ids) if self._has_stop_texts else self._take(chunk.token_ids)
+        segments = self._take_one_by_one(chunk.ids) if self._has_stop_texts else self._take(chunk.ids)
         if chunk.finish is not None:
             self._end(chunk.finish)
         return segments
@@ -193,7 +208,8 @@ class TextOutput:
     def __init__(self, parser: OutputParser, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self.finish: FinishReason | None = None
         self._parser = parser
-        self._count = _Count(request, tokenizer, lambda: len(request.prompt_ids), is_measured=True)
+        prompt_tokens = request.prompt_as(TextPrompt).tokens
+        self._count = _Count(request, tokenizer, lambda: prompt_tokens, is_measured=True)
 
     @property
     def in_reasoning(self) -> bool:
@@ -203,6 +219,8 @@ class TextOutput:
         return self._parser.feed(text)
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
+        if not isinstance(chunk, TextChunk):
+            raise wrong_level(chunk)
         self._count.note(chunk)
         self.finish = self.finish or chunk.finish
         if self._count.note_text(chunk.text, is_reasoning=self._parser.in_reasoning):
@@ -210,7 +228,8 @@ class TextOutput:
         return self._parser.feed(chunk.text) if chunk.text else []
 
     def resume(self, chunk: EngineChunk) -> None:
-        self._count.carry(chunk.text)
+        if isinstance(chunk, TextChunk):
+            self._count.carry(chunk.text)
         self.take(chunk)
 
     def end(self, *, cut_off: bool) -> list[Segment]:
@@ -247,6 +266,8 @@ class ChatOutput:
         return []
 
     def take(self, chunk: EngineChunk) -> Sequence[Segment]:
+        if not isinstance(chunk, ChatChunk):
+            raise wrong_level(chunk)
         if chunk.usage is not None or chunk.finish is not None:
             self._count.note(chunk)
             self.finish = self.finish or chunk.finish
@@ -271,8 +292,8 @@ class ChatOutput:
 
 
 class _Count:
-    """The token count of a CHAT output: the engine's own usage, or else the tokenizer's count of the text. A generation
-    that ended at its length limit counts as many tokens as were asked for, even if its text shows fewer."""
+    """The token count of a TEXT or CHAT output: the engine's own usage, or else the tokenizer's count of the text. A
+    generation that ended at its length limit counts as many tokens as were asked for, even if its text shows fewer."""
 
     def __init__(
         self,
@@ -291,7 +312,7 @@ class _Count:
         self._texts = (bytearray(), bytearray())  # in UTF-8: not reasoning, reasoning
         self._carried: list[str] = []
 
-    def note(self, chunk: EngineChunk) -> None:
+    def note(self, chunk: TextChunk | ChatChunk) -> None:
         """Keeps the usage of a chunk, and whether the output ended at its length limit."""
         self._said = chunk.usage or self._said
         self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH

@@ -12,7 +12,18 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from antiphon_core.errors import EngineFault
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, TokenLogprob, Usage
+from antiphon_translator.generation import (
+    ChatChunk,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    TextChunk,
+    TokenChunk,
+    TokenLogprob,
+    TokenPrompt,
+    Usage,
+    wrong_level,
+)
 from antiphon_translator.logprobs.alignment import Alignment
 from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
@@ -37,11 +48,11 @@ class Scores:
         self._top = top
 
     @classmethod
-    def wanted_by(cls, request: GenerationRequest, level: Level, syntax: TokenSyntax) -> Scores | None:
+    def wanted_by(cls, request: GenerationRequest, syntax: TokenSyntax) -> Scores | None:
         """None: not wanted."""
         if request.top_logprobs is None:
             return None
-        spelling = syntax.alphabet.character_of if level is Level.TOKENS else {}
+        spelling = syntax.alphabet.character_of if isinstance(request.prompt, TokenPrompt) else {}
         return cls(syntax.tokenizer, spelling, request.top_logprobs)
 
     @property
@@ -87,6 +98,8 @@ class ScoredOutput:
         return self._told(self._output.write(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
+        if isinstance(chunk, ChatChunk):
+            raise wrong_level(chunk)
         self._check(chunk)
         segments: list[Segment] = []
         for piece in _pieces(chunk):
@@ -95,10 +108,14 @@ class ScoredOutput:
         return self._told(segments)
 
     def resume(self, chunk: EngineChunk) -> None:
+        if isinstance(chunk, ChatChunk):
+            raise wrong_level(chunk)
         for piece in _pieces(chunk):
             self._note(piece)
             self._output.resume(piece)
-        if chunk.text:  # it ends where the other generation was given up, its tokens do not
+        if (
+            isinstance(chunk, TextChunk) and chunk.text
+        ):  # it ends where the other generation was given up, its tokens do not
             self._scores.forget()
 
     def end(self, *, cut_off: bool) -> list[Segment]:
@@ -114,7 +131,7 @@ class ScoredOutput:
     def follow_up(self) -> GenerationRequest | None:
         return self._output.follow_up()
 
-    def _note(self, piece: EngineChunk) -> None:
+    def _note(self, piece: TokenChunk | TextChunk) -> None:
         """Tokens behind the end mean nothing."""
         if self.finish is None and not self._goes_without:
             for one in piece.logprobs:
@@ -126,12 +143,15 @@ class ScoredOutput:
             self._scores.forget()
         return told
 
-    def _check(self, chunk: EngineChunk) -> None:
+    def _check(self, chunk: TokenChunk | TextChunk) -> None:
         """EngineFault: log probabilities came, and now a text comes without."""
         had_come = self._have_come
         self._have_come = had_come or bool(chunk.logprobs)
-        without = len(chunk.logprobs) != len(chunk.token_ids) if chunk.token_ids else not self._have_come
-        if not without or self._goes_without or not (chunk.token_ids or chunk.text):
+        if isinstance(chunk, TokenChunk):
+            is_without = bool(chunk.ids) and len(chunk.logprobs) != len(chunk.ids)
+        else:
+            is_without = bool(chunk.text) and not self._have_come
+        if not is_without or self._goes_without:
             return
         if self._have_come:
             raise EngineFault("The engine left out some of the log probabilities that it was asked for.")
@@ -139,13 +159,13 @@ class ScoredOutput:
         self._goes_without = True
 
 
-def _pieces(chunk: EngineChunk) -> Iterator[EngineChunk]:
+def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
     """A chunk of ids as chunks of one, so that what an id wrote does not depend on how they were grouped."""
-    if len(chunk.token_ids) < 2:
+    if isinstance(chunk, TextChunk) or len(chunk.ids) < 2:
         yield chunk
         return
-    last = len(chunk.token_ids) - 1
-    for index, token_id in enumerate(chunk.token_ids):
+    last = len(chunk.ids) - 1
+    for index, token_id in enumerate(chunk.ids):
         finish = chunk.finish if index == last else None
         logprobs = chunk.logprobs[index : index + 1]
-        yield EngineChunk((token_id,), finish=finish, logprobs=logprobs, cached_blocks=chunk.cached_blocks)
+        yield TokenChunk((token_id,), finish=finish, logprobs=logprobs, cached_blocks=chunk.cached_blocks)

@@ -1,4 +1,4 @@
-"""Which control tokens in a rendered prompt the template wrote, and which somebody only spelt in a message.
+"""Tells the control tokens that the chat template wrote from text in a message that only spells one.
 
 A tokenizer turns `<|im_end|>` into the control token of that name wherever it finds it, so a user could end his own
 message and go on as the system. Here such text stays text, and everything else keeps its exact ids:
@@ -56,8 +56,9 @@ class ControlTokens:
         self._lengths = sorted({len(name) for name in self.names}, reverse=True)
         self._first = sorted({name[0] for name in self.names})
         self._begins = re.compile(f"[{''.join(map(re.escape, self._first))}]" if names else "(?!)")
+        # Whether a control token may consist of a part that the template writes and a part of a message.
         is_known = literals is not None and all(map(_marks_a_name, self._first))
-        self._is_composed = not is_known or may_be_completed(literals or (), self.names)
+        self._can_be_composed = not is_known or may_be_completed(literals or (), self.names)
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """The span of the first control token at or behind `start`, the longest of those that begin there."""
@@ -78,7 +79,7 @@ class ControlTokens:
                         break
 
     def spelt(self, text: str) -> Iterator[str]:
-        """Their names."""
+        """The names of the control tokens that a text spells, in order."""
         return (text[slice(*span)] for span in self.spans(text))
 
     def pieces(self, conversation: Conversation, render: Callable[[Conversation], str]) -> list[str]:
@@ -89,9 +90,9 @@ class ControlTokens:
         keys = list(conversation.object_keys())
         self.require_plain(keys)
         plain = render(conversation)
-        if not self._is_composed and not self._may_begin_in(conversation):
+        if not self._can_be_composed and not self._may_begin_in(conversation):
             return [plain]
-        alphabet = self.alphabet if self._is_composed or self._begin_in(keys) else self._first
+        alphabet = self.alphabet if self._can_be_composed or self._begin_in(keys) else self._first
         mask = Mask(alphabet, avoiding=plain)
         masked = render(conversation.map_text(mask.hide))
         revealed = mask.reveal(masked)
@@ -122,6 +123,7 @@ class ControlTokens:
         return any(char in text for text in texts for char in first)
 
     def _differ(self, conversation: Conversation, plain: str, masked: str) -> bool:
+        """Whether the masked prompt must be used, because a text spells a control token or the two hold others."""
         spells = any(map(self.find, conversation.texts()))
         return spells or list(self.spelt(plain)) != list(self.spelt(masked))
 
@@ -134,7 +136,7 @@ class ControlTokens:
         yield text[start:]
 
     def _unconfirmed(self, text: str, masked: str, start: int) -> int | None:
-        """Where the first one begins."""
+        """Where the first control token behind `start` begins that `masked` does not confirm."""
         spans = self.spans(text, start)
         return next((begin for begin, end in spans if masked[begin:end] != text[begin:end]), None)
 

@@ -9,12 +9,12 @@ from typing import Any
 from antiphon_core.jsons import Object, dumps
 from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.engines import images
-from antiphon_translator.generation import Chat
+from antiphon_translator.generation import ChatPrompt
 from antiphon_translator.prompt.tools import ToolSet
 
 
-def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mapping[str, Any]) -> Chat:
-    return Chat(
+def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mapping[str, Any]) -> ChatPrompt:
+    return ChatPrompt(
         messages=conversation.each(_message),
         tools=conversation.tools,
         tool_choice=_choice(tools),

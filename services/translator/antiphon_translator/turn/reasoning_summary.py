@@ -15,16 +15,18 @@ VERBATIM = "detailed"
 """The word of the API for a summary that leaves nothing out."""
 
 
-def is_told(asked: Reasoning | None, model: ServedModel, level: Level) -> bool:
-    """Whether a summary is wanted and can be given. What a chat server's model does, its server knows."""
+def has_summary(asked: Reasoning | None, model: ServedModel, level: Level) -> bool:
+    """Whether the request wants a summary and the model can give one. Only a chat server knows whether its model
+    reasons, so any of its models may."""
     wants = asked is not None and bool(asked.summary or asked.generate_summary)
     return wants and model.shows_reasoning and (model.reasons or level is Level.CHAT)
 
 
-def effective(asked: Object, *, is_told: bool) -> Object:
-    """The member `reasoning` of a response, as it was done. Empty if no summary was asked for."""
+def effective(asked: Object, *, is_given: bool) -> Object:
+    """The member `reasoning` of a response, which says whether the summary is given. Empty if the request asked for
+    none."""
     given = asked.get("reasoning") or {}
     if not (given.get("summary") or given.get("generate_summary")):
         return {}
     rest = {name: value for name, value in given.items() if name != "generate_summary"}
-    return {"reasoning": rest | {"summary": VERBATIM if is_told else None}}
+    return {"reasoning": rest | {"summary": VERBATIM if is_given else None}}

@@ -1,66 +1,189 @@
-"""The plan of a turn: the parameters of a request, read, checked and compiled for an engine.
+"""The plan of a turn: everything that is decided before its first event, of one request, one model and one engine.
 
-An application sends the same parameters with each of its turns, tools and schemas included, because the input is no
-part of them. Small parameters are read once for all turns that repeat them. A plan holds nothing of a turn, and nobody
-changes a plan.
+A plan is made at once and never changes. The pipeline plays it, with the state that changes: the response machine, the
+open items, the counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
 
+from antiphon_core import response
+from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
+from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
-from antiphon_core.request.body import Parameters
-from antiphon_translator.generation import Guide, Level
-from antiphon_translator.logprobs import requested as logprobs
-from antiphon_translator.schemas import guides, structured
+from antiphon_core.ports.translator import Turn
+from antiphon_translator.generation import UNLIMITED, GenerationRequest, Guide, Level, Sampling
+from antiphon_translator.media.downloads import NOTHING, Downloads
+from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.schemas.answer_check import AnswerCheck
-from antiphon_translator.turn import sampling
+from antiphon_translator.turn import forced_calls, reasoning_summary, sampling
+from antiphon_translator.turn.checked_parameters import CheckedParameters, checked
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 
-PLANS_KEPT_MAX = 64
-PLAN_REQUEST_BYTES_MAX = 16 * 2**10
-"""Larger parameters are read anew for each turn. What is read takes some ten times their bytes."""
+SEED_DIGITS = 8  # 32 bits: the most that every engine takes
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPlan:
-    """The parameters, and what depends on them and on the engine's controls alone."""
+    """One turn as it is to run."""
 
-    parameters: Parameters
-    asked: Object
-    """The parameters that were given, as JSON values."""
+    model: ServedModel
+    prompt: TurnPrompt
+    request: GenerationRequest
+    """The generation to begin with."""
+    answer_guide: Guide | None
+    """A guide for the answer alone, of a model that may reason or call before it answers (output/guided_output.py).
+    None where there is no guide, or where `request` has it from the first token on."""
     answer_check: AnswerCheck | None
-    guide: Guide | None
-    top_logprobs: int | None
+    """The form that was asked for, which the answer is compared with."""
+    skeleton: Object
+    """The response before its first event."""
+    has_summary: bool
+    """Whether reasoning is sent as a summary."""
+    has_one_call: bool
+    """Whether the first whole call ends the turn."""
+    is_resumable: bool
+    """Whether a generation can go on behind its ids."""
+    request_bytes: int
+    turn_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        model: ServedModel,
+        turn: Turn,
+        *,
+        controls: frozenset[str],
+        ids: Ids,
+        level: Level = Level.TOKENS,
+        downloads: Downloads = NOTHING,
+    ) -> TurnPlan:
+        """Validates and encodes the turn, which may take long. `controls` and `level` are those of the engine,
+        `downloads` what is behind the URLs of the turn (media/turn_media.py says which are wanted). `ids` give the
+        seed, for a turn that names none.
+
+        InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
+        """
+        given = checked(turn.request, controls, level)
+        seed = int(ids.hex(SEED_DIGITS), 16)
+        chosen, effective = _sampling(given, model, controls, seed)
+        media = TurnMedia(model.sight.with_controls(controls), downloads)
+        prompt = TurnPrompt.of(model, turn, given.parameters, media, level=level, guides="guide" in controls)
+        _require_forced(prompt, level)
+        begin_guide, answer_guide = _guides(given.guide, prompt, model, level)
+        request = _generation(given, model, turn, prompt, level, sampling=chosen, guide=begin_guide)
+        has_summary = reasoning_summary.has_summary(given.parameters.reasoning, model, level)
+        return cls(
+            model=model,
+            prompt=prompt,
+            request=request,
+            answer_guide=answer_guide,
+            answer_check=given.answer_check,
+            skeleton=_skeleton(given, model, turn, request, effective, has_summary=has_summary),
+            has_summary=has_summary,
+            has_one_call=given.parameters.parallel_tool_calls is False,
+            is_resumable=_is_resumable(given, request, level),
+            request_bytes=len(turn.request),
+            turn_bytes=turn.size_bytes,
+        )
 
 
-def plan_of(request: bytes, controls: frozenset[str], level: Level) -> TurnPlan:
-    """The plan for the parameters in `request`, a JSON object, with an engine of these controls and this level.
-
-    InvalidRequest: the parameters are none, or the engine lacks something that they ask for.
-    """
-    read = _kept if len(request) <= PLAN_REQUEST_BYTES_MAX else _read
-    return read(request, controls, level)
+def _sampling(
+    given: CheckedParameters, model: ServedModel, controls: frozenset[str], seed: int
+) -> tuple[Sampling, Object]:
+    asked = given.asked | given.parameters.extensions.sampling()
+    return sampling.choose(asked=asked, defaults=model.sampling_defaults, controls=controls, seed=seed)
 
 
-def _read(request: bytes, controls: frozenset[str], level: Level) -> TurnPlan:
-    parameters = Parameters.parse(request)
-    answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
-    _require_controls(parameters, controls, level)
-    guide = guides.of_request(parameters, controls)
-    top_logprobs = logprobs.wanted(parameters, controls)
-    return TurnPlan(parameters, parameters.asked(), answer_check, guide, top_logprobs)
+def _skeleton(
+    given: CheckedParameters,
+    model: ServedModel,
+    turn: Turn,
+    request: GenerationRequest,
+    effective: Object,
+    *,
+    has_summary: bool,
+) -> Object:
+    """The response before its first event, with the values that are really in effect."""
+    if "max_output_tokens" in given.asked or model.max_output_tokens is not None:
+        effective = effective | {"max_output_tokens": request.max_tokens}
+    effective = effective | reasoning_summary.effective(given.asked, is_given=has_summary)
+    return response.skeleton(given.asked | effective, response_id=turn.response_id, created_at=turn.created_at)
 
 
-_kept = lru_cache(maxsize=PLANS_KEPT_MAX)(_read)
+def _guides(
+    guide: Guide | None, prompt: TurnPrompt, model: ServedModel, level: Level
+) -> tuple[Guide | None, Guide | None]:
+    """The guide from the first token on, and the guide for the answer alone. At most one of them is given."""
+    if prompt.tools.required and level is not Level.CHAT:  # there will be no answer, but a call
+        return prompt.forced.guide, None
+    if guide is None or level is Level.CHAT or prompt.answers_at_once(model):
+        return guide, None
+    return None, guide
 
 
-def _require_controls(parameters: Parameters, controls: AbstractSet[str], level: Level) -> None:
-    """InvalidRequest: the engine lacks something that was asked for. Of ids, stop texts are looked for here."""
-    able = controls | {"stop"} if level is Level.TOKENS else controls
-    asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
-    for control, (field, value) in asked.items():
-        if value and control not in able:
-            raise sampling.unsupported(field)
+def _is_resumable(given: CheckedParameters, request: GenerationRequest, level: Level) -> bool:
+    """Whether a generation can go on behind its ids. A grammar would start anew in the middle of its text, and log
+    probabilities are not kept with the ids."""
+    is_guided = given.guide is not None or request.guide is not None
+    return level is Level.TOKENS and not is_guided and request.top_logprobs is None
+
+
+def _generation(
+    given: CheckedParameters,
+    model: ServedModel,
+    turn: Turn,
+    prompt: TurnPrompt,
+    level: Level,
+    *,
+    sampling: Sampling,
+    guide: Guide | None,
+) -> GenerationRequest:
+    """The engine's request. ContextLengthExceeded: prompt and output do not fit into the model's context."""
+    parameters = given.parameters
+    begun = model.tokenizer.encode(prompt.forced.begun) if prompt.forced.begun and level is not Level.CHAT else []
+    return GenerationRequest(
+        request_id=turn.response_id,
+        prompt=prompt.for_engine(model, level, begun),
+        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, begun=len(begun)),
+        stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
+        stop=parameters.stop_texts,
+        ignore_eos=bool(parameters.extensions.ignore_eos),
+        sampling=sampling,
+        guide=guide,
+        top_logprobs=given.top_logprobs,
+        lora=model.lora,
+        cache_key=parameters.prompt_cache_key,
+        asks_cached=model.kv_block_tokens > 0,
+    )
+
+
+def _require_forced(prompt: TurnPrompt, level: Level) -> None:
+    """InvalidRequest: a call is wanted, and nothing would make sure of it. A wish is never ignored."""
+    if not prompt.tools.required:
+        return
+    if not prompt.forced.begun and level is not Level.CHAT:  # nobody knows how a call of this family begins
+        raise InvalidRequest(
+            "This model can be offered tools, but not be made to call one: 'tool_choice' must be 'auto' or 'none'.",
+            field="tool_choice",
+            code="unsupported_value",
+        )
+    forced_calls.require_grammars(prompt.tools, prompt.forced)
+
+
+def _output_limit(asked: int | None, model: ServedModel, prompt: TurnPrompt, *, begun: int) -> int:
+    """As many tokens as were asked for, or as the model's profile says where nobody asks, and as fit behind the prompt
+    and what was `begun`, as far as that is known here."""
+    asked = model.max_output_tokens if asked is None else asked
+    if not model.is_measured:
+        return UNLIMITED if asked is None else asked
+    context_length = model.context_length
+    prompt_tokens = prompt.tokens + begun
+    room = context_length - prompt_tokens
+    if room < 1:
+        raise ContextLengthExceeded.of(
+            input_tokens=prompt_tokens, context_length=context_length, is_floor=prompt.is_floor
+        )
+    return room if asked is None else min(asked, room)

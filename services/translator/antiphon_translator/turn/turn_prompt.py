@@ -12,13 +12,14 @@ from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import Parameters
 from antiphon_translator.conversation import Conversation
-from antiphon_translator.generation import Chat, Level
+from antiphon_translator.generation import Level, Prompt, TextPrompt, TokenPrompt
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.models.unseen_model import unmeasured
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
 from antiphon_translator.prompt import conversation_items, tools, truncation
 from antiphon_translator.prompt.prompt import EncodedPrompt
+from antiphon_translator.prompt.read_history import ReadHistory
 from antiphon_translator.prompt.tools import ToolSet
 from antiphon_translator.schemas.schema_budget import SchemaBudget
 from antiphon_translator.templates import switches
@@ -62,31 +63,10 @@ class TurnPrompt:
         """`level` is the engine's; `guides`: it takes guides.
 
         InvalidRequest: something in the turn cannot be shown to the model, with its path."""
-        known = model.histories.find(turn.history)
-        history = parse_array(known.rest(turn.history), field="history", is_known=True)
-        given = parse_array(turn.input, field="input")
-        budget = SchemaBudget()
-        in_history = [*known.declared, *tools.declared_in(history, "history", budget, known.items)]
-        declared = [
-            *tools.checked(parameters.tools or (), "tools", budget),
-            *in_history,
-            *tools.declared_in(given, "input", budget),
-        ]
-        offered = tools.offered(declared, parameters.tool_choice)
-        conversation, read = conversation_items.build(
-            instructions=parameters.instructions,
-            history=history,
-            given=given,
-            tools=[tool.as_function() for tool in offered.shown],
-            media=media,
-            known=known,
-        )
-        if read.items > known.items:
-            model.histories.keep(replace(read, text=turn.history.rstrip()[:-1], declared=in_history))
-        effort = parameters.reasoning.effort if parameters.reasoning is not None else None
-        chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
-        most = model.context_length
-        encode = partial(model.prompt.encode, now_s=turn.created_at, switches=chosen, most_tokens=most)
+        items = _TurnItems.read(model, turn, parameters)
+        conversation = items.conversation(model, turn, parameters, media)
+        chosen = _switches(model, parameters)
+        encode = partial(model.prompt.encode, now_s=turn.created_at, switches=chosen, most_tokens=model.context_length)
         is_exact = level is not Level.CHAT
         path_of = partial(_path_of, turn, parameters, media)
         _require_readable(model.prompt.roles.adapt, conversation, path_of)
@@ -94,8 +74,9 @@ class TurnPrompt:
             conversation, tokens, encoded = _measured(model, conversation, encode, parameters, is_exact=is_exact)
         except InvalidRequest as error:
             raise refused_item.named(error, conversation, encode, path_of) from error
-        forced = _forced(model, offered, encoded, guides=guides) if offered.required else NOT_FORCED
-        return cls(conversation, offered, chosen, tokens, encode, model.prompt.roles, encoded, forced)
+        tools = items.tools
+        forced = _forced(model, tools, encoded, guides=guides) if tools.required else NOT_FORCED
+        return cls(conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced)
 
     @property
     def is_floor(self) -> bool:
@@ -121,20 +102,71 @@ class TurnPrompt:
             return False
         return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.encoded))
 
-    def text(self, model: ServedModel) -> str:
-        """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.text`."""
-        encoded = self.encoded or self.encode(self.conversation)
-        return model.prompt.text(encoded, self.conversation) + self.forced.begun
+    def for_engine(self, model: ServedModel, level: Level, begun: Sequence[int]) -> Prompt:
+        """The prompt in the form of the engine's level, with the ids of the answer that is `begun` behind it.
+        InvalidRequest: see `PromptEncoder.text` and `PromptEncoder.defused`."""
+        match level:
+            case Level.TOKENS:
+                return TokenPrompt([*self.ids, *begun] if begun else self.ids)
+            case Level.TEXT:
+                encoded = self.encoded or self.encode(self.conversation)
+                text = model.prompt.text(encoded, self.conversation) + self.forced.begun
+                images = tuple(image.content for image in self.conversation.images)
+                return TextPrompt(text, tokens=len(self.ids) + len(begun), images=images)
+            case Level.CHAT:
+                shown = model.prompt.defused(self.roles.adapt(self.conversation))
+                return chat_form.of_conversation(shown, self.tools, self.switches)
 
-    @property
-    def images(self) -> tuple[bytes, ...]:
-        """The images that are left, in the order of the prompt."""
-        return tuple(image.content for image in self.conversation.images)
 
-    def chat(self, model: ServedModel) -> Chat:
-        """The prompt for an engine that takes a conversation. InvalidRequest: see `PromptEncoder.defused`."""
-        shown = model.prompt.defused(self.roles.adapt(self.conversation))
-        return chat_form.of_conversation(shown, self.tools, self.switches)
+@dataclass(frozen=True, slots=True)
+class _TurnItems:
+    """The items of a turn, and the tools that its request and its items declare."""
+
+    known: ReadHistory
+    """The part of the history that was read for an earlier turn."""
+    history: Sequence[Any]
+    """The items of the history behind the known ones."""
+    given: Sequence[Any]
+    declared_in_history: Sequence[Any]
+    tools: ToolSet
+
+    @classmethod
+    def read(cls, model: ServedModel, turn: Turn, parameters: Parameters) -> _TurnItems:
+        """InvalidRequest: a declaration of a tool is wrong, with its path."""
+        known = model.histories.find(turn.history)
+        history = parse_array(known.rest(turn.history), field="history", is_known=True)
+        given = parse_array(turn.input, field="input")
+        budget = SchemaBudget()
+        in_history = [*known.declared, *tools.declared_in(history, "history", budget, known.items)]
+        declared = [
+            *tools.checked(parameters.tools or (), "tools", budget),
+            *in_history,
+            *tools.declared_in(given, "input", budget),
+        ]
+        return cls(known, history, given, in_history, tools.offered(declared, parameters.tool_choice))
+
+    def conversation(
+        self, model: ServedModel, turn: Turn, parameters: Parameters, media: TurnMedia | None
+    ) -> Conversation:
+        """The conversation of these items. Keeps the history as it was read, for the next turn."""
+        conversation, read = conversation_items.build(
+            instructions=parameters.instructions,
+            history=self.history,
+            given=self.given,
+            tools=[tool.as_function() for tool in self.tools.shown],
+            media=media,
+            known=self.known,
+        )
+        if read.items > self.known.items:
+            text = turn.history.rstrip()[:-1]
+            model.histories.keep(replace(read, text=text, declared=self.declared_in_history))
+        return conversation
+
+
+def _switches(model: ServedModel, parameters: Parameters) -> Mapping[str, Any]:
+    """The variables of the chat template that the request chooses."""
+    effort = parameters.reasoning.effort if parameters.reasoning is not None else None
+    return switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
 
 
 def _require_readable(

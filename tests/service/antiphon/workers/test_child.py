@@ -12,6 +12,7 @@ import pytest
 from antiphon.workers import child
 from antiphon.workers.messages import Assignment, Failed, Ready, parse_report
 from antiphon_core import logs
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings
 
@@ -49,10 +50,10 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[A
 
 
 def test_a_worker_that_cannot_start_reports_why_and_prints_nothing(run: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    status, pipes = run(Assignment(1, ("edge",), settings(EdgeSettings(port=0)), None))
+    status, pipes = run(Assignment(1, ("edge",), settings(EdgeSettings(port=0)), SealingKeys.ephemeral()))
     report = pipes.report()
     assert (status, report.status) == (2, 2)
-    assert report.message.startswith("Edges and workers need a store")
+    assert report.message.startswith("An edge needs a store")
     assert capfd.readouterr() == ("", "")
 
 
@@ -61,7 +62,7 @@ def test_a_bug_is_reported_with_its_traceback(run: Any, monkeypatch: pytest.Monk
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(child, "build", broken)
-    status, pipes = run(Assignment(1, ("edge",), settings(), None))
+    status, pipes = run(Assignment(1, ("edge",), settings(), SealingKeys.ephemeral()))
     assert status == 1
     assert "Traceback" in pipes.report().message
     assert "ZeroDivisionError: a bug" in pipes.report().message

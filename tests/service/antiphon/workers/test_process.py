@@ -9,6 +9,7 @@ import pytest
 
 from antiphon.workers.messages import Assignment, Failed, Ready
 from antiphon.workers.process import WorkerProcess, told
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings
 
@@ -16,7 +17,7 @@ AFAR: dict[str, Any] = {"store": "127.0.0.1:1", "translator": "127.0.0.1:1"}
 
 
 def edge(**members: Any) -> Assignment:
-    return Assignment(1, ("edge",), settings(EdgeSettings(port=0, **AFAR, **members)), None)
+    return Assignment(1, ("edge",), settings(EdgeSettings(port=0, **AFAR, **members)), SealingKeys.ephemeral())
 
 
 async def test_a_worker_reports_where_it_serves_and_ends_when_told() -> None:

@@ -52,7 +52,7 @@ async def test_all_workers_have_one_set_of_ports_and_keys(
 
 async def test_keys_of_a_file_are_read_by_each_worker(given: list[tuple[Assignment, int]], tmp_path: Path) -> None:
     await service.run(["edge"], of_workers(EdgeSettings(port=0, sealing_keys_file=tmp_path / "keys", **AFAR)))
-    assert given[0][0].sealing_keys is None
+    assert given[0][0].settings.edge.sealing_keys_file == tmp_path / "keys"
 
 
 async def test_what_cannot_be_shared_is_refused_before_anything_starts(given: list[tuple[Assignment, int]]) -> None:

@@ -8,7 +8,7 @@ from antiphon.settings import ServeSettings, Settings
 from antiphon.workers.sharing import of_one_worker, require_shareable
 from antiphon_core.config import SettingsError
 from antiphon_core.process_load import available_bytes
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from tests.support.local_settings import settings
 
@@ -61,3 +61,9 @@ def test_a_worker_enforces_its_part_among_all_workers_of_all_edges() -> None:
 def test_workers_share_the_memory_of_their_container() -> None:
     loaded = with_store(SQLITE, EdgeSettings())
     assert of_one_worker(loaded).edge.memory_limit_bytes == available_bytes() // 3
+    assert of_one_worker(loaded).worker.memory_limit_bytes == available_bytes() // 3
+
+
+def test_a_limit_of_memory_for_background_work_is_divided_too() -> None:
+    loaded = replace(with_store(SQLITE, EdgeSettings()), worker=WorkerSettings(memory_limit_bytes=600))
+    assert of_one_worker(loaded).worker.memory_limit_bytes == 200

@@ -74,6 +74,6 @@ def test_what_others_said_and_a_compaction_cannot_shrink() -> None:
 @pytest.mark.parametrize("items", [[], [TOOLS], [{"type": "compaction_trigger"}]])
 def test_nothing_cannot_be_summed_up(items: list[Object]) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        context_window.require_something(items)
+        context_window.require_compactable(items)
     assert (raised.value.field, raised.value.code) == ("input", "empty_array")
-    context_window.require_something([*items, USER])
+    context_window.require_compactable([*items, USER])

@@ -8,7 +8,7 @@ import pytest
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout
 from antiphon_core.ports.full_store import FullStore
 from antiphon_edge.turns import store_retry
-from antiphon_edge.turns.fail_fast_store import SOON, fail_fast
+from antiphon_edge.turns.fail_fast_store import FAIL_FAST_CALLS, fail_fast
 from antiphon_edge.turns.store_retry import StoreWatch
 
 SLOW_S = 0.02
@@ -53,11 +53,11 @@ def asked(store: Store) -> Any:
 
 
 def test_every_name_is_one_of_the_stores() -> None:
-    assert [name for name in SOON if not hasattr(FullStore, name)] == []
+    assert [name for name in FAIL_FAST_CALLS if not hasattr(FullStore, name)] == []
 
 
 def test_every_listing_is_told_soon() -> None:
-    assert {name for name in dir(FullStore) if name.startswith("list_")} <= SOON
+    assert {name for name in dir(FullStore) if name.startswith("list_")} <= FAIL_FAST_CALLS
 
 
 async def test_a_store_that_is_gone_is_told_soon_and_asked_no_longer(store: Store) -> None:

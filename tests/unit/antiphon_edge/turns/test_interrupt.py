@@ -11,7 +11,7 @@ async def test_work_that_is_not_broken_off_gives_its_result() -> None:
     async def work() -> int:
         return 7
 
-    assert await Interrupt().over(work()) == 7
+    assert await Interrupt().run(work()) == 7
 
 
 async def test_work_that_is_broken_off_is_cancelled_and_raises_the_first_error() -> None:
@@ -26,7 +26,7 @@ async def test_work_that_is_broken_off_is_cancelled_and_raises_the_first_error()
             stopped.set()
 
     with pytest.raises(ValueError, match="first"):
-        await interrupt.over(work())
+        await interrupt.run(work())
     assert stopped.is_set()
     task = asyncio.current_task()
     assert task is not None
@@ -41,7 +41,7 @@ async def test_work_that_begins_later_fails_at_once() -> None:
         raise AssertionError("it must not begin")
 
     with pytest.raises(ValueError, match="over"):
-        await interrupt.over(work())
+        await interrupt.run(work())
 
 
 async def test_a_timeout_of_the_work_itself_is_raised_as_it_is() -> None:
@@ -49,11 +49,11 @@ async def test_a_timeout_of_the_work_itself_is_raised_as_it_is() -> None:
         raise TimeoutError("mine")
 
     with pytest.raises(TimeoutError, match="mine"):
-        await Interrupt().over(work())
+        await Interrupt().run(work())
 
 
 async def test_the_task_that_awaits_can_be_cancelled_by_others() -> None:
-    awaiting = asyncio.create_task(Interrupt().over(asyncio.Event().wait()))
+    awaiting = asyncio.create_task(Interrupt().run(asyncio.Event().wait()))
     await asyncio.sleep(0)
     awaiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -21,11 +21,16 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Level,
+    TextChunk,
+    TextPrompt,
+    TokenChunk,
     TokenLogprob,
+    TokenPrompt,
 )
 from tests.support import pushed
+from tests.support.chunks import only
 
-REQUEST = GenerationRequest(request_id="r", prompt_ids=(1, 2), max_tokens=10, stop_ids=(0,))
+REQUEST = GenerationRequest(request_id="r", prompt=TokenPrompt((1, 2)), max_tokens=10, stop_ids=(0,))
 GONE = Break(EngineUnavailable("gone"))
 
 
@@ -38,9 +43,13 @@ class Fleet:
         self.engine = EndpointsEngine(dict(zip("abcdefgh", self.engines, strict=False)), self.clock)
 
     async def ids(self, request: GenerationRequest = REQUEST) -> list[int]:
+        chunks = await self.chunks(request)
+        return [token for chunk in only(TokenChunk, chunks) for token in chunk.ids]
+
+    async def chunks(self, request: GenerationRequest) -> list[EngineChunk]:
         await self.settle()
         async with aclosing(pushed.chunks(self.engine, request)) as batches:
-            return [token for batch in [*[b async for b in batches]] for chunk in batch for token in chunk.token_ids]
+            return [chunk async for batch in batches for chunk in batch]
 
     async def settle(self) -> None:
         """Endpoints whose time is over are asked in the background, and answer."""
@@ -61,22 +70,22 @@ async def test_a_generation_that_loses_its_endpoint_goes_on_behind_what_came() -
     fleet = Fleet([Emit([5], [6, 7]), GONE], [Emit([8], [0])])
     assert await fleet.ids() == [5, 6, 7, 8, 0]
     (moved,) = fleet.engines[1].requests
-    assert moved == replace(REQUEST, prompt_ids=(1, 2, 5, 6, 7), max_tokens=7)
+    assert moved == replace(REQUEST, prompt=TokenPrompt((1, 2, 5, 6, 7)), max_tokens=7)
     assert fleet.engine.migrations == 1
 
 
 async def test_log_probabilities_go_on_with_the_ids() -> None:
-    scored = [EngineChunk([number], logprobs=(TokenLogprob(number, -number / 8),)) for number in (5, 6, 0)]
+    scored = [TokenChunk([number], logprobs=(TokenLogprob(number, -number / 8),)) for number in (5, 6, 0)]
     fleet = Fleet([Emit(*scored[:2]), GONE], [Emit(scored[2])])
     asked = replace(REQUEST, top_logprobs=0)
     async with aclosing(pushed.chunks(fleet.engine, asked)) as batches:
         assert [chunk async for batch in batches for chunk in batch] == scored
     (moved,) = fleet.engines[1].requests
-    assert moved == replace(asked, prompt_ids=(1, 2, 5, 6), max_tokens=8)
+    assert moved == replace(asked, prompt=TokenPrompt((1, 2, 5, 6)), max_tokens=8)
 
 
 async def test_text_with_log_probabilities_is_not_over_before_its_engine_says_so() -> None:
-    stop = EngineChunk(text="a", logprobs=(TokenLogprob(REQUEST.stop_ids[0], -0.5),))
+    stop = TextChunk("a", logprobs=(TokenLogprob(REQUEST.stop_ids[0], -0.5),))
     fleet = Fleet([Emit(stop), GONE], [Emit([6])])
     fleet.serves_text()
     with pytest.raises(EngineUnavailable):
@@ -124,18 +133,19 @@ async def test_guided_generation_moves_only_before_its_first_token() -> None:
 
 
 async def test_text_moves_only_before_its_first_chunk() -> None:
-    begun = Fleet([Emit(EngineChunk(text="a")), GONE], [Emit([6], [0])])
+    text, one, two = replace(REQUEST, prompt=TextPrompt("Hi")), TextChunk("a"), TextChunk("b", FinishReason.STOP)
+    begun = Fleet([Emit(one), GONE], [Emit(two)])
     begun.serves_text()
     with pytest.raises(EngineUnavailable):
-        await begun.ids()
-    fresh = Fleet([GONE], [Emit([6], [0])])
+        await begun.chunks(text)
+    fresh = Fleet([GONE], [Emit(two)])
     fresh.serves_text()
-    assert await fresh.ids() == [6, 0]
-    assert fresh.engines[1].requests == [REQUEST]
+    assert await fresh.chunks(text) == [two]
+    assert fresh.engines[1].requests == [text]
     assert fresh.engine.migrations == 0
-    ended = Fleet([Emit(EngineChunk(text="a", finish=FinishReason.STOP)), GONE], [Emit([6])])
+    ended = Fleet([Emit(two), GONE], [Emit(one)])
     ended.serves_text()
-    assert await ended.ids() == []
+    assert await ended.chunks(text) == [two]
 
 
 async def test_failed_endpoint_is_ejected_until_its_pause_ends() -> None:

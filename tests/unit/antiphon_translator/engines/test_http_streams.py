@@ -10,9 +10,10 @@ from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.http_streams import HttpModelServer
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import EngineChunk, TokenChunk
 from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
+from tests.support.chunks import only
 from tests.support.engine_plays import Ending
 from tests.support.fake_generate import DONE, PATH, FakeGenerate, fake_generate, ids_event
 from tests.support.patience import PATIENCE_S
@@ -26,10 +27,10 @@ class IdsReader:
 
     def read(self, event: Object) -> EngineChunk | None:
         self.complete = event["choices"][0]["finish_reason"] is not None
-        return EngineChunk(event["choices"][0]["token_ids"])
+        return TokenChunk(event["choices"][0]["token_ids"])
 
     def finish(self) -> EngineChunk | None:
-        return EngineChunk((99,))
+        return TokenChunk((99,))
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ async def generated(
     deliveries = pushed.Deliveries(most=most)
     url = server.url.removesuffix("/v1") + PATH
     await server.generate(url, b"{}", IdsReader(), deliveries, Flow(), cut_off=cut_off)
-    return [number for chunks in deliveries.received for chunk in chunks for number in chunk.token_ids]
+    return [number for chunks in deliveries.received for chunk in only(TokenChunk, chunks) for number in chunk.ids]
 
 
 async def test_a_stream_is_delivered_to_its_end_and_then_the_rest(fake: FakeGenerate, server: HttpModelServer) -> None:

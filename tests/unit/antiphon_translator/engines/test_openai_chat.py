@@ -15,15 +15,24 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
-from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Sampling, Usage
+from antiphon_translator.generation import (
+    ChatChunk,
+    ChatPrompt,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Sampling,
+    Usage,
+)
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.segments import Text
 from tests.support import pushed
+from tests.support.chunks import only, usage_in
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import FakeChat, delta, ending, event, fake_chat
 from tests.support.patience import PATIENCE_S
 
-REQUEST = GenerationRequest(request_id="r", max_tokens=40, chat=Chat([{"role": "user", "content": "Hi"}]))
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt([{"role": "user", "content": "Hi"}]))
 
 
 @pytest.fixture
@@ -60,10 +69,10 @@ async def chunks_of(engine: OpenAIChatEngine, request: GenerationRequest = REQUE
 async def test_a_stream(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = [delta(content="Pa"), b": still here\n\n", delta(content="ris"), *ending()]
     chunks = await chunks_of(engine)
-    assert [segment for chunk in chunks for segment in chunk.segments] == [Text("Pa"), Text("ris")]
-    assert (chunks[-1].finish, chunks[-1].usage) == (FinishReason.STOP, Usage(4, 9))
+    assert [segment for chunk in only(ChatChunk, chunks) for segment in chunk.segments] == [Text("Pa"), Text("ris")]
+    assert (chunks[-1].finish, usage_in(chunks[-1])) == (FinishReason.STOP, Usage(4, 9))
     (asked,) = fake.requests
-    assert (asked["model"], asked["messages"]) == ("m", REQUEST.chat.messages if REQUEST.chat else None)
+    assert (asked["model"], asked["messages"]) == ("m", REQUEST.prompt_as(ChatPrompt).messages)
 
 
 async def test_the_server_has_its_own_name_and_wants_a_key(

@@ -7,18 +7,18 @@ import pytest
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Wait
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+from antiphon_translator.generation import FinishReason, GenerationRequest, TokenChunk, TokenPrompt
 from tests.support import pushed
 
-REQUEST = GenerationRequest("r", 10, (1, 2))
+REQUEST = GenerationRequest("r", TokenPrompt((1, 2)), 10)
 
 
 async def test_each_generation_plays_the_script_and_is_recorded() -> None:
-    last = EngineChunk((4,), FinishReason.STOP)
+    last = TokenChunk((4,), FinishReason.STOP)
     engine = ScriptedEngine([Emit([1], [2, 3]), Wait(0), Emit(last)])
     for _ in range(2):
         batches = [batch async for batch in pushed.chunks(engine, REQUEST)]
-        assert batches == [(EngineChunk((1,)), EngineChunk((2, 3))), (last,)]
+        assert batches == [(TokenChunk((1,)), TokenChunk((2, 3))), (last,)]
     assert engine.requests == [REQUEST, REQUEST]
     assert not engine.stopped.is_set()
 

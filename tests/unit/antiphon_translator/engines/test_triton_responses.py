@@ -11,12 +11,20 @@ from antiphon_translator.engines.token_timeouts import TokenTimer
 from antiphon_translator.engines.triton_responses import TritonResponses
 from antiphon_translator.engines.triton_text import TextReader
 from antiphon_translator.engines.triton_tokens import TokensReader
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+from antiphon_translator.generation import (
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    TextChunk,
+    TokenChunk,
+    TokenPrompt,
+)
+from tests.support.chunks import only
 from tests.support.fake_triton import error_response, final_response, response, token_response
 from tests.support.pushed import Deliveries
 
 GRACE_S = 0.25
-REQUEST = GenerationRequest("r", max_tokens=10, stop_ids=(2,), stop=("END",))
+REQUEST = GenerationRequest("r", TokenPrompt((1,)), max_tokens=10, stop_ids=(2,), stop=("END",))
 
 
 class Timer:
@@ -46,6 +54,10 @@ class Generation:
             end_grace_s=GRACE_S,
         )
 
+    def texts(self) -> list[list[TextChunk]]:
+        """The deliveries of a reader of text."""
+        return [only(TextChunk, chunks) for chunks in self.deliveries.received]
+
     def receive(self, *messages: Any) -> None:
         self.responses.receive([message.SerializeToString() for message in messages])
 
@@ -54,7 +66,7 @@ def test_messages_of_one_read_are_one_delivery() -> None:
     generation = Generation()
     generation.receive(token_response([5]), token_response([6, 7]))
     generation.receive(token_response([8]))
-    assert generation.deliveries.received == [[EngineChunk([5]), EngineChunk([6, 7])], [EngineChunk([8])]]
+    assert generation.deliveries.received == [[TokenChunk([5]), TokenChunk([6, 7])], [TokenChunk([8])]]
     assert (generation.timer.tokens, generation.timer.ended_within) == (2, [])
 
 
@@ -83,7 +95,10 @@ def test_text_that_was_held_back_is_delivered_at_the_end() -> None:
     generation = Generation(reader=TextReader(REQUEST, Growth.DELTA))
     generation.receive(response({"text_output": "One E"}), final_response())
     generation.responses.finish()
-    assert [chunk.text for chunks in generation.deliveries.received for chunk in chunks] == ["One ", "E"]
+    assert [chunk.text for chunks in generation.texts() for chunk in chunks] == [
+        "One ",
+        "E",
+    ]
 
 
 @pytest.mark.parametrize(("last", "seconds"), [(9, 0), (2, GRACE_S)], ids=["in the middle", "at a stop id"])
@@ -99,7 +114,7 @@ def test_rpc_gets_time_for_its_goodbye_when_nothing_is_left_to_say(last: int, se
 def test_chunk_that_finishes_is_the_last() -> None:
     generation = Generation(reader=TextReader(REQUEST, Growth.DELTA))
     generation.receive(response({"text_output": "One END"}), response({"text_output": " Two"}))
-    assert [[(chunk.text, chunk.finish) for chunk in chunks] for chunks in generation.deliveries.received] == [
+    assert [[(chunk.text, chunk.finish) for chunk in chunks] for chunks in generation.texts()] == [
         [("One ", FinishReason.STOP)]
     ]
     assert (generation.responses.is_over, generation.timer.ended_within) == (True, [0])

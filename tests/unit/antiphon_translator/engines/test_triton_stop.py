@@ -14,9 +14,10 @@ from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_stop import can_be_stopped
 from antiphon_translator.engines.triton_stream import TritonEngine
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest, TextChunk, TextPrompt
 from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
+from tests.support.chunks import only
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import (
     ENSEMBLE,
@@ -30,7 +31,7 @@ from tests.support.fake_triton import (
 from tests.support.patience import PATIENCE_S
 from tests.support.triton_requests import sent
 
-REQUEST = GenerationRequest(request_id="resp_1", prompt_text="Hi", max_tokens=1000)
+REQUEST = GenerationRequest(request_id="resp_1", prompt=TextPrompt("Hi"), max_tokens=1000)
 STEPS = {"before": {"QUERY": "TYPE_STRING"}, "middle": INPUTS | {"stop": "TYPE_BOOL"}, "behind": {}}
 HELLO = response({"text_output": "Hello END"})
 
@@ -71,7 +72,8 @@ async def first_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -
 
 async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> str:
     async with aclosing(pushed.chunks(engine, request)) as batches:
-        return "".join([chunk.text async for batch in batches for chunk in batch])
+        chunks = [chunk async for batch in batches for chunk in batch]
+        return "".join(chunk.text for chunk in only(TextChunk, chunks))
 
 
 async def told(fake: FakeTriton, count: int) -> list[str]:

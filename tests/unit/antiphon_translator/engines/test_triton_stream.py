@@ -13,9 +13,19 @@ from antiphon_core.flow import Flow
 from antiphon_translator.engines import triton_text, triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import END_GRACE_S, TritonEngine
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Sampling
+from antiphon_translator.generation import (
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Sampling,
+    TextChunk,
+    TextPrompt,
+    TokenChunk,
+    TokenPrompt,
+)
 from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
+from tests.support.chunks import only
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import (
     ENSEMBLE,
@@ -28,7 +38,7 @@ from tests.support.fake_triton import (
 )
 from tests.support.patience import PATIENCE_S
 
-REQUEST = GenerationRequest(request_id="resp_1", prompt_ids=(5, 6, 7), max_tokens=1000, stop_ids=(2,))
+REQUEST = GenerationRequest(request_id="resp_1", prompt=TokenPrompt((5, 6, 7)), max_tokens=1000, stop_ids=(2,))
 
 
 @pytest.fixture
@@ -66,7 +76,7 @@ async def ids_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> 
     ids: list[int] = []
     async with aclosing(pushed.chunks(engine, request)) as batches:
         async for batch in batches:
-            ids += [token for chunk in batch for token in chunk.token_ids]
+            ids += [token for chunk in only(TokenChunk, batch) for token in chunk.ids]
     return ids
 
 
@@ -250,10 +260,10 @@ async def test_a_stop_text_that_was_found_here_ends_the_generation_there(channel
         fake.script = [response({"text_output": "One END"}), Ending.SILENCE]
         async with (
             asyncio.timeout(PATIENCE_S),
-            aclosing(pushed.chunks(engine, replace(REQUEST, stop=("END",)))) as batches,
+            aclosing(pushed.chunks(engine, replace(REQUEST, prompt=TextPrompt("Hi"), stop=("END",)))) as batches,
         ):
             chunks = [chunk async for batch in batches for chunk in batch]
-        assert [(chunk.text, chunk.finish) for chunk in chunks] == [("One ", FinishReason.STOP)]
+        assert [(chunk.text, chunk.finish) for chunk in only(TextChunk, chunks)] == [("One ", FinishReason.STOP)]
         async with asyncio.timeout(PATIENCE_S):
             await fake.stopped.wait()
         await engine.close()

@@ -17,12 +17,16 @@ from antiphon_translator.generation import (
     GuideKind,
     Level,
     Sampling,
+    TextChunk,
+    TextPrompt,
     Usage,
 )
 from tests.support.fake_triton import ENSEMBLE, LLM_API, VLLM, FakeTriton, Kind, final_response, response
 from tests.support.triton_requests import sent
 
-REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt_text="Hi ü", stop_ids=(2, 3), stop=("END", "Stop"))
+REQUEST = GenerationRequest(
+    request_id="r", max_tokens=40, prompt=TextPrompt("Hi ü"), stop_ids=(2, 3), stop=("END", "Stop")
+)
 GREEDY = Sampling(temperature=0.0)
 
 
@@ -73,7 +77,7 @@ def test_the_controls_are_those_that_the_model_declares() -> None:
 def test_images_and_adapters_where_the_model_has_them() -> None:
     plain = model_of(ENSEMBLE)
     bls = replace(plain, inputs={**plain.inputs, "image_url_input": "BYTES", "lora_task_id": "UINT64"})
-    asked = replace(REQUEST, images=(b"\xff\xd8\xff",), lora="3")
+    asked = replace(REQUEST, prompt=TextPrompt("Hi", images=(b"\xff\xd8\xff",)), lora="3")
     inputs = sent(describe(bls).request(asked))
     assert inputs["image_url_input"] == ([1, 1], ["data:image/jpeg;base64,/9j/"])
     assert inputs["lora_task_id"] == ([1, 1], [3])
@@ -83,7 +87,7 @@ def test_images_and_adapters_where_the_model_has_them() -> None:
 @pytest.mark.parametrize(
     ("changes", "control"),
     [
-        ({"images": (b"GIF8",)}, "images"),
+        ({"prompt": TextPrompt("Hi", images=(b"GIF8",))}, "images"),
         ({"top_logprobs": 1}, "logprobs"),
         ({"guide": Guide(GuideKind.JSON)}, "guide"),
         ({"sampling": Sampling(repetition_penalty=1.5)}, "repetition_penalty"),
@@ -128,10 +132,10 @@ def counted(text: str, count: int = 1) -> dict[str, Any]:
 
 def test_counts_become_usage_and_the_finish_reason() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
-    assert read(reader, counted("One")) == EngineChunk(text="One")
-    assert read(reader, counted(" two", 2)) == EngineChunk(text=" two")
+    assert read(reader, counted("One")) == TextChunk("One")
+    assert read(reader, counted(" two", 2)) == TextChunk(" two")
     assert reader.read(final_response().infer_response) is None
-    assert reader.finish() == EngineChunk(finish=FinishReason.STOP, usage=Usage(5, 3))
+    assert reader.finish() == TextChunk(finish=FinishReason.STOP, usage=Usage(5, 3))
     assert not reader.complete
 
 
@@ -144,21 +148,21 @@ def test_as_many_tokens_as_asked_for_is_the_length() -> None:
 
 def test_a_stop_text_ends_the_reading_and_is_cut_off() -> None:
     reader = TextReader(REQUEST, Growth.CUMULATIVE)
-    assert read(reader, counted("One E")) == EngineChunk(text="One ")
-    assert read(reader, counted("One END of")) == EngineChunk(text="", finish=FinishReason.STOP, usage=Usage(5, 2))
+    assert read(reader, counted("One E")) == TextChunk("One ")
+    assert read(reader, counted("One END of")) == TextChunk("", finish=FinishReason.STOP, usage=Usage(5, 2))
 
 
 def test_what_may_begin_a_stop_text_is_told_at_the_end() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
     read(reader, counted("One E"))
-    assert reader.finish() == EngineChunk(text="E", finish=FinishReason.STOP, usage=Usage(5, 1))
+    assert reader.finish() == TextChunk("E", finish=FinishReason.STOP, usage=Usage(5, 1))
 
 
 def test_a_stop_text_that_the_end_completes() -> None:
     reader = TextReader(REQUEST, Growth.UNKNOWN)
     read(reader, counted("One"))
     read(reader, counted("One END"))
-    assert reader.finish() == EngineChunk(text=" ", finish=FinishReason.STOP, usage=Usage(5, 2))
+    assert reader.finish() == TextChunk(" ", finish=FinishReason.STOP, usage=Usage(5, 2))
 
 
 def test_the_models_own_finish_reason() -> None:
@@ -167,7 +171,7 @@ def test_the_models_own_finish_reason() -> None:
     assert not reader.complete
     read(reader, {"text_output": "One.", "finish_reason": "length"})
     assert reader.complete
-    assert reader.finish() == EngineChunk(finish=FinishReason.LENGTH)
+    assert reader.finish() == TextChunk(finish=FinishReason.LENGTH)
 
 
 @pytest.mark.parametrize(("reason", "error"), [("timeout", EngineTimeout), ("cancelled", EngineFault)])
@@ -181,11 +185,11 @@ def test_a_generation_that_was_broken_off(reason: str, error: type[Exception]) -
 def test_a_model_that_neither_says_nor_counts() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
     read(reader, {"text_output": "One"})
-    assert reader.finish() == EngineChunk()
+    assert reader.finish() == TextChunk()
 
 
 def test_text_behind_the_finish_reason_is_left_out() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
-    assert read(reader, {"text_output": "One", "finish_reason": "stop"}) == EngineChunk(text="One")
+    assert read(reader, {"text_output": "One", "finish_reason": "stop"}) == TextChunk("One")
     assert read(reader, {"text_output": " more"}) is None
     assert reader.finish().text == ""

@@ -11,19 +11,20 @@ from antiphon_translator.engines.triton_model import TritonModel, read_config
 from antiphon_translator.engines.triton_tokens import TokensReader, TokensSignature, describe
 from antiphon_translator.generation import (
     Alternative,
-    EngineChunk,
     GenerationRequest,
     Guide,
     GuideKind,
     Level,
     Sampling,
+    TokenChunk,
     TokenLogprob,
+    TokenPrompt,
 )
 from tests.support.fake_triton import FakeTriton, final_response, response, token_response
 from tests.support.triton_requests import sent as sent_in
 
 MODEL = read_config(FakeTriton().config())
-REQUEST = GenerationRequest(request_id="resp_1", prompt_ids=(5, 6, 7), max_tokens=40, stop_ids=(2,))
+REQUEST = GenerationRequest(request_id="resp_1", prompt=TokenPrompt((5, 6, 7)), max_tokens=40, stop_ids=(2,))
 
 
 def sent(request: GenerationRequest = REQUEST, model: TritonModel = MODEL) -> dict[str, tuple[list[int], list[Any]]]:
@@ -33,7 +34,7 @@ def sent(request: GenerationRequest = REQUEST, model: TritonModel = MODEL) -> di
 
 def read(message: Any, request: GenerationRequest = REQUEST) -> list[int]:
     chunk = TokensReader(request).read(message.infer_response)
-    return [] if chunk is None else list(chunk.token_ids)
+    return [] if chunk is None else list(chunk.ids)
 
 
 def test_a_plain_request() -> None:
@@ -180,7 +181,7 @@ def test_log_probabilities_belong_to_the_new_ids() -> None:
         "output_ids": [5, 6],
         "output_log_probs": [-0.5, -0.25, -0.125],
     }
-    expected = EngineChunk([5, 6], logprobs=(TokenLogprob(5, -0.25), TokenLogprob(6, -0.125)))
+    expected = TokenChunk([5, 6], logprobs=(TokenLogprob(5, -0.25), TokenLogprob(6, -0.125)))
     assert reader.read(response(outputs).infer_response) == expected
     with pytest.raises(EngineFault, match="cannot be read"):
         reader.read(token_response([5]).infer_response)
@@ -216,8 +217,8 @@ def test_blocks_that_were_reused_are_asked_for_where_the_model_tells_them() -> N
 def test_blocks_that_were_reused_come_with_the_ids() -> None:
     told = response({"sequence_length": [1], "output_ids": [7], "kv_cache_reused_blocks": [3]})
     reader = TokensReader(replace(REQUEST, asks_cached=True))
-    assert reader.read(told.infer_response) == EngineChunk([7], cached_blocks=3)
-    assert TokensReader(REQUEST).read(told.infer_response) == EngineChunk([7])
+    assert reader.read(told.infer_response) == TokenChunk([7], cached_blocks=3)
+    assert TokensReader(REQUEST).read(told.infer_response) == TokenChunk([7])
 
 
 def test_alternatives_are_asked_for_where_the_model_has_them() -> None:

@@ -19,6 +19,8 @@ from antiphon_translator.generation import (
     GuideKind,
     Level,
     Sampling,
+    TextChunk,
+    TextPrompt,
     TokenLogprob,
     Usage,
 )
@@ -26,12 +28,13 @@ from tests.support.fake_triton import TOKENS, VLLM, FakeTriton, response
 from tests.support.triton_requests import sent
 
 MODEL = read_config(FakeTriton(VLLM).config())
-REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt_text="Hi", stop_ids=(2, 3), stop=("END",))
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=TextPrompt("Hi"), stop_ids=(2, 3), stop=("END",))
 PLAIN = {"max_tokens": 40, "skip_special_tokens": False, "spaces_between_special_tokens": False}
 
 
 def test_a_request() -> None:
-    inputs = sent(describe(MODEL).request(replace(REQUEST, images=(b"\x00\x01",), top_logprobs=2)))
+    prompt = TextPrompt("Hi", images=(b"\x00\x01",))
+    inputs = sent(describe(MODEL).request(replace(REQUEST, prompt=prompt, top_logprobs=2)))
     (sampling,) = inputs.pop("sampling_parameters")[1]
     assert json.loads(sampling) == PLAIN | {"stop_token_ids": [2, 3], "stop": ["END"], "logprobs": 2}
     assert inputs == {
@@ -84,7 +87,8 @@ def test_controls_and_what_an_older_backend_lacks() -> None:
     few = {name: kind for name, kind in MODEL.inputs.items() if name not in ("image", "return_logprobs")}
     older = describe(replace(MODEL, inputs=few))
     assert signature.controls - older.controls == {"logprobs", "top_logprobs", "images"}
-    for changes, control in (({"images": (b"",)}, "images"), ({"top_logprobs": 0}, "logprobs")):
+    seeing = TextPrompt("Hi", images=(b"",))
+    for changes, control in (({"prompt": seeing}, "images"), ({"top_logprobs": 0}, "logprobs")):
         with pytest.raises(EngineFault, match=f"no input for {control}"):
             older.request(replace(REQUEST, **changes))
 
@@ -101,18 +105,18 @@ def read(reader: VllmReader, **outputs: Any) -> EngineChunk | None:
 def test_text_counts_and_the_finish_reason() -> None:
     reader = VllmReader(REQUEST)
     counts = {"num_input_tokens": 5, "num_output_tokens": 2}
-    assert read(reader, text_output=b"caf\xc3", finish_reason="None", **counts) == EngineChunk(text="caf")
-    assert read(reader, text_output=b"\xa9", finish_reason="None", **counts) == EngineChunk(text="é")
+    assert read(reader, text_output=b"caf\xc3", finish_reason="None", **counts) == TextChunk("caf")
+    assert read(reader, text_output=b"\xa9", finish_reason="None", **counts) == TextChunk("é")
     assert not reader.complete
     assert read(reader, text_output="", finish_reason="length", **counts) is None
     assert reader.complete
-    assert reader.finish() == EngineChunk(finish=FinishReason.LENGTH, usage=Usage(5, 6))
+    assert reader.finish() == TextChunk(finish=FinishReason.LENGTH, usage=Usage(5, 6))
 
 
 def test_a_model_that_does_not_count() -> None:
     reader = VllmReader(REQUEST)
     read(reader, text_output="a")
-    assert reader.finish() == EngineChunk()
+    assert reader.finish() == TextChunk()
 
 
 def test_log_probabilities_come_with_their_ids() -> None:
@@ -123,7 +127,7 @@ def test_log_probabilities_come_with_their_ids() -> None:
         "4": {"logprob": -0.5, "rank": 1, "decoded_token": "c"},
     }
     chunk = read(reader, text_output="a", logprobs=json.dumps([place, {"4": place["4"]}]))
-    assert chunk == EngineChunk(
+    assert chunk == TextChunk(
         text="a",
         logprobs=(
             TokenLogprob(7, -3.0, (Alternative(4, -0.5), Alternative(5, -1.0))),
@@ -131,8 +135,8 @@ def test_log_probabilities_come_with_their_ids() -> None:
         ),
     )
     ruled_out = read(reader, text_output="", logprobs='[{"4": {"logprob": -Infinity, "rank": 1}}]')
-    assert ruled_out == EngineChunk(logprobs=(TokenLogprob(4, -inf, (Alternative(4, -inf),)),))
-    assert read(reader, text_output="b", logprobs="null") == EngineChunk(text="b")
+    assert ruled_out == TextChunk(logprobs=(TokenLogprob(4, -inf, (Alternative(4, -inf),)),))
+    assert read(reader, text_output="b", logprobs="null") == TextChunk("b")
     for wrong in ("[", '[{"x": {}}]', "[{}]", "[7]"):
         with pytest.raises(EngineFault, match="cannot be read"):
             read(reader, text_output="a", logprobs=wrong)
@@ -140,6 +144,6 @@ def test_log_probabilities_come_with_their_ids() -> None:
 
 def test_text_behind_the_finish_reason_is_left_out() -> None:
     reader = VllmReader(REQUEST)
-    assert read(reader, text_output="One", finish_reason="stop") == EngineChunk(text="One")
+    assert read(reader, text_output="One", finish_reason="stop") == TextChunk("One")
     assert read(reader, text_output=" more") is None
     assert reader.finish().text == ""

@@ -8,14 +8,15 @@ import pytest
 
 from antiphon_core.errors import ContextLengthExceeded, EngineOverloaded, EngineUnavailable, InvalidRequest
 from antiphon_translator.engines.vllm_tokens import VllmTokensEngine
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, TokenChunk, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
+from tests.support.chunks import only
 from tests.support.fake_chat import fake_chat
 from tests.support.fake_generate import DONE, FakeGenerate, fake_generate, ids_event
 from tests.support.patience import PATIENCE_S
 
-REQUEST = GenerationRequest(request_id="resp_1", max_tokens=4, prompt_ids=(10, 11), stop_ids=(2,))
+REQUEST = GenerationRequest(request_id="resp_1", max_tokens=4, prompt=TokenPrompt((10, 11)), stop_ids=(2,))
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def test_ids_go_in_and_come_out(fake: FakeGenerate, engine: VllmTokensEngi
     fake.next_id = lambda ids: ids[-1] + 1
     chunks = await chunks_of(engine)
     assert engine.level is Level.TOKENS
-    assert [number for chunk in chunks for number in chunk.token_ids] == [12, 13, 14, 15]
+    assert [number for chunk in only(TokenChunk, chunks) for number in chunk.ids] == [12, 13, 14, 15]
     assert chunks[-1].finish is FinishReason.LENGTH
     (asked,) = fake.requests
     assert (asked["token_ids"], asked["model"], asked["stream"]) == ([10, 11], "m", True)

@@ -16,11 +16,13 @@ from antiphon_translator.generation import (
     Guide,
     GuideKind,
     Sampling,
+    TextPrompt,
     TokenLogprob,
+    TokenPrompt,
 )
 from tests.support.fake_generate import ids_event, scored
 
-REQUEST = GenerationRequest(request_id="resp_1", max_tokens=40, prompt_ids=(5, 6), stop_ids=(2, 7))
+REQUEST = GenerationRequest(request_id="resp_1", max_tokens=40, prompt=TokenPrompt((5, 6)), stop_ids=(2, 7))
 
 
 def params_of(**changes: Any) -> dict[str, Any]:
@@ -63,9 +65,9 @@ def test_one_alternative_more_is_asked_for_as_far_as_a_server_gives_it(top: int,
     assert params_of(top_logprobs=top)["logprobs"] == asked
 
 
-def test_images_are_refused() -> None:
-    with pytest.raises(EngineFault, match="no images"):
-        vllm_wire.body(replace(REQUEST, images=(b"png",)), "m")
+def test_prompt_of_another_level_is_a_mistake() -> None:
+    with pytest.raises(TypeError, match="takes a TokenPrompt, and was given a TextPrompt"):
+        vllm_wire.body(replace(REQUEST, prompt=TextPrompt("Hi")), "m")
 
 
 def test_every_control_of_sampling_is_named() -> None:
@@ -76,7 +78,7 @@ def test_every_control_of_sampling_is_named() -> None:
 @pytest.mark.parametrize(("reason", "finish"), [("stop", FinishReason.STOP), ("length", FinishReason.LENGTH)])
 def test_the_last_event_says_why(reason: str, finish: FinishReason) -> None:
     chunk = read(ids_event([8, 2], reason))
-    assert (list(chunk.token_ids), chunk.finish) == ([8, 2], finish)
+    assert (list(chunk.ids), chunk.finish) == ([8, 2], finish)
 
 
 def test_event_without_ids_and_finish_reason_makes_no_chunk() -> None:

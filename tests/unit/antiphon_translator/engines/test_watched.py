@@ -8,12 +8,12 @@ from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine, Step
 from antiphon_translator.engines.watched import WatchedEngine
-from antiphon_translator.generation import GenerationRequest, Level
+from antiphon_translator.generation import GenerationRequest, Level, TokenPrompt
 from antiphon_translator.models.profiles import ModelProfile
 from tests.support.recorded_spans import recorded
 from tests.support.served_models import FILES
 
-REQUEST = GenerationRequest(request_id="r", max_tokens=5, prompt_ids=(1,))
+REQUEST = GenerationRequest(request_id="r", max_tokens=5, prompt=TokenPrompt((1,)))
 
 
 def watched(name: str, *steps: Step) -> WatchedEngine:

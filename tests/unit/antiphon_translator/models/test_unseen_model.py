@@ -9,12 +9,12 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.engines import openai_wire
-from antiphon_translator.generation import UNLIMITED, Level
+from antiphon_translator.generation import UNLIMITED, ChatPrompt, Level
 from antiphon_translator.models import served_model, unseen_model
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.turn import turn_prompt
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import turn
 
 
@@ -25,7 +25,7 @@ def model() -> ServedModel:
 
 def asked_of(model: ServedModel, **request: Any) -> Object:
     """The body that the server is sent."""
-    made = TurnPipeline(
+    made = pipeline_of(
         model, turn("Hi " * 100_000, **request), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
     )
     return openai_wire.body(made.start()[1], "m", openai_wire.PLAIN)
@@ -37,7 +37,7 @@ def test_request_without_a_limit_leaves_the_length_to_the_server(model: ServedMo
 
 
 def test_a_limit_that_nobody_set_is_not_told(model: ServedModel) -> None:
-    made = TurnPipeline(model, turn("Hi"), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT)
+    made = pipeline_of(model, turn("Hi"), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT)
     assert made.start()[1].max_tokens == UNLIMITED
     (ended,) = made.finish(completed_at=9)[-1:]
     assert ended.final is not None
@@ -60,9 +60,9 @@ def test_tokens_that_the_server_does_not_count_are_estimated(text: str, tokens: 
 
 
 def test_reasoning_is_switched_by_every_name_that_templates_have(model: ServedModel) -> None:
-    made = TurnPipeline(
+    made = pipeline_of(
         model, turn("Hi", reasoning={"effort": "none"}), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
     )
-    chat = made.start()[1].chat
+    chat = made.start()[1].prompt_as(ChatPrompt)
     assert chat is not None
     assert chat.switches == {"enable_thinking": False, "thinking": False}

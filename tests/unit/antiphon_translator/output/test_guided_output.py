@@ -16,11 +16,21 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Guide, GuideKind, Level, Usage
+from antiphon_translator.generation import (
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Level,
+    TextChunk,
+    TokenChunk,
+    Usage,
+)
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.pipeline import TurnPipeline
+from tests.support.pipelines import pipeline_of
+from tests.support.prompts import ids_in, text_in
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
@@ -41,7 +51,7 @@ class Play:
         self.level = level
         self.asked: list[GenerationRequest] = []
         controls = ALL_CONTROLS | {"guide", "stop"}
-        self.turn = TurnPipeline(model, turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
+        self.turn = pipeline_of(model, turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
         self.batches, first = self.turn.start()
         self.asked.append(first)
 
@@ -51,11 +61,11 @@ class Play:
         edges = [0, *sorted(cut % max(len(whole), 1) for cut in cuts), len(whole)]
         for start, end in pairwise(edges):
             part = whole[start:end]
-            chunk = EngineChunk(part) if self.level is Level.TOKENS else EngineChunk(text=part)
+            chunk = TokenChunk(part) if self.level is Level.TOKENS else TextChunk(part)
             if not self.turn.done and part:
                 self.batches += self.turn.receive([chunk])
         if not self.turn.done and usage is not None:
-            self.batches += self.turn.receive([EngineChunk(finish=FinishReason.STOP, usage=usage)])
+            self.batches += self.turn.receive([TextChunk(finish=FinishReason.STOP, usage=usage)])
         wanted = self.turn.follow_up()
         if wanted is not None:
             self.asked.append(wanted)
@@ -98,8 +108,12 @@ def test_the_guide_begins_where_the_reasoning_has_ended(level: Level) -> None:
     assert again.guide == GUIDE
     assert again.request_id != play.asked[0].request_id, "the first one may be stopped by its id while this one begins"
     if level is Level.TOKENS:
-        assert list(again.prompt_ids) == [*play.asked[0].prompt_ids, *ids_of(TOKENIZER, *THOUGHT)]
-    assert again.prompt_text == (play.asked[0].prompt_text + "".join(THOUGHT) if level is Level.TEXT else "")
+        assert list(ids_in(again)) == [
+            *ids_in(play.asked[0]),
+            *ids_of(TOKENIZER, *THOUGHT),
+        ]
+    else:
+        assert text_in(again) == text_in(play.asked[0]) + "".join(THOUGHT)
     assert play.say("7") is None
     response = play.end()
     assert kinds(response) == ["reasoning", "message"]
@@ -122,7 +136,7 @@ def test_usage_counts_what_was_kept_and_not_what_was_forgotten() -> None:
     play.say("77")
     usage = play.end()["usage"]
     thought = 1 + len("Hm. So 7?") + 1
-    assert usage["input_tokens"] == len(play.asked[0].prompt_ids)
+    assert usage["input_tokens"] == len(ids_in(play.asked[0]))
     assert usage["output_tokens"] == thought + len("\n\n") + 2
     assert usage["output_tokens_details"]["reasoning_tokens"] == thought - 1
 
@@ -155,7 +169,7 @@ def test_a_model_that_only_reasons_is_asked_for_its_answer(ends_itself: bool) ->
     play = Play(thinking(), **ASKED)
     again = play.say("<think>", "Hm.", "</think>", *(["<|im_end|>"] if ends_itself else []))
     assert again is not None
-    assert END_ID not in again.prompt_ids[len(play.asked[0].prompt_ids) :]
+    assert END_ID not in ids_in(again)[len(ids_in(play.asked[0])) :]
     play.say("7")
     assert texts(play.end()) == ["Hm.", "7"]
 
@@ -171,7 +185,7 @@ def test_with_tools_an_answer_instead_of_a_call_is_guided() -> None:
     play = Play(replace(thinker(), reasons=False), tools=[WEATHER], **ASKED)
     again = play.say("Sure!")
     assert again is not None
-    assert again.prompt_ids == tuple(play.asked[0].prompt_ids)
+    assert ids_in(again) == tuple(ids_in(play.asked[0]))
     play.say("7")
     assert texts(play.end()) == ["7"]
 
@@ -202,7 +216,7 @@ def test_harmony_is_guided_in_its_final_channel() -> None:
     header = ("<|channel|>", "final", "<|message|>")
     again = play.say(*opening, *header, "The answer")
     assert again is not None
-    assert list(again.prompt_ids[len(play.asked[0].prompt_ids) :]) == ids_of(HARMONY, *opening, *header)
+    assert list(ids_in(again)[len(ids_in(play.asked[0])) :]) == ids_of(HARMONY, *opening, *header)
     play.say("7")
     assert texts(play.end()) == ["Hm.", "7"]
 

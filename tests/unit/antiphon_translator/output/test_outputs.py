@@ -6,12 +6,24 @@ from collections.abc import Sequence
 import pytest
 from tokenizers import Encoding
 
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.generation import (
+    ChatChunk,
+    ChatPrompt,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Level,
+    TextChunk,
+    TextPrompt,
+    TokenChunk,
+    Usage,
+)
 from antiphon_translator.output.outputs import ChatOutput, ModelOutput, TextOutput, output_of
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from antiphon_translator.prompt.tools import Tool
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from tests.support.prompts import prompt_at
 from tests.support.served_models import prompt_of
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
@@ -20,9 +32,9 @@ PROMPT = (1, 2, 3)
 
 
 def output(level: Level, *, max_tokens: int = 1000, stop: tuple[str, ...] = ()) -> ModelOutput:
-    request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,), stop=stop)
+    request = GenerationRequest("resp_1", prompt_at(level, PROMPT, ""), max_tokens, stop_ids=(END_ID,), stop=stop)
     weather = Tool("get_weather", "get_weather")
-    return output_of(level, thinker(), prompt_of(PROMPT, weather), request)
+    return output_of(thinker(), prompt_of(PROMPT, weather), request)
 
 
 def tokens(text: str) -> int:
@@ -31,8 +43,17 @@ def tokens(text: str) -> int:
 
 def chunks(level: Level, *said: str) -> list[EngineChunk]:
     if level is Level.TOKENS:
-        return [EngineChunk(ids_of(TOKENIZER, one)) for one in said]
-    return [EngineChunk(text=one) for one in said]
+        return [TokenChunk(ids_of(TOKENIZER, one)) for one in said]
+    return [TextChunk(one) for one in said]
+
+
+def said_at(
+    level: Level, text: str = "", finish: FinishReason | None = None, usage: Usage | None = None
+) -> EngineChunk:
+    """A text, or the end, from an engine that may count."""
+    if level is Level.TEXT:
+        return TextChunk(text, finish, usage)
+    return ChatChunk([Text(text)] if text else [], finish, usage)
 
 
 def joined(segments: Sequence[Segment]) -> tuple[str, str]:
@@ -55,7 +76,7 @@ def test_ids_and_text_are_read_alike(level: Level) -> None:
 
 def test_ids_are_counted_up_to_the_end() -> None:
     made = output(Level.TOKENS)
-    made.take(EngineChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID, 5, 6]))
+    made.take(TokenChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID, 5, 6]))
     assert made.finish is FinishReason.STOP
     assert made.usage() == Usage(3, 1 + 2 + 1 + 2 + 1, 2 + 1)
     assert not made.must_count
@@ -63,15 +84,15 @@ def test_ids_are_counted_up_to_the_end() -> None:
 
 def test_as_many_ids_as_were_asked_for_are_the_end() -> None:
     made = output(Level.TOKENS, max_tokens=2)
-    segments = made.take(EngineChunk(ids_of(TOKENIZER, "abc")))
+    segments = made.take(TokenChunk(ids_of(TOKENIZER, "abc")))
     assert (made.finish, joined(segments)) == (FinishReason.LENGTH, ("", "ab"))
 
 
 @pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
 def test_usage_of_the_engine_is_the_usage(level: Level) -> None:
     made = output(level)
-    made.take(EngineChunk(text="abc", segments=[Text("abc")]))
-    made.take(EngineChunk(finish=FinishReason.LENGTH, usage=Usage(30, 20, cached_tokens=10)))
+    made.take(said_at(level, "abc"))
+    made.take(said_at(level, finish=FinishReason.LENGTH, usage=Usage(30, 20, cached_tokens=10)))
     assert made.finish is FinishReason.LENGTH
     assert made.usage() == Usage(30, 20, 0, 10)
 
@@ -86,15 +107,15 @@ class Untouched(ModelTokenizer):
 @pytest.mark.parametrize(("said", "reasoning"), [(Usage(30, 20), 5), (Usage(30, 20, 7), 7), (Usage(30, 0), 0)])
 def test_text_that_the_engine_counted_is_not_encoded(said: Usage, reasoning: int) -> None:
     """Reasoning that the engine has not counted has the share of the tokens that it has of the characters."""
-    request = GenerationRequest("resp_1", 1000)
     untouched = Untouched(TOKENIZER._tokenizer)
-    chat = ChatOutput(request, untouched, lambda: len(untouched.encode("prompt")))
-    text = TextOutput(OutputParser(thinker().syntax.literal), request, untouched)
-    for made in (chat, text):
-        made.take(EngineChunk(text="<think>", segments=[]))
-        made.take(EngineChunk(text="abcde", segments=[Reasoning("abcde")]))
-        made.take(EngineChunk(text="</think>", segments=[]))
-        made.take(EngineChunk(text="f" * 15, segments=[Text("f" * 15)], finish=FinishReason.STOP, usage=said))
+    prompt = GenerationRequest("resp_1", ChatPrompt([]), 1000), GenerationRequest("resp_1", TextPrompt(""), 1000)
+    chat = ChatOutput(prompt[0], untouched, lambda: len(untouched.encode("prompt")))
+    text = TextOutput(OutputParser(thinker().syntax.literal), prompt[1], untouched)
+    chat.take(ChatChunk([Reasoning("abcde")]))
+    chat.take(ChatChunk([Text("f" * 15)], finish=FinishReason.STOP, usage=said))
+    for part in ("<think>", "abcde", "</think>"):
+        text.take(TextChunk(part))
+    text.take(TextChunk("f" * 15, finish=FinishReason.STOP, usage=said))
     assert not chat.must_count
     assert chat.usage() == Usage(30, said.output_tokens, reasoning)
     assert text.usage().output_tokens == said.output_tokens
@@ -113,7 +134,7 @@ def test_the_pieces_of_a_text_are_not_kept_for_the_count() -> None:
     tracemalloc.start()
     try:
         for number in range(10_000, 11_000):
-            made.take(EngineChunk(segments=[Text(f"{number}")]))
+            made.take(ChatChunk([Text(f"{number}")]))
         assert tracemalloc.get_traced_memory()[0] < 20 * 1_000
     finally:
         tracemalloc.stop()
@@ -122,7 +143,7 @@ def test_the_pieces_of_a_text_are_not_kept_for_the_count() -> None:
 def test_segments_of_a_chat_engine_are_passed_on() -> None:
     made = output(Level.CHAT)
     said: list[Segment] = [Reasoning("Hm."), Text("Ja."), CallBegin("f"), Arguments("{}"), CallEnd(True)]
-    assert made.take(EngineChunk(segments=said)) == said
+    assert made.take(ChatChunk(said)) == said
     assert made.end(cut_off=False) == []
     assert made.usage() == Usage(3, tokens("Hm.") + tokens("Ja.") + tokens("f") + tokens("{}"), tokens("Hm."))
 
@@ -130,14 +151,14 @@ def test_segments_of_a_chat_engine_are_passed_on() -> None:
 @pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
 def test_at_its_length_a_generation_has_made_as_many_tokens_as_were_asked_for(level: Level) -> None:
     made = output(level, max_tokens=9)  # some were never shown: half a character, or a marker
-    made.take(EngineChunk(text="abc", segments=[Text("abc")], finish=FinishReason.LENGTH))
+    made.take(said_at(level, "abc", FinishReason.LENGTH))
     assert made.usage() == Usage(3, 9)
 
 
 @pytest.mark.parametrize("pieces", [["one STOP two"], ["one S", "TOP two"], list("one STOP two")])
 def test_of_ids_a_stop_text_is_found_here_and_the_id_that_completes_it_is_the_last(pieces: list[str]) -> None:
     made = output(Level.TOKENS, stop=("STOP", "never"))
-    segments = [each for piece in pieces for each in made.take(EngineChunk(ids_of(TOKENIZER, piece)))]
+    segments = [each for piece in pieces for each in made.take(TokenChunk(ids_of(TOKENIZER, piece)))]
     segments += made.end(cut_off=False)
     assert (made.finish, joined(segments)) == (FinishReason.STOP, ("", "one "))
     assert made.usage().output_tokens == len("one STOP")
@@ -145,11 +166,11 @@ def test_of_ids_a_stop_text_is_found_here_and_the_id_that_completes_it_is_the_la
 
 def test_what_only_begins_like_a_stop_text_is_shown() -> None:
     made = output(Level.TOKENS, stop=("STOP",))
-    segments = [*made.take(EngineChunk(ids_of(TOKENIZER, "one STO"))), *made.end(cut_off=False)]
+    segments = [*made.take(TokenChunk(ids_of(TOKENIZER, "one STO"))), *made.end(cut_off=False)]
     assert joined(segments) == ("", "one STO")
 
 
 def test_a_control_token_can_be_a_stop_text() -> None:
     made = output(Level.TOKENS, stop=("</think>",))
-    segments = made.take(EngineChunk(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja.")))
+    segments = made.take(TokenChunk(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja.")))
     assert (made.finish, joined(segments)) == (FinishReason.STOP, ("Hm.", ""))

@@ -11,6 +11,8 @@ from antiphon_translator.generation import (
     FinishReason,
     GenerationRequest,
     Level,
+    TextChunk,
+    TokenChunk,
     TokenLogprob,
     Usage,
 )
@@ -19,6 +21,7 @@ from antiphon_translator.output.outputs import ModelOutput, output_of
 from antiphon_translator.output.scored_output import ScoredOutput
 from antiphon_translator.parsing.segments import CallBegin, CallEnd, Candidate, Reasoning, ScoredText, Segment
 from antiphon_translator.prompt.tools import Tool
+from tests.support.prompts import prompt_at
 from tests.support.served_models import prompt_of
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
@@ -28,8 +31,9 @@ SAID = ("<think>", "Hm.", "</think>", "\n\nJa ☃.\n", *CALL, "Ende. ")
 
 
 def output(level: Level, top: int | None = 0, *, max_tokens: int = 1000) -> ModelOutput:
-    request = GenerationRequest("resp_1", max_tokens, prompt_ids=(1,), stop_ids=(END_ID,), top_logprobs=top)
-    return output_of(level, thinker(), prompt_of((1,), WEATHER), request)
+    prompt = prompt_at(level, (1,), "")
+    request = GenerationRequest("resp_1", prompt, max_tokens, stop_ids=(END_ID,), top_logprobs=top)
+    return output_of(thinker(), prompt_of((1,), WEATHER), request)
 
 
 def scored(ids: Sequence[int]) -> list[TokenLogprob]:
@@ -43,8 +47,8 @@ def scored(ids: Sequence[int]) -> list[TokenLogprob]:
 def chunk(level: Level, *said: str) -> EngineChunk:
     ids = ids_of(TOKENIZER, *said)
     if level is Level.TOKENS:
-        return EngineChunk(ids, logprobs=scored(ids))
-    return EngineChunk(text="".join(said), logprobs=scored(ids))
+        return TokenChunk(ids, logprobs=scored(ids))
+    return TextChunk("".join(said), logprobs=scored(ids))
 
 
 def written(segments: Sequence[Segment]) -> list[tuple[str, bytes]]:
@@ -80,17 +84,16 @@ def test_alternatives_are_tokens_too_and_no_more_than_were_asked_for(level: Leve
 
 def test_text_may_come_after_its_tokens() -> None:
     made = output(Level.TEXT)
-    said = chunk(Level.TEXT, "Ja.")
-    segments = [*made.take(EngineChunk(logprobs=said.logprobs))]
+    segments = [*made.take(TextChunk(logprobs=scored(ids_of(TOKENIZER, "Ja."))))]
     for text in ("J", "a."):
-        segments += made.take(EngineChunk(text=text))
+        segments += made.take(TextChunk(text))
     assert written([*segments, *made.end(cut_off=False)]) == [("J", b"J"), ("a.", b"a.")]
 
 
 def test_the_end_is_seen_within_a_chunk() -> None:
     made = output(Level.TOKENS)
     ids = [*ids_of(TOKENIZER, "ab"), END_ID, *ids_of(TOKENIZER, "c")]
-    assert written(made.take(EngineChunk(ids, logprobs=scored(ids)))) == [("ab", b"ab")]
+    assert written(made.take(TokenChunk(ids, logprobs=scored(ids)))) == [("ab", b"ab")]
     assert (made.finish, made.usage()) == (FinishReason.STOP, Usage(1, 3))
     assert made.end(cut_off=False) == []
 
@@ -98,7 +101,7 @@ def test_the_end_is_seen_within_a_chunk() -> None:
 def test_an_engine_may_say_why_it_ended() -> None:
     made = output(Level.TOKENS)
     ids = ids_of(TOKENIZER, "ab")
-    assert written(made.take(EngineChunk(ids, FinishReason.LENGTH, logprobs=scored(ids)))) == [("ab", b"ab")]
+    assert written(made.take(TokenChunk(ids, FinishReason.LENGTH, logprobs=scored(ids)))) == [("ab", b"ab")]
     assert made.finish is FinishReason.LENGTH
 
 
@@ -111,18 +114,18 @@ def test_what_the_prompt_began_has_no_tokens() -> None:
 def test_a_cut_off_character_takes_its_tokens_along() -> None:
     made = output(Level.TOKENS)
     ids = ids_of(TOKENIZER, "a☃")[:-1]
-    segments = made.take(EngineChunk(ids, logprobs=scored(ids)))
+    segments = made.take(TokenChunk(ids, logprobs=scored(ids)))
     assert written([*segments, *made.end(cut_off=True)]) == [("a", b"a")]
 
 
 @pytest.mark.parametrize(
-    ("level", "given"), [(Level.TOKENS, EngineChunk(ids_of(TOKENIZER, "ab"))), (Level.TEXT, EngineChunk(text="ab"))]
+    ("level", "given"), [(Level.TOKENS, TokenChunk(ids_of(TOKENIZER, "ab"))), (Level.TEXT, TextChunk("ab"))]
 )
 def test_an_engine_that_leaves_them_out_is_read_without(
     level: Level, given: EngineChunk, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = output(level)
-    made.take(EngineChunk())
+    made.take(type(given)())
     segments = [*made.take(given), *made.take(chunk(level, "c")), *made.end(cut_off=False)]
     texts = written(segments)
     assert ("".join(text for text, _ in texts), {tokens for _, tokens in texts}) == ("abc", {b""})
@@ -131,7 +134,7 @@ def test_an_engine_that_leaves_them_out_is_read_without(
 
 def test_an_engine_that_stops_giving_them_is_at_fault() -> None:
     ids = ids_of(TOKENIZER, "ab")
-    for broken in (EngineChunk(ids), EngineChunk(ids, logprobs=scored(ids[:1]))):
+    for broken in (TokenChunk(ids), TokenChunk(ids, logprobs=scored(ids[:1]))):
         made = output(Level.TOKENS)
         made.take(chunk(Level.TOKENS, "c"))
         with pytest.raises(EngineFault, match="left out some"):

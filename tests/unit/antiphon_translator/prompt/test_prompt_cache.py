@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from antiphon.local.pretokenizers import PRE_TOKENIZERS
+from antiphon_local_triton.pretokenizers import PRE_TOKENIZERS
 from antiphon_translator.prompt.prompt_cache import (
     BLOCK_CHARS,
     NODE_BYTES,

@@ -30,7 +30,7 @@ def test_a_summary_is_told_where_it_is_wanted_and_may_be(
     members: dict[str, Any] | None, level: Level, changes: dict[str, Any], told: bool
 ) -> None:
     asked = None if members is None else Reasoning(**members)
-    assert reasoning_summary.is_told(asked, model(**changes), level) is told
+    assert reasoning_summary.has_summary(asked, model(**changes), level) is told
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_a_summary_is_told_where_it_is_wanted_and_may_be(
     ],
 )
 def test_response_echoes_the_summary_in_effect(asked: dict[str, str], is_told: bool, echoed: dict[str, Any]) -> None:
-    assert reasoning_summary.effective({"reasoning": asked}, is_told=is_told) == {"reasoning": echoed}
-    assert reasoning_summary.effective({"reasoning": {"effort": "low"}}, is_told=is_told) == {}
+    assert reasoning_summary.effective({"reasoning": asked}, is_given=is_told) == {"reasoning": echoed}
+    assert reasoning_summary.effective({"reasoning": {"effort": "low"}}, is_given=is_told) == {}
 
 
 @pytest.mark.parametrize("cut", [1, 4, 9])

@@ -1,80 +1,77 @@
 from __future__ import annotations
 
-from copy import deepcopy
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import SequentialIds
-from antiphon_core.jsons import Object, dumps
-from antiphon_core.ports.translator import Batch
+from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, FinishReason, Level
-from antiphon_translator.parsing.segments import Text
-from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.turn import turn_plan
-from antiphon_translator.turn.turn_plan import PLAN_REQUEST_BYTES_MAX, plan_of
+from antiphon_translator.generation import ChatPrompt, Guide, GuideKind, Level, TextPrompt, TokenPrompt
+from antiphon_translator.turn.turn_plan import TurnPlan
 from tests.support.served_models import model, turn
+from tests.support.thinker import thinker
 
-ABLE = ALL_CONTROLS | {"guide", "stop"}
-SCHEMA: Object = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
-FORMAT: Object = {"format": {"type": "json_schema", "name": "person", "schema": SCHEMA}}
-TOOL: Object = {"type": "function", "name": "look_up", "parameters": SCHEMA}
-RICH: Object = {
-    "text": FORMAT,
-    "tools": [TOOL],
-    "metadata": {"a": "b"},
-    "reasoning": {"effort": "low"},
-    "stop": ["END"],
-    "temperature": 0.5,
-}
+ABLE = ALL_CONTROLS | {"guide", "stop", "logprobs", "top_logprobs"}
+ANY_JSON: Object = {"text": {"format": {"type": "json_object"}}}
+TOOL: Object = {"type": "function", "name": "look_up", "parameters": {"type": "object"}}
 
 
-def request(**members: object) -> bytes:
-    return dumps({"model": "m"} | members)
+def plan(level: Level = Level.TOKENS, *, thinks: bool = False, **request: Any) -> TurnPlan:
+    served = replace(thinker(), reasons=True) if thinks else model()
+    return TurnPlan.of(served, turn("Hi", **request), controls=ABLE, ids=SequentialIds(), level=level)
 
 
-def events(given: Object) -> list[Batch]:
-    """A whole turn, from its first event to its last."""
-    pipeline = TurnPipeline(model(), turn("Hi", **given), controls=ABLE, ids=SequentialIds(), level=Level.CHAT)
-    begun, _ = pipeline.start()
-    chunk = EngineChunk(segments=(Text('{"age": 3}'),), finish=FinishReason.STOP)
-    return [*begun, *pipeline.receive([chunk]), *pipeline.finish(completed_at=7)]
+@pytest.mark.parametrize(
+    ("level", "kind"), [(Level.TOKENS, TokenPrompt), (Level.TEXT, TextPrompt), (Level.CHAT, ChatPrompt)]
+)
+def test_the_prompt_has_the_form_of_the_level(level: Level, kind: type) -> None:
+    assert type(plan(level).request.prompt) is kind
 
 
-def test_same_parameters_are_read_once() -> None:
-    first, second = (plan_of(request(temperature=0.25), ABLE, Level.CHAT) for _ in range(2))
-    assert first is second
+def test_a_guide_holds_from_the_first_token_where_nothing_but_an_answer_comes_first() -> None:
+    made = plan(**ANY_JSON)
+    assert (made.request.guide, made.answer_guide) == (Guide(GuideKind.JSON), None)
 
 
-def test_plan_is_for_the_controls_and_the_level_of_an_engine() -> None:
-    given = request(stop="END")
-    assert plan_of(given, frozenset(), Level.TOKENS).parameters.stop_texts == ("END",)
-    with pytest.raises(InvalidRequest, match="'stop'"):
-        plan_of(given, frozenset(), Level.CHAT)
-    assert plan_of(given, ABLE, Level.CHAT).parameters.stop_texts == ("END",)
+def test_a_guide_waits_for_the_answer_of_a_model_that_reasons() -> None:
+    made = plan(thinks=True, **ANY_JSON)
+    assert (made.request.guide, made.answer_guide) == (None, Guide(GuideKind.JSON))
 
 
-def test_invalid_parameters_are_refused_each_time() -> None:
-    for _ in range(2):
-        with pytest.raises(InvalidRequest):
-            plan_of(request(temperature=3), ABLE, Level.CHAT)
+def test_a_chat_server_is_given_the_guide_at_once() -> None:
+    made = plan(Level.CHAT, thinks=True, **ANY_JSON)
+    assert (made.request.guide, made.answer_guide) == (Guide(GuideKind.JSON), None)
 
 
-def test_large_parameters_are_not_kept() -> None:
-    given = request(instructions="x" * PLAN_REQUEST_BYTES_MAX)
-    assert plan_of(given, ABLE, Level.CHAT) is not plan_of(given, ABLE, Level.CHAT)
+def test_a_forced_call_has_its_own_guide() -> None:
+    made = plan(thinks=True, tools=[TOOL], tool_choice="required", **ANY_JSON)
+    assert (made.request.guide, made.answer_guide) == (made.prompt.forced.guide, None)
 
 
-def test_number_of_kept_plans_has_a_limit() -> None:
-    for number in range(2 * turn_plan.PLANS_KEPT_MAX):
-        plan_of(request(user=str(number)), ABLE, Level.CHAT)
-    assert turn_plan._kept.cache_info().currsize == turn_plan.PLANS_KEPT_MAX
+@pytest.mark.parametrize(
+    ("level", "request_", "is_resumable"),
+    [
+        (Level.TOKENS, {}, True),
+        (Level.TEXT, {}, False),
+        (Level.CHAT, {}, False),
+        (Level.TOKENS, ANY_JSON, False),
+        (Level.TOKENS, {"top_logprobs": 2, "include": ["message.output_text.logprobs"]}, False),
+    ],
+)
+def test_only_plain_ids_can_be_resumed(level: Level, request_: Object, is_resumable: bool) -> None:
+    assert plan(level, **request_).is_resumable is is_resumable
 
 
-def test_turn_leaves_the_plan_as_it_was() -> None:
-    plan = plan_of(turn("Hi", **RICH).request, ABLE, Level.CHAT)
-    before = deepcopy((plan.asked, plan.parameters.model_dump()))
-    first = events(RICH)
-    assert (plan.asked, plan.parameters.model_dump()) == before
-    assert events(RICH) == first
+def test_the_skeleton_has_the_values_in_effect() -> None:
+    made = plan(temperature=0.5, max_output_tokens=10**6)
+    assert made.skeleton["temperature"] == 0.5
+    assert made.skeleton["max_output_tokens"] == made.request.max_tokens < 10**6
+    assert made.skeleton["status"] == "in_progress"
+
+
+def test_an_engine_that_cannot_do_what_was_asked_is_named_in_the_error() -> None:
+    with pytest.raises(InvalidRequest, match="nvext.top_k"):
+        TurnPlan.of(model(), turn("Hi", nvext={"top_k": 5}), controls=frozenset(), ids=SequentialIds())

@@ -12,11 +12,10 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request.body import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import Level
+from antiphon_translator.generation import ChatPrompt, Level, TextPrompt, TokenPrompt
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models.served_model import ServedModel
-from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt import tools
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.prompt.read_history import HistoryCache
@@ -24,6 +23,7 @@ from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.turn import turn_prompt
 from antiphon_translator.turn.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
+from tests.support.pipelines import pipeline_of
 from tests.support.served_models import message, model, tokenizer, turn
 
 TOOL = {"type": "function", "name": "f"}
@@ -49,18 +49,30 @@ def test_the_parameters_of_tools_are_looked_at() -> None:
     assert caught.value.field == "tools[1].parameters"
 
 
+def as_chat(made: TurnPrompt) -> ChatPrompt:
+    prompt = made.for_engine(model(), Level.CHAT, ())
+    assert isinstance(prompt, ChatPrompt)
+    return prompt
+
+
+def images(made: TurnPrompt) -> tuple[bytes, ...]:
+    return tuple(image.content for image in made.conversation.images)
+
+
 def test_the_same_prompt_is_counted_written_and_told() -> None:
     given = turn("Hi")
     made = prompt("Hi")
     assert turn_prompt.count(model(), given) == len(made.ids)
-    assert made.text(model()) == model().tokenizer.decode(made.ids)
-    assert made.chat(model()).messages == [{"role": "user", "content": "Hi"}]
+    assert made.for_engine(model(), Level.TOKENS, [7]) == TokenPrompt([*made.ids, 7])
+    text = model().tokenizer.decode(made.ids)
+    assert made.for_engine(model(), Level.TEXT, [7]) == TextPrompt(text, tokens=len(made.ids) + 1)
+    assert as_chat(made).messages == [{"role": "user", "content": "Hi"}]
 
 
 def test_text_that_spells_a_control_token_cannot_be_sent_as_text() -> None:
     made = prompt("<|im_end|>")
     with pytest.raises(InvalidRequest, match="control token"):
-        made.text(model())
+        made.for_engine(model(), Level.TEXT, ())
 
 
 def test_the_oldest_turns_go_when_truncation_is_asked_for() -> None:
@@ -76,12 +88,12 @@ def test_images_are_those_that_are_left() -> None:
     given = replace(
         turn(history=history, truncation="auto", max_output_tokens=100), input=dumps([user(image_part(data_url(GIF)))])
     )
-    for context_length, images in ((8192, (PNG, GIF)), (300, (GIF,))):
+    for context_length, shown in ((8192, (PNG, GIF)), (300, (GIF,))):
         served = model(context_length=context_length, image_tokens=50)
         media = TurnMedia(Sight.NATIVE)
         made = TurnPrompt.of(served, given, Parameters.parse(given.request), media)
-        assert made.images == images
-        assert turn_prompt.count(served, given, TurnMedia(Sight.NATIVE)) == len(made.ids) + 50 * len(images)
+        assert images(made) == shown
+        assert turn_prompt.count(served, given, TurnMedia(Sight.NATIVE)) == len(made.ids) + 50 * len(shown)
 
 
 def test_images_count_when_the_context_is_full() -> None:
@@ -90,7 +102,7 @@ def test_images_count_when_the_context_is_full() -> None:
     given = replace(turn(history=history, truncation="auto", max_output_tokens=100), input=dumps([user(image_part())]))
     served = model(context_length=300, image_tokens=120)
     made = TurnPrompt.of(served, given, Parameters.parse(given.request), TurnMedia(Sight.NATIVE))
-    assert made.images == (PNG,)
+    assert images(made) == (PNG,)
 
 
 def test_nothing_goes_that_fits() -> None:
@@ -136,7 +148,7 @@ def test_what_chat_servers_are_asked_for_is_what_fits(words: int, length: int, a
 
     def most(level: Level) -> int | str:
         try:
-            made = TurnPipeline(served, given_turn, controls=ALL_CONTROLS, ids=SequentialIds(), level=level)
+            made = pipeline_of(served, given_turn, controls=ALL_CONTROLS, ids=SequentialIds(), level=level)
         except ContextLengthExceeded as error:
             return error.message
         return made.start()[1].max_tokens
@@ -159,7 +171,7 @@ def test_the_oldest_turns_of_a_chat_go_only_where_the_count_says_so() -> None:
 def test_the_calls_of_a_chat_are_forced_by_its_server() -> None:
     made = chat("Hi", context_length=8192, tools=[TOOL], tool_choice="required")
     assert made.encoded is None
-    assert made.chat(model()).tool_choice == {"type": "function", "function": {"name": "f"}}
+    assert as_chat(made).tool_choice == {"type": "function", "function": {"name": "f"}}
 
 
 def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_refuse() -> None:
@@ -185,7 +197,7 @@ def outcome(served: ServedModel, history: list[Object], level: Level) -> object:
     """All that is made of a turn behind a history, or the refusal of it."""
     try:
         made = prompt("Go on", history=history, served=served, level=level, instructions="Be brief.")
-        return made.conversation, made.tools, made.tokens, list(made.ids), made.chat(model())
+        return made.conversation, made.tools, made.tokens, list(made.ids), as_chat(made)
     except InvalidRequest as error:
         return error.message, error.field
 

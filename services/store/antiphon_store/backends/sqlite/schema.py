@@ -1,7 +1,7 @@
-"""The schema of a file: made at once where there is none, and brought up to date by migrations.
+"""The schema of a SQLite file: made as a whole in a new file, and brought up to date by migrations in an older one.
 
 A migration must leave alone what the release before it reads and writes, because its processes go on meanwhile: it adds
-tables, indexes, and columns with defaults. What nobody uses any more goes one release later.
+tables, indexes, and columns with defaults. What no release reads any more is dropped one release later.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def prepare(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
 
 
 def require_ours(connection: sqlite3.Connection, *, newest: int = SCHEMA_VERSION) -> int | None:
-    """The schema's version; None where there is nothing yet. StoreUnavailable: it is not ours, or of a release that is
-    not known here."""
+    """The version of the schema; None for an empty file. StoreUnavailable: the file belongs to another program, or its
+    schema to a release that this one does not know."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -1,0 +1,95 @@
+"""`antiphon up` without a model server of yours: a Triton on this machine, with the toy model or your GGUF file.
+
+The only module that imports antiphon_local_triton, which knows nothing of Antiphon.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+from antiphon import profile_files
+from antiphon.folders import cache_folder
+from antiphon_local_triton.model_directory import CHATML_TEMPLATE, build_model_directory
+from antiphon_local_triton.repository import MODEL_NAME, write_model_repository
+from antiphon_local_triton.server_venv import ensure_server_venv, read_layout
+from antiphon_local_triton.supervisor import LocalTriton
+
+log = logging.getLogger(__name__)
+
+TOY_SAMPLING = {"temperature": 0.2, "top_p": 0.9}  # what its makers recommend
+# Prompt and answer together, for each slot: 0.5 GB with the toy model, 0.9 GB at twice the length.
+CONTEXT_TOKENS_MAX = 4_096
+# Of an answer whose request does not say: a small model may repeat itself until its context is full, which takes a
+# CPU a minute or more.
+OUTPUT_TOKENS_DEFAULT = 1_024
+SLOTS = 4
+
+
+class LocalModel:
+    """A model that this process's own Triton serves, restarted when it dies: a part of `antiphon up`."""
+
+    name = "triton"
+    ready_timeout_s = 180.0  # a large file from a slow disk
+
+    def __init__(
+        self, model_name: str, triton: LocalTriton, directory: Path, context_length: int, profiles_folder: Path
+    ) -> None:
+        self.names = [model_name]
+        self._triton = triton
+        self._directory = directory
+        self._context_length = context_length
+        self._profiles_folder = profiles_folder
+
+    @property
+    def engine(self) -> str:
+        return (
+            f"Triton at {self._triton.grpc_address}, llama.cpp on CPU; its log: {self._triton.log_path}; answers have "
+            f"{OUTPUT_TOKENS_DEFAULT:,} tokens at most unless a request sets max_output_tokens"
+        )
+
+    async def start(self) -> None:
+        await self._triton.start()
+        (model_name,) = self.names
+        profile: dict[str, str | int] = {
+            "name": model_name,
+            "directory": str(self._directory),
+            "endpoint": self._triton.grpc_address,
+            "triton_model": MODEL_NAME,
+            "context_length": self._context_length,
+            "max_output_tokens": OUTPUT_TOKENS_DEFAULT,
+        }
+        profile_files.replace_all(self._profiles_folder, [profile])
+
+    async def stop(self) -> None:
+        await self._triton.stop()
+
+
+def prepared(model_name: str, *, gguf: Path | None, data: Path, profiles_folder: Path) -> LocalModel:
+    """Prepares everything that the local Triton needs, in the folder `data`. Without a `gguf` file it serves the toy
+    model. Blocks, the first time for as long as the download takes.
+
+    SettingsError: this machine cannot run the model, and what would help."""
+    venv = ensure_server_venv(cache_folder(), _report)
+    directory = data / "models" / model_name
+    if gguf is None:
+        gguf, template = read_layout(venv).packaged_gguf, CHATML_TEMPLATE.read_text(encoding="utf-8")
+        build_model_directory(gguf, directory, chat_template=template, sampling=TOY_SAMPLING)
+    else:
+        build_model_directory(gguf, directory)
+    context_length = _context_length(directory)
+    repository = write_model_repository(
+        data / "triton" / "repository", gguf=gguf, context_length=context_length, slots=SLOTS
+    )
+    triton = LocalTriton.bundled(venv, repository, data_dir=data / "triton", report=log.warning)
+    return LocalModel(model_name, triton, directory, context_length, profiles_folder)
+
+
+def _context_length(model_directory: Path) -> int:
+    config = json.loads((model_directory / "config.json").read_text(encoding="utf-8"))
+    return min(config.get("max_position_embeddings") or CONTEXT_TOKENS_MAX, CONTEXT_TOKENS_MAX)
+
+
+def _report(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,125 @@
+"""One run of a server process and the child processes it starts: start, watch, stop, leave nothing behind.
+
+Everything is addressed by process id and by the process group that this run leads. When this program dies without a
+word, the kernel kills the server (antiphon_core/orphan_guard.py), and Triton's stub processes notice that within
+seconds.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from antiphon_core import orphan_guard
+from antiphon_local_triton.triton import TritonCommand
+
+ORPHAN_GUARD = Path(orphan_guard.__file__)
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the kernel keeps shared memory
+KILL_S_MAX = 5.0  # the kernel takes milliseconds to end what was killed
+LOG_BYTES_MAX = 8 * 1024 * 1024
+"""A log larger than this is set aside (one older log is kept) before the next start."""
+
+
+_GONE = "ZX"  # the states of a process that has ended and is an entry in a table at most
+
+
+class _Stat(NamedTuple):
+    state: str
+    group: int
+
+
+class ServerProcess:
+    """A started server. Make it with `start`; it belongs to the event loop that started it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, command: TritonCommand, log_path: Path) -> "ServerProcess":
+        """Starts the command in a process group of its own, its output appended to the log. Raises OSError."""
+        _rotate(log_path)
+        with log_path.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", str(ORPHAN_GUARD), str(os.getpid()), *command.argv),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=asyncio.subprocess.STDOUT,
+                env=dict(command.environment),
+                start_new_session=True,
+            )
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while running; negative for a signal."""
+        return self._process.returncode
+
+    def children(self) -> frozenset[int]:
+        """Process ids of the living children, for Triton its stubs. Empty where the kernel does not tell."""
+        found: set[int] = set()
+        for listing in Path(f"/proc/{self.pid}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found.update(map(int, listing.read_text().split()))
+        return frozenset(pid for pid in found if _stat(pid).state not in _GONE)
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Waits for the end, at most so long. True: it has ended."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._process.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def stop(self, grace_s: float) -> None:
+        """Asks the server to end, gives it time, then kills what is left of its group and sees it gone. Can be called
+        again."""
+        if self.exit_code is None and grace_s > 0:
+            self._process.terminate()
+            await self.wait(grace_s)
+        self._kill_group()
+        await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_S_MAX):
+                while _is_alive(self.pid):  # noqa: ASYNC110 - the kernel does not report the end of a grandchild
+                    await asyncio.sleep(0.01)
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def remove_shared_memory(prefix: str) -> None:
+    """Removes the shared-memory regions whose names start with `prefix`: those of a run that was killed."""
+    if not SHARED_MEMORY.is_dir():
+        return
+    for region in SHARED_MEMORY.iterdir():
+        if region.name.startswith(prefix):
+            region.unlink(missing_ok=True)
+
+
+def _is_alive(group: int) -> bool:
+    """Whether anything of a process group still runs. Children that lost their parent are found as well."""
+    pids = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    return any(each.group == group and each.state not in _GONE for each in map(_stat, pids))
+
+
+def _stat(pid: int) -> _Stat:
+    try:
+        state, _parent, group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
+    except OSError:
+        return _Stat("X", 0)
+    return _Stat(state, int(group))
+
+
+def _rotate(log_path: Path) -> None:
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    if log_path.exists() and log_path.stat().st_size > LOG_BYTES_MAX:
+        log_path.replace(log_path.with_suffix(".old.log"))

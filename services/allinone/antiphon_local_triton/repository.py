@@ -1,0 +1,76 @@
+"""Writes the model repository that the bundled Triton serves: `tensorrt_llm` on one GGUF file.
+
+The models themselves are folders beside this module; only their config.pbtxt are templates. `TEXT_MODELS` are the same
+model under the text-level signatures that a fleet may have: for tests, each loads the file once more.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+
+from antiphon_local_triton.errors import LocalModelError
+
+MODEL_NAME = "tensorrt_llm"
+TEXT_MODELS = ("ensemble", "tensorrt_llm_bls", "llmapi", "vllm_model")
+TEMPLATE_REPOSITORY = Path(__file__).with_name("model_repository")
+CONFIG_FILE = "config.pbtxt"
+VERSION = "1"
+_TEXT_CODE = TEMPLATE_REPOSITORY / "text_level"
+_NO_CACHES = shutil.ignore_patterns("__pycache__")
+
+
+def write_model_repository(
+    out: Path,
+    *,
+    gguf: Path,
+    context_length: int,
+    slots: int,
+    threads: int = 1,
+    prefill_threads: int = 1,
+    models: Sequence[str] = (MODEL_NAME,),
+) -> Path:
+    """Writes (or replaces) the repository folder `out` and returns it.
+
+    `context_length` is in tokens, prompt and answer together, for each of the `slots` generations that run at once;
+    memory for all of them is taken when the model loads. More than one thread pays off only on cores that nothing
+    else uses: llama.cpp's threads wait for each other at every layer. Raises LocalModelError when there is no such
+    GGUF file, ValueError on a number that is not positive.
+    """
+    for name, number in {"context_length": context_length, "slots": slots, "threads": threads}.items():
+        if number <= 0:
+            raise ValueError(f"{name} must be positive, got {number}")
+    if not gguf.is_file():
+        raise LocalModelError(f"There is no GGUF file {gguf}. Pass the path of an existing one with --gguf.")
+    values = {
+        "gguf_path": _pbtxt_string(str(gguf.resolve())),
+        "context_length": context_length,
+        "slots": slots,
+        "threads": threads,
+        "prefill_threads": prefill_threads,
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+        fresh = Path(scratch) / "fresh"
+        for name in models:
+            _write_model(fresh / name, name, values)
+        if out.exists():
+            out.replace(Path(scratch) / "old")
+        fresh.replace(out)
+    return out
+
+
+def _write_model(folder: Path, name: str, values: Mapping[str, object]) -> None:
+    """One model: its configuration, and the code that it shares with the others."""
+    shutil.copytree(TEMPLATE_REPOSITORY / MODEL_NAME / VERSION, folder / VERSION, ignore=_NO_CACHES)
+    if name != MODEL_NAME:
+        shutil.copytree(_TEXT_CODE, folder / VERSION, ignore=_NO_CACHES, dirs_exist_ok=True)
+    config = (TEMPLATE_REPOSITORY / name / CONFIG_FILE).read_text("utf-8")
+    (folder / CONFIG_FILE).write_text(Template(config).substitute(values), "utf-8")
+
+
+def _pbtxt_string(text: str) -> str:
+    """A quoted string of protobuf's text format, which for a path is also a JSON string."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,278 @@
+"""Keeps the bundled Triton server running: starts it, knows when it is ready, starts it again when it dies.
+
+Owns the server's process, its address (the same for all restarts), its log and its lock on the data folder. What a
+restart cannot mend (a model that does not load) ends in the state `failed` after a few tries.
+
+Triton itself does not notice that the stub process of a Python model has died: it stays up, says that the model is
+ready, and lets its requests hang. So a vanished child process counts as the death of the server.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO
+
+from antiphon_local_triton.errors import LocalModelError
+from antiphon_local_triton.process import ServerProcess, remove_shared_memory
+from antiphon_local_triton.repository import MODEL_NAME
+from antiphon_local_triton.server_venv import read_layout
+from antiphon_local_triton.triton import TritonCommand, TritonPorts, free_ports, is_ready, link_backends, triton_command
+
+CommandFor = Callable[[TritonPorts], TritonCommand]
+Probe = Callable[[str, Sequence[str]], Awaitable[bool]]
+LOG_FILE, LOCK_FILE, BACKENDS = "triton.log", "triton.lock", "backends"
+LOG_TAIL_BYTES = 16 * 1024
+PROBE_TIMEOUT_S = 2.0
+
+
+class TritonState(StrEnum):
+    """Where the server is. stopped -> starting -> ready <-> restarting; failed and stopped are ends."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """How patient the supervisor is. Seconds."""
+
+    poll_s: float = 0.2
+    start_timeout_s: float = 120.0
+    """From the start of the process to readiness; loading a large model from a slow disk takes long."""
+    stop_grace_s: float = 8.0
+    backoff_first_s: float = 0.5
+    backoff_max_s: float = 30.0
+    failed_starts_max: int = 3
+    """So many starts in a row without reaching readiness end in the state `failed`."""
+
+    def backoff_s(self, failed_starts: int) -> float:
+        return float(min(self.backoff_max_s, self.backoff_first_s * 2**failed_starts))
+
+
+class LocalTriton:
+    """One supervised Triton server on loopback ports. All methods belong to one running event loop.
+
+    `report` gets one-line messages about deaths and restarts.
+    """
+
+    def __init__(
+        self,
+        command_for: CommandFor,
+        *,
+        data_dir: Path,
+        models: Sequence[str] = (MODEL_NAME,),
+        probe: Probe | None = None,
+        supervision: Supervision | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._command_for = command_for
+        self._data_dir = data_dir
+        self._models = tuple(models)
+        self._probe = probe if probe is not None else _probe
+        self._supervision = supervision or Supervision()
+        self._report = report
+        self._ports: TritonPorts | None = None
+        self._lock: IO[str] | None = None
+        self._process: ServerProcess | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._state, self._reason = TritonState.STOPPED, "not started"
+        self._changed = asyncio.Condition()
+
+    @classmethod
+    def bundled(
+        cls,
+        venv: Path,
+        repository: Path,
+        *,
+        data_dir: Path,
+        models: Sequence[str] = (MODEL_NAME,),
+        supervision: Supervision | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> "LocalTriton":
+        """The server of an environment made by `ensure_server_venv`. Raises LocalModelError when that is unusable.
+
+        `data_dir` gets the log, a lock and a few links; `models` are those whose readiness counts.
+        """
+        layout = read_layout(venv)
+
+        def command_for(ports: TritonPorts) -> TritonCommand:
+            return triton_command(
+                layout,
+                repository=repository,
+                backends=link_backends(layout, data_dir / BACKENDS),
+                ports=ports,
+                shm_prefix=shared_memory_prefix(data_dir),
+                environment=os.environ,
+            )
+
+        return cls(command_for, data_dir=data_dir, models=models, supervision=supervision, report=report)
+
+    @property
+    def grpc_address(self) -> str:
+        """HOST:PORT, the same from `start` on through every restart."""
+        if self._ports is None:
+            raise RuntimeError("the server has no address before start()")
+        return self._ports.grpc_address
+
+    @property
+    def state(self) -> TritonState:
+        return self._state
+
+    @property
+    def reason(self) -> str:
+        """Why the state is what it is, for people."""
+        return self._reason
+
+    @property
+    def log_path(self) -> Path:
+        return self._data_dir / LOG_FILE
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server that runs now, if one does."""
+        process = self._process
+        return None if process is None or process.exit_code is not None else process.pid
+
+    async def start(self) -> None:
+        """Starts the server and its supervision; returns at once. Raises LocalModelError on a folder in use."""
+        if self._task is not None:
+            raise RuntimeError("start() was called before")
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(self._data_dir / LOCK_FILE)
+        self._ports = free_ports()
+        await self._become(TritonState.STARTING, "starting the Triton server")
+        self._task = asyncio.create_task(self._supervise(self._ports), name="triton-supervisor")
+
+    async def wait_ready(self, timeout_s: float) -> None:
+        """Returns when the server is ready. Raises LocalModelError, with the reason, when it will not be in time."""
+        ends = (TritonState.READY, TritonState.FAILED, TritonState.STOPPED)
+        try:
+            async with asyncio.timeout(timeout_s), self._changed:
+                await self._changed.wait_for(lambda: self._state in ends)
+        except TimeoutError:
+            raise LocalModelError(
+                f"The Triton server is not ready after {timeout_s:g} s: {self._reason}. Its log: {self.log_path}"
+            ) from None
+        if self._state is not TritonState.READY:
+            raise LocalModelError(f"The Triton server does not run: {self._reason}. Its log: {self.log_path}")
+
+    async def stop(self) -> None:
+        """Ends the server, its children and the supervision; what is left of it is removed. Can be called again."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._stop_process(grace_s=self._supervision.stop_grace_s)
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        await self._become(TritonState.STOPPED, "stopped")
+
+    async def _supervise(self, ports: TritonPorts) -> None:
+        failed_starts = 0
+        while True:
+            reached_ready, ending = await self._run_once(ports)
+            failed_starts = 0 if reached_ready else failed_starts + 1
+            self._report(f"triton: {ending}")
+            if failed_starts >= self._supervision.failed_starts_max:
+                await self._become(TritonState.FAILED, ending)
+                return
+            await self._become(TritonState.RESTARTING, ending)
+            await asyncio.sleep(self._supervision.backoff_s(failed_starts))
+
+    async def _run_once(self, ports: TritonPorts) -> tuple[bool, str]:
+        """Runs the server until it is of no more use. Returns whether it was ready in between, and why it ended."""
+        reached_ready = False
+        remove_shared_memory(shared_memory_prefix(self._data_dir))
+        try:
+            self._process = process = await ServerProcess.start(self._command_for(ports), self.log_path)
+        except OSError as error:
+            return False, f"the Triton server cannot be started: {error}"
+        ending = await self._until_ready(process)
+        if ending is None:
+            reached_ready = True
+            await self._become(TritonState.READY, f"serving on {ports.grpc_address}")
+            ending = await self._until_dead(process)
+        await self._stop_process(grace_s=0)  # its requests hang already: the sooner they fail the better
+        return reached_ready, ending
+
+    async def _until_ready(self, process: ServerProcess) -> str | None:
+        """None when the server is ready, else why it will not be."""
+        deadline_s = time.monotonic() + self._supervision.start_timeout_s
+        while not await process.wait(self._supervision.poll_s):
+            if await self._probe(self.grpc_address, self._models):
+                return None
+            if time.monotonic() > deadline_s:
+                return f"the Triton server was not ready within {self._supervision.start_timeout_s:g} s"
+        return self._obituary(process)
+
+    async def _until_dead(self, process: ServerProcess) -> str:
+        children = process.children()
+        while not await process.wait(self._supervision.poll_s):
+            lost = children - process.children()
+            if lost and not await process.wait(self._supervision.poll_s):  # a dead server has no children either
+                return f"a stub process of the Triton server died (pid {', '.join(map(str, sorted(lost)))})"
+        return self._obituary(process)
+
+    def _obituary(self, process: ServerProcess) -> str:
+        code = process.exit_code or 0
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        complaint = _complaint(self.log_path)
+        return f"the Triton server {how}" + (f" ({complaint})" if complaint else "")
+
+    async def _stop_process(self, *, grace_s: float) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await process.stop(grace_s)
+            remove_shared_memory(shared_memory_prefix(self._data_dir))
+
+    async def _become(self, state: TritonState, reason: str) -> None:
+        async with self._changed:
+            self._state, self._reason = state, reason
+            self._changed.notify_all()
+
+
+def shared_memory_prefix(data_dir: Path) -> str:
+    """The start of the names of the shared-memory regions of a server with this data folder."""
+    return f"antiphon-{hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:12]}-"
+
+
+async def _probe(address: str, models: Sequence[str]) -> bool:
+    return await is_ready(address, models, timeout_s=PROBE_TIMEOUT_S)
+
+
+def _lock(path: Path) -> IO[str]:
+    """Holds the lock until the file is closed, by this process's death at the latest."""
+    with contextlib.ExitStack() as cleanup:
+        lock = cleanup.enter_context(path.open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LocalModelError(
+                f"Another antiphon already runs a Triton server with the data folder {path.parent}. Stop it, or choose "
+                "another data folder."
+            ) from None
+        cleanup.pop_all()
+        return lock
+
+
+def _complaint(log_path: Path) -> str:
+    """The first line of the end of the log that tells why a model was not loaded or the server not started."""
+    try:
+        with log_path.open("rb") as log:
+            log.seek(max(0, log_path.stat().st_size - LOG_TAIL_BYTES))
+            tail = log.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    found = re.findall(r"failed to load '[^']*' version \d+: .*?(?=\\n|\"$|$)|^error: .*", tail, re.MULTILINE)
+    return found[-2] if len(found) > 1 and found[-1].startswith("error: ") else "".join(found[-1:])

@@ -1,0 +1,114 @@
+"""Settings of everything that runs turns, an edge or a worker: its store, its translator, and the keys that it seals
+with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from antiphon_core.config import ENV_PREFIX, SettingsError
+from antiphon_core.limits import SILENCE_MS_MIN
+from antiphon_core.rpc.credentials import ClientCredentials
+
+SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
+
+
+@dataclass(frozen=True)  # without slots: a class can inherit those of one class only, and the edge's inherit two
+class TurnSettings:
+    """The settings that those of the edge and of the worker inherit. A subclass with a __post_init__ calls this one."""
+
+    SECTION: ClassVar[str]
+
+    store: str = field(
+        default="",
+        metadata={"doc": "gRPC target of the store, such as dns:///store:50051; empty uses the one in this process."},
+    )
+    store_token_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the token that is sent to the store, and nothing else. Read again when it changes."
+        },
+    )
+    store_tls_ca_file: Path | None = field(
+        default=None, metadata={"doc": "Authorities (PEM) of the store's certificate; turns TLS on."}
+    )
+    store_tls_cert_file: Path | None = field(
+        default=None, metadata={"doc": "Certificate (PEM) that is shown to the store. Read once."}
+    )
+    store_tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of store_tls_cert_file."})
+    translator: str = field(
+        default="",
+        metadata={"doc": "gRPC target of the translator; empty uses the one in this process."},
+    )
+    translator_token_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the token that is sent to the translator, and nothing else. Read again when it changes."
+        },
+    )
+    translator_tls_ca_file: Path | None = field(
+        default=None, metadata={"doc": "Authorities (PEM) of the translator's certificate; turns TLS on."}
+    )
+    translator_tls_cert_file: Path | None = field(
+        default=None, metadata={"doc": "Certificate (PEM) that is shown to the translator. Read once."}
+    )
+    translator_tls_key_file: Path | None = field(
+        default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
+    )
+    translator_transport: Literal["lean", "grpc"] = field(
+        default="lean",
+        metadata={
+            "doc": "How generations come from another process: lean (the gateway's own HTTP/2 reader, a third of the "
+            "processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port always use grpc."
+        },
+    )
+    translator_silence_s: float = field(
+        default=5.0,
+        metadata={
+            "doc": "Seconds without any sign of life after which a translator in another process is lost, and another "
+            "one goes on; 0: only its connection tells."
+        },
+    )
+    restart_wait_s: float = field(
+        default=10.0,
+        metadata={
+            "doc": "Seconds for which a store or translator that cannot be reached is waited for: as long as a restart "
+            "takes. One that has been away for longer, or is connected and silent, is told as unavailable at once."
+        },
+    )
+    sealing_keys_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the keys that reasoning, contexts and compactions are sealed with for clients, a line "
+            "each: ID and 64 hexadecimal digits, the newest first. Read again when it changes. Without it only this "
+            "process can open what it sealed."
+        },
+    )
+    sealed_ttl_s: int = field(
+        default=SEALED_TTL_S, metadata={"doc": "Seconds for which what was sealed can be brought back."}
+    )
+
+    def __post_init__(self) -> None:
+        if 0 < self.translator_silence_s < SILENCE_MS_MIN / 1000:
+            raise SettingsError(f"translator_silence_s must be 0, or {SILENCE_MS_MIN / 1000:g} or more.")
+        self.credentials_for("store")
+        self.credentials_for("translator")
+
+    def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
+        """The credentials that are shown to a peer. SettingsError: parts of them need each other."""
+        names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
+        try:
+            return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})
+        except SettingsError as error:
+            raise SettingsError(f"The {self.SECTION}'s credentials for the {peer}: {error}") from error
+
+    @classmethod
+    def variable(cls, name: str) -> str:
+        """The environment variable of a setting."""
+        return f"{ENV_PREFIX}{cls.SECTION}_{name}".upper()
+
+
+def of_peer(peer: Literal["store", "translator"]) -> tuple[str, ...]:
+    """The names of all settings about a peer."""
+    return tuple(each.name for each in fields(TurnSettings) if each.name.partition("_")[0] == peer)

@@ -1,0 +1,66 @@
+"""The parameters of a request, read, checked and compiled for an engine.
+
+An application sends the same parameters with each of its turns, tools and schemas included, because the input is no
+part of them. Small parameters are read once for all turns that repeat them. So they hold nothing of a turn, and
+nothing changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import lru_cache
+
+from antiphon_core.jsons import Object
+from antiphon_core.request.body import Parameters
+from antiphon_translator.generation import Guide, Level
+from antiphon_translator.logprobs import requested as logprobs
+from antiphon_translator.schemas import guides, structured
+from antiphon_translator.schemas.answer_check import AnswerCheck
+from antiphon_translator.turn import sampling
+
+PARAMETERS_KEPT_MAX = 64
+KEPT_REQUEST_BYTES_MAX = 16 * 2**10
+"""Larger parameters are read anew for each turn. What is read takes some ten times their bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedParameters:
+    """The parameters, and what depends on them and on the engine's controls alone."""
+
+    parameters: Parameters
+    asked: Object
+    """The parameters that were given, as JSON values."""
+    answer_check: AnswerCheck | None
+    guide: Guide | None
+    top_logprobs: int | None
+
+
+def checked(request: bytes, controls: frozenset[str], level: Level) -> CheckedParameters:
+    """The parameters in `request`, a JSON object, for an engine of these controls and this level.
+
+    InvalidRequest: `request` holds no parameters, or the engine lacks something that they ask for.
+    """
+    read = _kept if len(request) <= KEPT_REQUEST_BYTES_MAX else _read
+    return read(request, controls, level)
+
+
+def _read(request: bytes, controls: frozenset[str], level: Level) -> CheckedParameters:
+    parameters = Parameters.parse(request)
+    answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
+    _require_controls(parameters, controls, level)
+    guide = guides.of_request(parameters, controls)
+    top_logprobs = logprobs.wanted(parameters, controls)
+    return CheckedParameters(parameters, parameters.asked(), answer_check, guide, top_logprobs)
+
+
+_kept = lru_cache(maxsize=PARAMETERS_KEPT_MAX)(_read)
+
+
+def _require_controls(parameters: Parameters, controls: AbstractSet[str], level: Level) -> None:
+    """InvalidRequest: the engine lacks something that was asked for. Of ids, stop texts are looked for here."""
+    able = controls | {"stop"} if level is Level.TOKENS else controls
+    asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
+    for control, (field, value) in asked.items():
+        if value and control not in able:
+            raise sampling.unsupported(field)

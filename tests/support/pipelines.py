@@ -1,0 +1,29 @@
+"""Pipelines of turns, as the translator's service makes them."""
+
+from __future__ import annotations
+
+from antiphon_core.ids import Ids
+from antiphon_core.ports.translator import Resume, Turn
+from antiphon_translator.generation import Level
+from antiphon_translator.media.downloads import NOTHING, Downloads
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.schemas.answer_check import Mismatches
+from antiphon_translator.turn.turn_plan import TurnPlan
+
+
+def pipeline_of(
+    model: ServedModel,
+    turn: Turn,
+    *,
+    controls: frozenset[str],
+    ids: Ids,
+    level: Level = Level.TOKENS,
+    downloads: Downloads = NOTHING,
+    mismatches: Mismatches | None = None,
+    resume: Resume | None = None,
+    checkpoints: bool = False,
+) -> TurnPipeline:
+    """The pipeline of one turn, with a plan made for it."""
+    plan = TurnPlan.of(model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
+    return TurnPipeline(plan, ids=ids, mismatches=mismatches, resume=resume, checkpoints=checkpoints)

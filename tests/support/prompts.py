@@ -1,0 +1,40 @@
+"""The prompts in the requests that engines were given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_translator.generation import (
+    ChatPrompt,
+    GenerationRequest,
+    Level,
+    Prompt,
+    TextPrompt,
+    TokenPrompt,
+)
+
+
+def ids_in(request: GenerationRequest) -> Sequence[int]:
+    """The prompt of a TOKENS engine."""
+    return request.prompt_as(TokenPrompt).ids
+
+
+def text_in(request: GenerationRequest) -> str:
+    """The prompt of a TEXT engine."""
+    return request.prompt_as(TextPrompt).text
+
+
+def images_in(request: GenerationRequest) -> tuple[bytes, ...]:
+    """The images of a TEXT engine's prompt; a TOKENS engine is given none."""
+    return request.prompt.images if isinstance(request.prompt, TextPrompt) else ()
+
+
+def prompt_at(level: Level, ids: Sequence[int], text: str) -> Prompt:
+    """A prompt for an engine of this level, from its ids and its text."""
+    match level:
+        case Level.TOKENS:
+            return TokenPrompt(ids)
+        case Level.TEXT:
+            return TextPrompt(text, tokens=len(ids))
+        case Level.CHAT:
+            return ChatPrompt([{"role": "user", "content": text}])

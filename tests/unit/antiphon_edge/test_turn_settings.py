@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.turn_settings import TurnSettings, of_peer
+
+
+def test_each_peer_has_credentials_of_its_own() -> None:
+    files = {name: Path(name) for name in ("token", "ca", "cert", "key")}
+    settings = EdgeSettings(
+        store_token_file=files["token"],
+        translator_tls_ca_file=files["ca"],
+        translator_tls_cert_file=files["cert"],
+        translator_tls_key_file=files["key"],
+    )
+    assert settings.credentials_for("store") == ClientCredentials(token_file=files["token"])
+    assert settings.credentials_for("translator") == ClientCredentials(
+        tls_ca_file=files["ca"], tls_cert_file=files["cert"], tls_key_file=files["key"]
+    )
+    assert EdgeSettings().credentials_for("store") == ANONYMOUS
+
+
+def test_half_of_a_certificate_is_refused_with_the_peers_name() -> None:
+    with pytest.raises(SettingsError, match="credentials for the translator: tls_cert_file and tls_key_file"):
+        EdgeSettings(translator_tls_cert_file=Path("cert"))
+    with pytest.raises(SettingsError, match="The worker's credentials for the store"):
+        WorkerSettings(store_tls_cert_file=Path("cert"))
+
+
+def test_each_target_has_settings_of_its_own_name() -> None:
+    assert EdgeSettings.variable("store") == "ANTIPHON_EDGE_STORE"
+    assert WorkerSettings.variable("store") == "ANTIPHON_WORKER_STORE"
+
+
+def test_settings_of_a_peer_are_all_that_begin_with_its_name() -> None:
+    assert {"store", "store_token_file", "store_tls_ca_file"} <= set(of_peer("store"))
+    assert {"translator", "translator_transport", "translator_silence_s"} <= set(of_peer("translator"))
+    others = {each.name for each in fields(TurnSettings)} - {*of_peer("store"), *of_peer("translator")}
+    assert others == {"restart_wait_s", "sealing_keys_file", "sealed_ttl_s"}
+
+
+def test_a_silence_in_which_no_heartbeats_fit_is_refused() -> None:
+    assert TurnSettings(translator_silence_s=0).translator_silence_s == 0
+    with pytest.raises(SettingsError, match="translator_silence_s must be 0, or 0.25 or more"):
+        TurnSettings(translator_silence_s=0.2)

@@ -1,0 +1,55 @@
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from antiphon_local_triton import interpreter
+from antiphon_local_triton.errors import LocalModelError
+from antiphon_local_triton.interpreter import Interpreter, find_interpreter
+
+
+def _known(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, bool]) -> None:
+    """Makes the running Python the first of these, and those on PATH the others."""
+    versions = dict(found)
+    names = {f"/bin/python{version}": version for version in versions}
+
+    def ask(path: str) -> Interpreter | None:
+        version = names.get(path)
+        return None if version is None else Interpreter(path, version, Path("/lib"), versions[version])
+
+    monkeypatch.setattr(sys, "executable", f"/bin/python{found[0][0]}")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if f"/bin/{name}" in names else None)
+    monkeypatch.setattr(interpreter, "_ask", ask)
+
+
+def test_the_running_python_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    _known(monkeypatch, ("3.10", True), ("3.12", True))
+    assert find_interpreter().version == "3.10"
+
+
+def test_an_older_one_is_found_when_the_running_is_too_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    _known(monkeypatch, ("3.14", True), ("3.11", False), ("3.10", True))
+    assert find_interpreter().version == "3.10"
+
+
+def test_too_new_alone_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    _known(monkeypatch, ("3.14", True))
+    with pytest.raises(LocalModelError, match=r"needs Python 3\.10, 3\.11, 3\.12.*apt install python3\.12-venv"):
+        find_interpreter()
+
+
+def test_a_missing_shared_library_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    _known(monkeypatch, ("3.11", False))
+    with pytest.raises(LocalModelError, match=r"libpython3\.11\.so\.1\.0.*apt install libpython3\.11\."):
+        find_interpreter()
+
+
+def test_the_real_one_describes_itself() -> None:
+    described = interpreter._ask(sys.executable)
+    assert described is not None
+    assert described.version == "{}.{}".format(*sys.version_info[:2])
+
+
+def test_something_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
+    assert interpreter._ask(str(tmp_path / "python3.11")) is None

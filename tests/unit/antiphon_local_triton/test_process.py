@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from antiphon_local_triton import process
+from antiphon_local_triton.process import ServerProcess, remove_shared_memory
+from antiphon_local_triton.triton import TritonCommand
+from tests.support.patience import PATIENCE_S
+
+
+def command(script: str) -> TritonCommand:
+    return TritonCommand(argv=("/bin/sh", "-c", script), environment=dict(os.environ))
+
+
+async def test_what_it_prints_is_in_the_log(tmp_path: Path) -> None:
+    run = await ServerProcess.start(command("echo out; echo err >&2; exit 3"), tmp_path / "logs/a.log")
+    assert await run.wait(PATIENCE_S)
+    assert run.exit_code == 3
+    assert (tmp_path / "logs/a.log").read_text() == "out\nerr\n"
+
+
+async def test_who_is_cancelled_in_the_moment_of_its_end_is_cancelled() -> None:
+    ended = asyncio.get_running_loop().create_future()
+    run = ServerProcess(cast("asyncio.subprocess.Process", SimpleNamespace(wait=lambda: ended)))
+    waiting = asyncio.create_task(run.wait(PATIENCE_S))
+    await asyncio.sleep(0)
+    ended.set_result(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+
+
+async def test_children_are_seen_and_go_with_the_group(tmp_path: Path) -> None:
+    run = await ServerProcess.start(command("sleep 60 & sleep 60 & wait"), tmp_path / "a.log")
+    async with asyncio.timeout(PATIENCE_S):
+        while len(run.children()) < 2:
+            await asyncio.sleep(0.01)
+    children = run.children()
+    assert run.exit_code is None
+    assert not await run.wait(0.01)
+    await run.stop(grace_s=0)
+    assert all(process._stat(pid).state in "ZX" for pid in children)
+    assert run.exit_code == -9
+
+
+async def test_orphans_of_a_dead_server_are_gone_after_a_stop(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    run = await ServerProcess.start(command("sleep 60 & echo $!; exit 1"), log)
+    assert await run.wait(PATIENCE_S)
+    orphan = int(log.read_text())
+    assert process._stat(orphan).state not in "ZX"
+    await run.stop(grace_s=0)
+    assert process._stat(orphan).state in "ZX"
+
+
+async def test_a_stop_asks_before_it_kills(tmp_path: Path) -> None:
+    script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    log = tmp_path / "a.log"
+    run = await ServerProcess.start(command(script), log)
+    async with asyncio.timeout(PATIENCE_S):
+        while "up" not in log.read_text():
+            await asyncio.sleep(0.01)
+    await run.stop(grace_s=PATIENCE_S)
+    await run.stop(grace_s=PATIENCE_S)
+    assert (run.exit_code, log.read_text()) == (0, "up\nbye\n")
+
+
+async def test_a_large_log_is_set_aside(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(b"x" * (process.LOG_BYTES_MAX + 1))
+    run = await ServerProcess.start(command("echo new"), log)
+    await run.wait(PATIENCE_S)
+    assert log.read_text() == "new\n"
+    assert (tmp_path / "a.old.log").stat().st_size == process.LOG_BYTES_MAX + 1
+
+
+def test_only_shared_memory_of_the_prefix_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "SHARED_MEMORY", tmp_path)
+    for name in ("antiphon-1-a", "antiphon-1-b", "antiphon-2-a", "other"):
+        (tmp_path / name).touch()
+    remove_shared_memory("antiphon-1-")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["antiphon-2-a", "other"]

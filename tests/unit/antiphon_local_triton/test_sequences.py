@@ -1,0 +1,74 @@
+"""The rules of one generation inside the packaged model; loaded by path, as its folder is not a package."""
+
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from antiphon_local_triton.repository import MODEL_NAME, TEMPLATE_REPOSITORY
+
+
+@pytest.fixture(scope="module")
+def sequences() -> ModuleType:
+    path = TEMPLATE_REPOSITORY / MODEL_NAME / "1" / "sequences.py"
+    spec = importlib.util.spec_from_file_location("packaged_sequences", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _sequence(module: ModuleType, generated: list[int], **changes: Any) -> Any:
+    sampling = module.Sampling(**changes.pop("sampling", {}))
+    settings = {"tokens_max": 100, "end_id": 2, "stop_words": (), "want_log_probs": False, **changes}
+    return module.Sequence(
+        prompt=[1],
+        sampling=sampling,
+        on_token=lambda *_: None,
+        on_end=lambda _: None,
+        is_cancelled=lambda: False,
+        generated=generated,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize(
+    ("generated", "finished"),
+    [([5, 6], False), ([5, 6, 7], True), ([7], False), ([6, 7, 8], False), ([9], True), ([1, 1, 1, 1], True)],
+)
+def test_ends_with_a_stop_word_or_the_length(sequences: ModuleType, generated: list[int], finished: bool) -> None:
+    assert _sequence(sequences, generated, stop_words=((6, 7), (9,)), tokens_max=4).is_finished() is finished
+
+
+@pytest.mark.parametrize(
+    ("generated", "banned"),
+    [([], {2, 9}), ([5], {2, 9, 6}), ([5, 5], {9, 6}), ([5, 6], {9})],
+)
+def test_bans_the_end_before_min_tokens_and_the_rest_of_bad_words(
+    sequences: ModuleType, generated: list[int], banned: set[int]
+) -> None:
+    sampling = {"min_tokens": 2, "bad_words": ((9,), (5, 6))}
+    assert _sequence(sequences, generated, sampling=sampling).banned() == banned
+
+
+def test_without_an_end_id_nothing_is_banned_for_min_tokens(sequences: ModuleType) -> None:
+    assert _sequence(sequences, [], end_id=-1, sampling={"min_tokens": 5}).banned() == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("settings", "greedy"),
+    [
+        ({}, True),
+        ({"temperature": 0.7}, True),
+        ({"temperature": 0.0, "top_p": 0.9}, True),
+        ({"top_k": 1, "top_p": 0.9}, True),
+        ({"top_p": 0.9}, False),
+        ({"top_k": 40}, False),
+    ],
+)
+def test_is_greedy_as_tensorrt_llm_is(sequences: ModuleType, settings: dict[str, float], greedy: bool) -> None:
+    assert sequences.Sampling(**settings).greedy is greedy
