@@ -92,6 +92,7 @@ LEASE_TTL_MS_DEFAULT = 30_000
 LEASE_TTL_MS_MIN = 100
 LEASE_TTL_MS_MAX = 3_600_000
 LEASE_WAIT_MS_MAX = 60_000
+SILENCE_MS_MIN = 250  # of a translator: four heartbeats fit into it, and a busy process is late by tens of these
 APPEND_EVENTS_MAX = 10_000
 APPEND_REQUEST_ITEMS_MAX = 256  # in one request
 APPEND_BYTES_MAX = 20 * 2**20  # the last event of a response repeats the whole of it

@@ -15,10 +15,12 @@ import re
 import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 
+from antiphon_core import audit
 from antiphon_core.telemetry import correlation, log_fields
 
 MESSAGE_CHARS_MAX = 4_096
@@ -35,11 +37,19 @@ class LogSettings:
     json: bool = field(
         default=False, metadata={"doc": "One JSON object per line instead of text.", "alias": "NIM_JSONL_LOGGING"}
     )
+    audit: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File to which a line of JSON is appended for each request: its caller, tenant, action, ids and "
+            "result. It may be moved away at any time. Without it there is no audit log."
+        },
+    )
 
 
 def configure(settings: LogSettings, *, worker: int | None = None) -> None:
-    """Sends all logs to standard error in the chosen form. `worker` is the number of this process among several that
-    write to the same place."""
+    """Sends all logs to standard error in the chosen form, and the audit log to its file. `worker` is the number of
+    this process among several that write to the same place. SettingsError: that file cannot be opened."""
+    audit.configure(settings.audit)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_json_lines(worker) if settings.json else _TextLine(worker))
     logging.basicConfig(level=settings.level, handlers=[handler], force=True)

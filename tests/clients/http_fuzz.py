@@ -111,7 +111,9 @@ def known_ids(url: str) -> dict[str, list[str]]:
     second = _post(url, "/v1/responses", {"model": MODEL, "input": "And?", "previous_response_id": first})
     background = _post(url, "/v1/responses", {"model": MODEL, "input": "Hi", "background": True})
     talks = [_post(url, "/v1/conversations", {"items": [{"role": "user", "content": "Hi"}]}) for _ in range(3)]
-    return {"responses": [first, second, background], "conversations": talks, "sessions": talks, "models": [MODEL]}
+    prompt = _post(url, "/v1/prompts", {"instructions": "Say {{word}}."})
+    ids = {"responses": [first, second, background], "prompts": [prompt], "models": [MODEL]}
+    return ids | {"conversations": talks, "sessions": talks}
 
 
 def _post(url: str, path: str, body: Mapping[str, Any]) -> str:

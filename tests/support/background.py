@@ -21,11 +21,12 @@ from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import UNFINISHED, Record, Status
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request.body import CreateRequest
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns import job_payload, log_follower, log_state

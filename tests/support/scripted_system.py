@@ -21,12 +21,16 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
+from antiphon_core.rpc.methods import STORE, TRANSLATOR
+from antiphon_core.rpc.server import RpcServer
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_store.opening import open_backend
+from antiphon_store.server import handlers as store_handlers
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.scripted import ALL_CONTROLS
@@ -44,6 +48,7 @@ from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.prompt.prompt import PromptEncoder
+from antiphon_translator.server import handlers as translator_handlers
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates.jinja import JinjaTemplate
@@ -63,8 +68,10 @@ TOKENIZER = byte_tokenizer(*CONTROL_TOKENS)
 class ScriptedModel:
     """An engine that answers what its prompt asks for, one token at a time."""
 
-    def __init__(self, level: Level = Level.TOKENS) -> None:
+    def __init__(self, level: Level = Level.TOKENS, *, keeps: bool = True) -> None:
+        """With `keeps` it remembers what it was asked."""
         self.level = level
+        self._keeps = keeps
         self.requests: list[GenerationRequest] = []
         self.prompts: list[str] = []
         self.pause_s = 0.0
@@ -76,8 +83,9 @@ class ScriptedModel:
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         prompt = TOKENIZER.decode(ids_in(request)) if self.level is Level.TOKENS else text_in(request)
-        self.requests.append(request)
-        self.prompts.append(prompt)
+        if self._keeps:
+            self.requests.append(request)
+            self.prompts.append(prompt)
         guide = None if request.guide is None else (request.guide.kind.value, request.guide.text)
         chunks = self._chunks(answer(prompt, images=len(images_in(request)), guide=guide))
         for chunk in chunks[: request.max_tokens]:
@@ -129,6 +137,14 @@ def _model(name: str, sight: Sight, context_length: int) -> ServedModel:
     )
 
 
+def scripted_models(context_length: int = 100_000, *, keeps: bool = True) -> list[tuple[ServedModel, ScriptedModel]]:
+    """MODEL and SEER with their engines."""
+    return [
+        (_model(MODEL, Sight.REFUSE, context_length), ScriptedModel(keeps=keeps)),
+        (_model(SEER, Sight.NATIVE, context_length), ScriptedModel(Level.TEXT, keeps=keeps)),
+    ]
+
+
 @dataclass(frozen=True)
 class ScriptedSystem:
     """A running one."""
@@ -144,14 +160,24 @@ class ScriptedSystem:
 
 
 @asynccontextmanager
-async def served(models: Sequence[tuple[ServedModel, Engine]], **settings: Any) -> AsyncIterator[EdgeServer]:
-    """Store, translator, edge and a worker with these models, ready to answer. `settings` are the edge's."""
-    backend, clock, ids = open_backend("memory://"), SystemClock(), RandomIds()
+async def served(
+    models: Sequence[tuple[ServedModel, Engine]],
+    *,
+    store_url: str = "memory://",
+    rpc: RpcServer | None = None,
+    **settings: Any,
+) -> AsyncIterator[EdgeServer]:
+    """Store, translator, edge and a worker with these models, ready to answer. `settings` are the edge's. The store and
+    the translator are also on `rpc`, which is not started yet."""
+    backend, clock, ids = open_backend(store_url), SystemClock(), RandomIds()
     sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
     await backend.open()
     store, translator = StoreService(backend), TranslatorService(TranslatorSettings(), clock=clock)
     for served_model, engine in models:
         translator.add(served_model, engine)
+    if rpc is not None:
+        rpc.add(STORE, store_handlers(store), ready=store.ready)
+        rpc.add(TRANSLATOR, translator_handlers(translator), ready=translator.ready)
     edge_settings = EdgeSettings(drain_s=1.0, **settings)
     server = EdgeServer(edge_settings, store, translator, clock=clock, ids=ids, sealer=sealer)
     worker = Worker(WorkerSettings(drain_s=1.0), store, translator, clock=clock, ids=ids, sealer=sealer)
@@ -171,11 +197,8 @@ async def scripted_system(
     *, port: int = 0, context_length: int = 100_000, hosted_tools: Literal["refuse", "drop"] = "refuse"
 ) -> AsyncIterator[ScriptedSystem]:
     """Ready to answer."""
-    engine, seer = ScriptedModel(), ScriptedModel(Level.TEXT)
-    models = [
-        (_model(MODEL, Sight.REFUSE, context_length), engine),
-        (_model(SEER, Sight.NATIVE, context_length), seer),
-    ]
+    models = scripted_models(context_length)
+    (_, engine), (_, seer) = models
     async with served(models, port=port, hosted_tools=hosted_tools) as server, aiohttp.ClientSession() as session:
         yield ScriptedSystem(server, engine, seer, Http(session, server.url))
 

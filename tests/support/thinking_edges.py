@@ -20,8 +20,9 @@ from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S

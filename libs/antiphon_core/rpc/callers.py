@@ -6,18 +6,22 @@ from typing import Any
 
 import grpc
 
-from antiphon_core.rpc.authentication import Credential, Guard, text_metadata
+from antiphon_core.rpc.authentication import text_metadata
+from antiphon_core.rpc.security import ServerSecurity
 
 
-def identify(context: grpc.aio.ServicerContext[Any, Any], guard: Guard | None) -> str:
-    """The name of a caller of any tenant and role. Unauthenticated."""
-    if guard is None:
+def identify(context: grpc.aio.ServicerContext[Any, Any], security: ServerSecurity) -> str:
+    """The name of a caller of any tenant and role. Unauthenticated, Unavailable."""
+    security.require_usable()
+    if security.guard is None:
         return host_of(context.peer())
-    return name_of(guard.identify(text_metadata(context.invocation_metadata()), context.auth_context()))
+    credential = security.guard.identify(text_metadata(context.invocation_metadata()), context.auth_context())
+    return name_of(credential.name)
 
 
-def name_of(credential: Credential) -> str:
-    return f"credential {credential.name}"
+def name_of(credential: str) -> str:
+    """The caller that shows the credential of this name."""
+    return f"credential {credential}"
 
 
 def host_of(peer: str) -> str:

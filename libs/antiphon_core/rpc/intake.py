@@ -155,7 +155,8 @@ class _Arrival:
         self._reason: AntiphonError | None = None
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(grace_s, self._on_slow)
+        self._grace_s = grace_s
+        self._timer = self._loop.call_later(grace_s / 2, self._on_half)
 
     def stop(self) -> None:
         self._timer.cancel()
@@ -169,6 +170,11 @@ class _Arrival:
             if self._task is not None:
                 self._task.uncancel()
             raise self._reason
+
+    def _on_half(self) -> None:
+        """Waits for the other half of the grace. Behind a loop that stood still both halves would be over at once, and
+        requests that have arrived meanwhile, which nobody has taken yet, would count as large ones."""
+        self._timer = self._loop.call_later(self._grace_s / 2, self._on_slow)
 
     def _on_slow(self) -> None:
         try:

@@ -8,7 +8,10 @@ from typing import Any, Self, TypeVar
 
 import grpc
 
+from antiphon_core import audit
+from antiphon_core.audit import Action
 from antiphon_core.errors import AntiphonError, Conflict
+from antiphon_core.rpc import callers
 from antiphon_core.rpc.authentication import text_metadata
 from antiphon_core.rpc.services import Method
 from antiphon_core.rpc.status import code_of
@@ -92,6 +95,18 @@ class ServedCall(_ObservedCall):
     def __init__(self, method: Method, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         super().__init__(method, SpanKind.SERVER)
         self._context = context
+        self._caller = ""
+        self._tenant = ""
+        self._ids: list[str] = []
+
+    def admitted(self, caller: str, tenant: str) -> None:
+        """Notes who calls, for the audit log."""
+        self._caller, self._tenant = caller, tenant
+
+    def asked(self, request: Any) -> None:
+        """Notes the ids that the request names, for the audit log."""
+        if audit.is_on():
+            self._ids = audit.ids_in(request)
 
     def __enter__(self) -> Self:
         correlation.begin(Correlation.of_call(text_metadata(self._context.invocation_metadata())))
@@ -105,6 +120,13 @@ class ServedCall(_ObservedCall):
         if self._method.streams:
             metrics.RPC_STREAMS.of(self._service, self._method.name).add(-1)
         super().__exit__(kind, error, traceback)
+        if audit.is_on():
+            self._audit()
+
+    def _audit(self) -> None:
+        peer, request_id = callers.host_of(self._context.peer()), correlation.current().request_id
+        path, ids = self._method.path, self._ids
+        audit.note(Action(self._service, self._caller, peer, self._tenant, path, ids, self._code, request_id))
 
 
 class MadeCall(_ObservedCall):

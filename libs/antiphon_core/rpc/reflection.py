@@ -13,22 +13,22 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from antiphon_core.errors import AntiphonError
 from antiphon_core.rpc import callers
-from antiphon_core.rpc.authentication import Guard
 from antiphon_core.rpc.codec import decode_plain
 from antiphon_core.rpc.intake import Intake
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.status import to_status
 from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool
 
 SERVICE_NAME: str = reflection.SERVICE_NAME
 
 
-def handler(names: Sequence[str], guard: Guard | None, intake: Intake) -> grpc.GenericRpcHandler:
+def handler(names: Sequence[str], security: ServerSecurity, intake: Intake) -> grpc.GenericRpcHandler:
     """Serves reflection of the services `names`, to callers with a credential of any tenant and role."""
     servicer: Any = reflection.aio.ReflectionServicer(names, pool=_pool())
 
     async def describe(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
-            caller = callers.identify(context, guard)
+            caller = callers.identify(context, security)
             with intake.budget.call(caller):
                 async for answer in servicer.ServerReflectionInfo(_received(intake, context, caller), context):
                     yield answer.SerializeToString()

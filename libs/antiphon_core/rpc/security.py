@@ -9,15 +9,24 @@ import grpc
 
 from antiphon_core.rpc.authentication import Guard
 from antiphon_core.rpc.settings import RpcServerSettings
-from antiphon_core.rpc.tls import KeyPair, server_tls
+from antiphon_core.rpc.tls import KeyPair, read_authorities, server_tls
+from antiphon_core.rpc.watched import Watched
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSecurity:
-    """Authentication and encryption of a server: `guard` asks for credentials, `tls` may ask for certificates."""
+    """Authentication and encryption of a server: `guard` asks for credentials, `tls` may ask for certificates, which
+    `authorities` signed."""
 
     guard: Guard | None = None
     tls: grpc.ServerCredentials | None = None
+    authorities: Watched[bytes] | None = None
+
+    def require_usable(self) -> None:
+        """Unavailable: the file of authorities has been unusable for too long. gRPC goes on with those that it read
+        last, and has no way to be told that nobody is to be let in."""
+        if self.authorities is not None:
+            self.authorities.get()
 
     @classmethod
     def of(cls, settings: RpcServerSettings) -> Self:
@@ -26,4 +35,12 @@ class ServerSecurity:
         if settings.tls_cert_file is None or settings.tls_key_file is None:
             return cls(guard)
         pair = KeyPair(settings.tls_cert_file, settings.tls_key_file)
-        return cls(guard, server_tls(pair, settings.tls_client_ca_file))
+        return cls(guard, server_tls(pair, settings.tls_client_ca_file), _authorities(settings))
+
+
+def _authorities(settings: RpcServerSettings) -> Watched[bytes] | None:
+    path = settings.tls_client_ca_file
+    if path is None:
+        return None
+    setting, grace_s = "tls_client_ca_file", settings.secrets_grace_s
+    return Watched([path], lambda: read_authorities(path), setting=setting, grace_s=grace_s)

@@ -30,7 +30,7 @@ from antiphon_core.errors import (
 from antiphon_core.limits import RPC_CONNECTION_STREAMS_ITEMS_MAX, RPC_CONNECTIONS_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import callers, health, reflection
 from antiphon_core.rpc.addresses import address
-from antiphon_core.rpc.authentication import Guard, text_metadata
+from antiphon_core.rpc.authentication import text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.health import Health
@@ -96,10 +96,11 @@ class RpcServer:
         """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when
         they cannot serve; their health follows within READY_POLL_S. While it raises one that is_full, the services that
         need no room serve."""
-        guard = self._security.guard
         for service in api.services:
             rpc_handlers = {
-                name: _rpc_handler(_Served(method, handlers.get(name, _unimplemented(method)), guard, self._intake))
+                name: _rpc_handler(
+                    _Served(method, handlers.get(name, _unimplemented(method)), self._security, self._intake)
+                )
                 for name, method in service.methods.items()
             }
             generic = grpc.method_handlers_generic_handler(service.full_name, rpc_handlers)
@@ -110,7 +111,7 @@ class RpcServer:
         """Binds and serves; the port that it got. Port 0 lets the system choose."""
         served = [service.full_name for api in self._ready for service in api.services]
         names = [*served, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        described = reflection.handler(names, self._security.guard, self._intake)
+        described = reflection.handler(names, self._security, self._intake)
         self._server.add_generic_rpc_handlers((self._health.handler(), described))
         bound = self._bind(address(host, port))
         await self._server.start()
@@ -177,18 +178,20 @@ class _Served:
 
     method: Method
     handler: Handler
-    guard: Guard | None
+    security: ServerSecurity
     intake: Intake
 
     def admit(self, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[str, Call]:
-        """The caller, and what its handler may know of the call. Unauthenticated, PermissionDenied."""
+        """The caller, and what its handler may know of the call. Unauthenticated, PermissionDenied, Unavailable."""
+        self.security.require_usable()
         metadata = text_metadata(context.invocation_metadata())
         tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
         call = Call(tenant=tenant, time_remaining_s=context.time_remaining())
-        if self.guard is None:
+        guard = self.security.guard
+        if guard is None:
             return callers.host_of(context.peer()), call
         path, roles = self.method.path, self.method.row.roles
-        return callers.name_of(self.guard.admit(metadata, context.auth_context(), tenant, path, roles)), call
+        return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles).name), call
 
     async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request:
         """The call's request. InvalidRequest: there is none."""
@@ -213,8 +216,11 @@ def _unary(served: _Served) -> Callable[..., Awaitable[bytes]]:
         with ServedCall(method, context) as observed:
             try:
                 caller, call = served.admit(context)
+                observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller), await served.receive(context, caller) as data:
-                    answer: Any = await served.handler(decode(method.request, data), call)  # type: ignore[misc]
+                    request = decode(method.request, data)
+                    observed.asked(request)
+                    answer: Any = await served.handler(request, call)  # type: ignore[misc]
                 return encode(method.response, answer)
             except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
                 await _abort(context, method, error, observed)
@@ -230,9 +236,12 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
         with ServedCall(method, context) as observed:
             try:
                 caller, call = served.admit(context)
+                observed.admitted(caller, call.tenant)
                 with served.intake.budget.call(caller):
                     with await served.receive(context, caller) as data:
-                        answers: Any = served.handler(decode(method.request, data), call)
+                        request = decode(method.request, data)
+                        observed.asked(request)
+                        answers: Any = served.handler(request, call)
                     async with aclosing(answers):
                         async for answer in answers:
                             yield encode(method.response, answer)
@@ -249,6 +258,9 @@ async def _abort(
         raise error
     error = known(error, method.path)
     served.failed(error)
+    if isinstance(error, PermissionDenied):
+        tenant = text_metadata(context.invocation_metadata()).get(TENANT_KEY) or DEFAULT_TENANT
+        served.admitted(callers.name_of(error.facts.get("name", "")), tenant)
     if isinstance(error, (Unauthenticated, PermissionDenied)):
         log.warning("%s from %s is refused: %s", method.path, context.peer(), error.message)
     await context.abort_with_status(to_status(error))

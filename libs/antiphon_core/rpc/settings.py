@@ -52,8 +52,9 @@ class RpcServerSettings:
     secrets_grace_s: float = field(
         default=GRACE_S,
         metadata={
-            "doc": "Seconds for which what was read before stays valid when token_file cannot be used any more: "
-            "deleted, emptied, wrong, or open to other users. Then nobody is let in until it is corrected."
+            "doc": "Seconds for which what was read before stays valid when token_file or tls_client_ca_file, or the "
+            "store's encryption_keys_file, cannot be used any more: deleted, emptied, wrong, or open to other users. "
+            "Then nobody is served until it is corrected."
         },
     )
     requests_bytes_max: int = field(

@@ -52,7 +52,7 @@ def server_tls(pair: KeyPair, client_authorities: Path | None) -> grpc.ServerCre
     New connections get the files' new content; running ones keep what they were made with.
     """
     paths = [pair.certificate, pair.key, *([client_authorities] if client_authorities else [])]
-    files = Watched(paths, lambda: _certificates(pair, client_authorities))
+    files = Watched(paths, lambda: _certificates(pair, client_authorities), setting="tls_cert_file")
     first = used = files.get()
 
     def changed() -> grpc.ServerCertificateConfiguration | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from antiphon_store.rows.backend import RowBackend
     from antiphon_store.rows.maintenance import BackupMaintenance, Maintenance
 
-_USED = ("--store-url", "--store-durability")
+_USED = ("--store-url", "--store-durability", "--store-encryption-keys-file")
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "FILE": {"metavar": "FILE", "type": Path, "help": "the file"},
     "--tenant": {"required": True, "help": "whose data"},
@@ -105,7 +105,7 @@ async def _export(options: argparse.Namespace, store: StoreSettings) -> int:
 async def _import(options: argparse.Namespace, store: StoreSettings) -> int:
     from antiphon_store.operations.importing import import_lines
 
-    async with _opened(store) as (rows, maintenance):
+    async with _opened(store, writes=True) as (rows, maintenance):
         with _progress("rows") as progress, options.file.open("rb") as lines:
             imported = await import_lines(rows, maintenance, lines, progress, may_merge=options.merge)
     print(f"{imported.written:,} rows were written, {imported.kept:,} were there before.")
@@ -171,19 +171,20 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
 
 
 @asynccontextmanager
-async def _opened(store: StoreSettings) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
-    """The rows of a store that is there, and what they are named by."""
-    from antiphon_store.backends.registry import row_backend
+async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
+    """The rows of a store that is there, and what they are named by. `writes`: content is written."""
+    from antiphon_store.encryption import opening
     from antiphon_store.rows.maintenance import MaintainedRows
 
     scheme, _, path = store.url.partition(":///")
     if scheme == "sqlite" and not await asyncio.to_thread(Path(path).exists):
         raise SettingsError(f"There is no file {path}. 'antiphon store migrate' makes an empty store.")
-    rows = row_backend(store.url, durability=store.durability, migrate=False)
+    rows = opening.rows_of(store, migrate=False)
     if not isinstance(rows, MaintainedRows):
         raise SettingsError("This database does not say what it holds: its backend has no maintenance.")
     await rows.open()
     try:
+        await opening.require_readable(rows, store, writes=writes)
         yield rows, rows.maintenance
     finally:
         await rows.close()

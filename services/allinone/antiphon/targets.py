@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from antiphon.parts.translator import TranslatorPart
     from antiphon_core.ports.full_store import FullStore
     from antiphon_core.ports.translator import Translator
+    from antiphon_core.sealing_keys import SealingKeys
     from antiphon_core.telemetry.exposition import Exposition
     from antiphon_edge.background.worker import Worker
-    from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+    from antiphon_edge.sealed.sealing import Sealer
     from antiphon_edge.server import EdgeServer
     from antiphon_edge.settings import EdgeSettings, WorkerSettings
 
@@ -63,7 +64,7 @@ class Process:
     @cached_property
     def own_keys(self) -> SealingKeys:
         """The keys of all targets that have no file of keys: the edge opens what the worker beside it sealed."""
-        from antiphon_edge.sealed.sealing import SealingKeys
+        from antiphon_core.sealing_keys import SealingKeys
 
         return self.sealing_keys or SealingKeys.ephemeral()
 

@@ -18,7 +18,7 @@ from antiphon_core.process_load import ProcessLoad
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.background.background import Background
-from antiphon_edge.callers import authentication
+from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.console.routes import ConsoleRoutes
@@ -139,11 +139,12 @@ class EdgeServer:
             self.app.add_routes(console.table())
 
     def _add_access_checks(self, *, opens_metrics: bool) -> None:
-        """Adds the checks of access in their order: CORS, authentication, pages, admission, slow readers."""
+        """Adds the checks of access in their order: audit, CORS, authentication, pages, admission, slow readers."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         prepare.append(request_ids.add_headers)
         prepare.append(dropped_tools.add_header)
         middlewares.append(request_ids.note_route)
+        middlewares.append(auditing.audit_requests)
         if opens_metrics:
             authentication.open_paths(self.app, METRICS_PATH)
         if settings.models_open:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from antiphon_core.config import SettingsError
@@ -31,6 +32,14 @@ class StoreSettings(RpcServerSettings):
         metadata={
             "doc": "What an acknowledged write survives: nothing (memory), the death of the process, power loss "
             "(disk), or the loss of one machine (quorum). Which of these an engine has, its README says."
+        },
+    )
+    encryption_keys_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the keys that content is sealed with on its way to the database (AES-256-GCM), a line "
+            "each: ID and 64 hexadecimal digits. The first one seals, all of them open. Read again when it changes. "
+            "A store that was ever opened with keys does not start without them."
         },
     )
     migrate: bool = field(

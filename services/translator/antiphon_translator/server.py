@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.flow import Flow
+from antiphon_core.limits import SILENCE_MS_MIN
 from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.server import Call, Handler
 from antiphon_protos.antiphon.translator import v1
@@ -19,6 +21,7 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
     """The handlers of the RPCs of TranslatorService."""
 
     async def generate(request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        _require_silence(request.silence_ms)
         flow = Flow()
         queue = SendQueue(flow)
         running = asyncio.ensure_future(
@@ -49,6 +52,12 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
         return v1.ListModelsResponse(models=[wire.model_message(model) for model in await translator.models()])
 
     return {"Generate": generate, "CountTokens": count_tokens, "ListModels": list_models}
+
+
+def _require_silence(silence_ms: int) -> None:
+    """InvalidRequest: so many heartbeats would keep the process busy, or it would be lost at once."""
+    if 0 < silence_ms < SILENCE_MS_MIN:
+        raise InvalidRequest(f"'silence_ms' must be 0, or {SILENCE_MS_MIN} or more.", field="silence_ms")
 
 
 async def _stop(running: asyncio.Future[None]) -> None:

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import psycopg
 
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.postgres.schema import SCHEMA
+from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon_store.encryption import opening
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.opening import open_backend
 from antiphon_store.rows.backend import Durability
@@ -85,6 +88,20 @@ def sqlite() -> Iterator[Deployment]:
 
 
 @contextmanager
+def sealed() -> Iterator[Deployment]:
+    """SQLite without its content in plain text. Look at its rates beside those of SQLite."""
+    with tempfile.TemporaryDirectory(prefix="sealed-") as folder:
+        ours, raw = Path(folder) / "store.db", Path(folder) / "raw.db"
+        keys = SealingKeys.ephemeral()
+
+        def make(durability: Durability) -> Pair:
+            rows = opening.sealed(SqliteRows(ours, durability=durability), keys)
+            return StoreEngine(rows), RawSqlite(raw, durability)
+
+        yield Deployment("SQLite, sealed", "sqlite3", make, lambda: _file_bytes(ours), lambda: _file_bytes(raw))
+
+
+@contextmanager
 def postgres() -> Iterator[Deployment]:
     with postgres_server() as server:
         url = server.url
@@ -127,6 +144,7 @@ def _redis_deployment(name: str, masters: Sequence[RedisServer], url: str) -> De
 DEPLOYMENTS: dict[str, Callable[[], AbstractContextManager[Deployment]]] = {
     "memory": memory,
     "sqlite": sqlite,
+    "sealed": sealed,
     "postgres": postgres,
     "redis": redis,
     "cluster": cluster,

@@ -19,7 +19,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from antiphon_core.clock import Clock, ManualClock
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_lmdb.backend import LmdbRows
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.encryption.opening import sealed
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
@@ -103,6 +106,12 @@ def pair_by_programs(clock: Clock, _folder: Path) -> Pair:
     return StoreEngine(rows), StoreEngine(rows)
 
 
+def pair_sealed(clock: Clock, _folder: Path) -> Pair:
+    """A store in memory whose rows are sealed."""
+    rows = sealed(MemoryRows(clock), SealingKeys.ephemeral())
+    return StoreEngine(rows), StoreEngine(rows)
+
+
 @contextmanager
 def durable_sqlite() -> Iterator[Durable]:
     clock = ManualClock()
@@ -159,6 +168,13 @@ NOT_YET = "not yet"
 ENGINES: dict[str, Engine] = {
     "memory": Engine(pair_of("memory"), lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
     "memory by programs": Engine(pair_by_programs, lacks={Capability.DURABLE_DATA: "as for memory"}),
+    "memory, sealed": Engine(
+        pair_sealed,
+        lacks={
+            Capability.DURABLE_DATA: "as for memory",
+            Capability.EXACT_HISTORY_BYTES: "sealed items are up to 79 bytes longer, of each response in a history",
+        },
+    ),
     "sqlite": Engine(
         pair_of("sqlite"),
         durable_sqlite,

@@ -12,11 +12,14 @@ import pytest
 from antiphon import store_commands
 from antiphon.cli import main
 from antiphon.progress import ProgressLine
-from antiphon_core.jsons import loads
+from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends import registry
 from antiphon_store.backends.registry import row_backend
+from antiphon_store.encryption import opening
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
+from antiphon_store.settings import StoreSettings
 from tests.support.postgres_server import postgres_server, shared_postgres
 from tests.support.redis_servers import shared_redis
 from tests.support.stored_tenant import StoredTenant
@@ -75,8 +78,11 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def with_store(url: str, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+    return with_engine(open_backend(url), use)
+
+
+def with_engine(engine: StoreEngine, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
     async def open_and_use() -> Any:
-        engine = open_backend(url)
         await engine.open()
         try:
             return await use(engine)
@@ -133,6 +139,41 @@ def test_a_tenant_moves_to_another_database(url: str, stored: StoredTenant, run:
 
 
 CLEAN = "0 damaged, 0 hints. Hints lead nowhere and do no harm."
+
+
+def test_a_sealed_store_is_looked_after_with_its_keys(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its backup is sealed, its export is plain: it can be imported into any store."""
+    keys, url, again = tmp_path / "keys", f"sqlite:///{tmp_path}/store.db", f"sqlite:///{tmp_path}/again.db"
+    keys.write_text(f"one {'0' * 64}\n")
+    monkeypatch.setenv("ANTIPHON_STORE_URL", url)
+    stored, settings = StoredTenant("acme"), StoreSettings(url=url, encryption_keys_file=keys)
+    run("migrate")
+
+    async def fill_and_answer(engine: StoreEngine) -> Any:
+        await opening.require_readable(rows, settings)
+        await stored.fill(engine)
+        return await stored.answers(engine)
+
+    rows = opening.rows_of(settings)
+    expected = with_engine(StoreEngine(rows), fill_and_answer)
+    sealed = ("--store-encryption-keys-file", keys)
+    assert run("verify", *sealed) == (0, [CLEAN])
+    assert run("export", "--tenant", "acme", tmp_path / "acme.jsonl", *sealed)[0] == 0
+    assert dumps(stored.line[0].body.decode()) in (tmp_path / "acme.jsonl").read_bytes()
+    run("migrate", "--store-url", again)
+    assert run("import", tmp_path / "acme.jsonl", "--store-url", again)[0] == 0
+    assert with_store(again, stored.answers) == expected
+    assert run("backup", tmp_path / "b")[0] == 0
+    for file in (tmp_path / "store.db", tmp_path / "b"):
+        assert stored.line[0].body not in file.read_bytes()
+    status, (line,) = run("verify")
+    assert (status, line.startswith("antiphon: This store is sealed: set store.encryption_keys_file")) == (2, True)
+    keys.write_text(f"two {'1' * 64}\n")
+    assert run("stats", *sealed)[1][-1] == (
+        "antiphon: store.encryption_keys_file does not hold the key that this store is sealed with."
+    )
 
 
 def test_an_export_is_readable(stored: StoredTenant, run: Run, tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from antiphon.settings import SECTIONS
 from antiphon.targets import TARGETS, Process, build, expand
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import ResponseNotFound, Unauthenticated
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge import server
 from antiphon_edge.background import worker
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient

@@ -43,3 +43,9 @@ def test_settings_of_a_peer_are_all_that_begin_with_its_name() -> None:
     assert {"translator", "translator_transport", "translator_silence_s"} <= set(of_peer("translator"))
     others = {each.name for each in fields(TurnSettings)} - {*of_peer("store"), *of_peer("translator")}
     assert others == {"restart_wait_s", "sealing_keys_file", "sealed_ttl_s"}
+
+
+def test_a_silence_in_which_no_heartbeats_fit_is_refused() -> None:
+    assert TurnSettings(translator_silence_s=0).translator_silence_s == 0
+    with pytest.raises(SettingsError, match="translator_silence_s must be 0, or 0.25 or more"):
+        TurnSettings(translator_silence_s=0.2)

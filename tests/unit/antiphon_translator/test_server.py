@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.errors import ModelNotFound
+from antiphon_core.errors import InvalidRequest, ModelNotFound
+from antiphon_core.limits import SILENCE_MS_MIN
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import Call
 from antiphon_protos.antiphon.translator import v1
@@ -41,6 +42,15 @@ class Served:
 
 def test_every_rpc_is_served() -> None:
     assert set(Served().handlers) == set(TRANSLATOR.methods)
+
+
+@pytest.mark.parametrize("silence_ms", [1, SILENCE_MS_MIN - 1])
+async def test_a_silence_too_short_for_heartbeats_is_refused(silence_ms: int) -> None:
+    served = Served()
+    request = v1.GenerateRequest(turn=wire.turn_message(turn("Hi")), silence_ms=silence_ms)
+    with pytest.raises(InvalidRequest, match="silence_ms") as caught:
+        await anext(served.handlers["Generate"](request, CALL))  # type: ignore[arg-type]
+    assert caught.value.field == "silence_ms"
 
 
 async def test_batches_that_are_ready_during_a_write_are_one_message() -> None:

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from antiphon.settings import Settings
 from antiphon_core.jsons import dumps, loads
-from antiphon_edge.sealed.sealing import SealingKeys
+from antiphon_core.sealing_keys import SealingKeys
 
 
 @dataclass(frozen=True, slots=True)

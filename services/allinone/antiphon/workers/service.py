@@ -11,7 +11,7 @@ from antiphon.workers.ports import ReservedPorts
 from antiphon.workers.sharing import of_one_worker, require_shareable
 from antiphon.workers.supervisor import Supervisor, WorkerFailed
 from antiphon_core.clock import SystemClock
-from antiphon_edge.sealed.sealing import SealingKeys
+from antiphon_core.sealing_keys import SealingKeys
 
 __all__ = ["WorkerFailed", "run"]
 

@@ -24,7 +24,7 @@ from antiphon_core.errors import InvalidApiKey, InvalidRequest
 from antiphon_core.ids import is_reserved_tenant, is_tenant
 from antiphon_edge.access_settings import AccessSettings, Network
 from antiphon_edge.callers.api_keys import KeyGuard
-from antiphon_edge.callers.tenancy import set_tenant, tenant_of
+from antiphon_edge.callers.tenancy import set_caller, set_tenant, tenant_of
 from antiphon_edge.http.http_errors import Handler
 
 log = logging.getLogger(__name__)
@@ -61,12 +61,17 @@ class Authenticator:
         InvalidApiKey: the caller is not known. InvalidRequest: it says a tenant, and may not."""
         said = request.headers.getall(TENANT_HEADER, [])
         if said:
-            return self._said_tenant(request, said)
+            tenant = self._said_tenant(request, said)
+            set_caller(request, f"proxy {request.remote}")
+            return tenant
         if self.keys is None and not self.trusted_proxies:
+            set_caller(request, f"address {request.remote}")
             return None
         if self.keys is None:
             raise InvalidApiKey("This server is asked through its proxy, which says whose requests they are.")
-        return self.keys.identify(_bearer(request)).tenant
+        key = self.keys.identify(_bearer(request))
+        set_caller(request, f"key {key.id}")
+        return key.tenant
 
     def _said_tenant(self, request: web.Request, said: Sequence[str]) -> str:
         if not self.trusts(request.remote):

@@ -1,4 +1,4 @@
-"""The tenant of a request. Authentication sets it once; everything behind reads `tenant_of`."""
+"""The tenant of a request, and its caller's name. Authentication sets them; everything behind reads `tenant_of`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from aiohttp import web
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 
 _TENANT: web.RequestKey[str] = web.RequestKey("tenant", str)
+_CALLER: web.RequestKey[str] = web.RequestKey("caller", str)
 
 
 def set_tenant(request: web.Request, tenant: str) -> None:
@@ -17,3 +18,13 @@ def tenant_of(request: web.Request) -> str:
     """The tenant that a request speaks for; without authentication all are the same one."""
     tenant: str = request.get(_TENANT, DEFAULT_TENANT)
     return tenant
+
+
+def set_caller(request: web.Request, name: str) -> None:
+    request[_CALLER] = name
+
+
+def caller_of(request: web.Request) -> str:
+    """The caller for the audit log: the id of its key, or its address; empty where it was not let in."""
+    name: str = request.get(_CALLER, "")
+    return name

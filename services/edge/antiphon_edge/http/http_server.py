@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -186,7 +187,7 @@ class _Connection(StreamConnection):
             return
         log.info("a head from %s is refused: it is too large, or there are too many", self.peername)
         self.transport.write(HEAD_REFUSED)
-        self.transport.write_eof()
+        _end_sending(self.transport)
         self._loop.call_later(LINGER_S, self.force_close)
 
     def _hang_up(self) -> None:
@@ -230,7 +231,7 @@ class _Connection(StreamConnection):
         broke_off = isinstance(body.exception(), web.RequestPayloadError)
         self._is_over = self._is_over or self.serves_last or broke_off
         if self._is_over and self.transport is not None:
-            self.transport.write_eof()
+            _end_sending(self.transport)
             self.resume_reading(resume_parser=False)
             await asyncio.sleep(LINGER_S)  # cancelled as soon as the client hangs up
         return finished
@@ -244,6 +245,12 @@ class _Connection(StreamConnection):
             log.info("%s hung up before it had its whole answer", self.peername)
         else:
             super().log_exception(*args, **options)
+
+
+def _end_sending(transport: asyncio.Transport) -> None:
+    """Tells the client that nothing more comes. One that has reset the connection is told nothing."""
+    with suppress(OSError):
+        transport.write_eof()
 
 
 def _adapted(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:

@@ -73,13 +73,14 @@ class ServiceRoutes:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
 
     async def ready(self, _request: web.Request) -> web.Response:
-        """Ready when the store and at least one model are, or were a moment ago. The message says what is missing."""
+        """Ready when the store and at least one model are, or were a moment ago. The message says what is missing. A
+        full store is no reason to send callers away: all edges have the same, and reads and deletes go on."""
         checks = await asyncio.gather(self._store.ready(), self._translator.ready(), return_exceptions=True)
         faults = [check for check in checks if isinstance(check, BaseException)]
         unexpected = [fault for fault in faults if not isinstance(fault, Unavailable)]
         if unexpected:
             raise unexpected[0]
-        is_ready = self._readiness.holds(faults) and not self.draining
+        is_ready = self._readiness.holds([fault for fault in faults if not _is_full(fault)]) and not self.draining
         if self.draining:
             faults.insert(0, Unavailable("Antiphon is shutting down."))
         message = " ".join(str(fault) for fault in faults) or "Antiphon is ready"
@@ -93,6 +94,10 @@ class ServiceRoutes:
 
     async def version(self, _request: web.Request) -> web.Response:
         return answers.json({"release": VERSION, "api": "v1"})
+
+
+def _is_full(fault: BaseException) -> bool:
+    return isinstance(fault, Unavailable) and fault.is_full
 
 
 def _model(model: Model) -> Object:

@@ -13,71 +13,25 @@ when it changes.
 from __future__ import annotations
 
 import binascii
-import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from antiphon_core.clock import Clock
-from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
+from antiphon_core.rpc.watched import GRACE_S, Watched
+from antiphon_core.sealing_keys import KeySource, SealingKeys
 
 _VERSION = "v1"
 _NONCE_BYTES = 12
-_KEY_BYTES = 32
-_LINE = re.compile(r"(?P<id>[A-Za-z0-9_-]{1,32})\s+(?P<key>[0-9a-fA-F]{64})")
 
 
 class BadSeal(Exception):
     """Not sealed by us for this tenant, not intact, or too old. Which of these it is nobody is told."""
-
-
-@dataclass(frozen=True, slots=True)
-class SealingKeys:
-    """Keys by id; new texts are sealed with `current`."""
-
-    current: str
-    keys: Mapping[str, bytes]
-
-    @classmethod
-    def read(cls, path: Path) -> SealingKeys:
-        """SettingsError: what is wrong in which line; never what a key is."""
-        lines = read_secret(path, "the sealing keys").splitlines()
-        keys: dict[str, bytes] = {}
-        for number, line in enumerate(lines, 1):
-            text = line.partition("#")[0].strip()
-            if not text:
-                continue
-            match = _LINE.fullmatch(text)
-            if match is None or match["id"] in keys:
-                raise SettingsError(f"{path}, line {number}: a line is an ID of its own and 64 hexadecimal digits.")
-            keys[match["id"]] = bytes.fromhex(match["key"])
-        if not keys:
-            raise SettingsError(f"{path} holds no keys.")
-        return cls(next(iter(keys)), keys)
-
-    def get(self) -> SealingKeys:
-        """These keys at any time; a file of keys gives those of the moment."""
-        return self
-
-    @classmethod
-    def ephemeral(cls) -> SealingKeys:
-        """A key that ends with this process."""
-        return cls("ephemeral", {"ephemeral": secrets.token_bytes(_KEY_BYTES)})
-
-
-class KeySource(Protocol):
-    """Keys that may change: `SealingKeys`, or a file of them that is watched."""
-
-    def get(self) -> SealingKeys: ...
 
 
 class Sealer:

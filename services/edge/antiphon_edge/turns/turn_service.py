@@ -25,7 +25,8 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Translator
 from antiphon_core.request.body import CreateRequest
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turn_settings import SEALED_TTL_S
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.caller_turn import CallerTurn

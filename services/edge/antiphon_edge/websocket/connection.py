@@ -23,7 +23,7 @@ from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, In
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import remedies
-from antiphon_edge.callers import authentication
+from antiphon_edge.callers import auditing, authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections
 from antiphon_edge.quotas.admission import limiter_of
@@ -176,7 +176,8 @@ class Connection:
     async def _refusals(self, turn: LaneTurn, queue: LaneQueue) -> list[bytes]:
         """Runs a response. Returns the messages that say why it has no end of its own, if it has none."""
         try:
-            await self._answer(turn, queue)
+            with auditing.audited_turn(self._request):
+                await self._answer(turn, queue)
         except asyncio.CancelledError:
             if turn not in self._cancelled:
                 raise

@@ -105,6 +105,7 @@ class Capability(StrEnum):
     CONVERSATIONS = "conversations"
     IDEMPOTENCY_KEYS = "idempotency keys"
     SWEEPING = "sweeping"
+    EXACT_HISTORY_BYTES = "exact bytes of histories"  # the bound of a history's bytes is met to the byte
     SHARED_QUOTAS = "shared quotas"  # all processes that serve the same data count together
 
 
@@ -119,6 +120,7 @@ NEEDS: dict[Capability, tuple[Part, ...]] = {
     Capability.CONVERSATIONS: (*TOPICS["conversations"], PersistenceSuite.test_conversations_survive),
     Capability.IDEMPOTENCY_KEYS: (*TOPICS["idempotency keys"], PersistenceSuite.test_idempotency_keys_survive),
     Capability.SWEEPING: TOPICS["sweeping"],
+    Capability.EXACT_HISTORY_BYTES: (LineageSuite.test_too_many_bytes_are_refused,),
     Capability.SHARED_QUOTAS: (SharedQuotaSuite,),
 }
 """Suites, and single tests of suites, that need a capability."""

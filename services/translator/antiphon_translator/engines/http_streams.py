@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Protocol
 
 import aiohttp
@@ -31,6 +33,7 @@ from antiphon_translator.models.profiles import ModelProfile
 log = logging.getLogger(__name__)
 
 _DONE = b"[DONE]"
+_KEY = re.compile(r"[!-~]+")  # what a header can carry
 END_GRACE_S = 0.25
 """How long a server may take to end a stream whose generation it called complete."""
 _END_BYTES_MAX = 4_096
@@ -205,12 +208,19 @@ class HttpModelServer:
         path = self._profile.api_key_file
         if path is None:
             return headers
+        return headers | {"Authorization": f"Bearer {self._read_key(path)}"}
+
+    def _read_key(self, path: Path) -> str:
+        """EngineUnavailable: the file holds no key that a header can carry. No request is sent without one."""
         try:
-            return headers | {"Authorization": f"Bearer {path.read_text('utf-8').strip()}"}
+            key = path.read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             raise EngineUnavailable(
                 f"The file with the API key of model '{self._profile.name}' is unreadable."
             ) from error
+        if not _KEY.fullmatch(key):
+            raise EngineUnavailable(f"The file with the API key of model '{self._profile.name}' holds no key.")
+        return key
 
     def _connected(self) -> HttpPool:
         if self._pool is None:

@@ -12,7 +12,7 @@ import pytest
 from antiphon.workers import child
 from antiphon.workers.messages import Assignment, Failed, Ready, parse_report
 from antiphon_core import logs
-from antiphon_edge.sealed.sealing import SealingKeys
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings
 

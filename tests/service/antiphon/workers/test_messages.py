@@ -5,7 +5,7 @@ import io
 import pytest
 
 from antiphon.workers.messages import Assignment, Failed, Ready, parse_report
-from antiphon_edge.sealed.sealing import SealingKeys
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings
 

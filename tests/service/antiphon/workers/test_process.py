@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.workers.messages import Assignment, Failed, Ready
 from antiphon.workers.process import WorkerProcess, told
-from antiphon_edge.sealed.sealing import SealingKeys
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings
 

@@ -12,7 +12,7 @@ from antiphon.workers.messages import Assignment, Failed, Ready
 from antiphon.workers.process import WorkerProcess
 from antiphon.workers.supervisor import Supervisor, WorkerFailed
 from antiphon_core.clock import ManualClock
-from antiphon_edge.sealed.sealing import SealingKeys
+from antiphon_core.sealing_keys import SealingKeys
 from tests.support.local_settings import settings
 from tests.support.patience import until
 

@@ -8,6 +8,8 @@ import pytest
 from antiphon_core.errors import Unauthenticated
 from antiphon_core.rpc import callers
 from antiphon_core.rpc.authentication import Guard
+from antiphon_core.rpc.security import ServerSecurity
+from antiphon_core.rpc.server import OPEN
 
 TOKEN = "token-0123456789abcdef"
 
@@ -40,7 +42,7 @@ def test_a_caller_is_its_credential_or_its_host(tmp_path: Path) -> None:
     path.chmod(0o600)
     known: Any = Context(("authorization", f"Bearer {TOKEN}"))
     stranger: Any = Context()
-    assert callers.identify(known, Guard(path)) == "credential billing"
-    assert callers.identify(stranger, None) == "ipv4:10.0.0.1"
+    assert callers.identify(known, ServerSecurity(Guard(path))) == "credential billing"
+    assert callers.identify(stranger, OPEN) == "ipv4:10.0.0.1"
     with pytest.raises(Unauthenticated):
-        callers.identify(stranger, Guard(path))
+        callers.identify(stranger, ServerSecurity(Guard(path)))

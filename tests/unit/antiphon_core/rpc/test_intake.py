@@ -90,6 +90,22 @@ async def test_a_slow_request_that_arrives_is_received() -> None:
     assert intake.budget.is_unused
 
 
+async def test_requests_that_arrived_while_the_loop_stood_still_are_received() -> None:
+    """The time of all three was over before one of them could be taken."""
+    intake, loop = Intake(LIMITS, grace_s=1e-4), asyncio.get_running_loop()
+    contexts = [Context() for _ in range(3)]
+    receiving = [asyncio.ensure_future(receive(intake, context)) for context in contexts]
+    await asyncio.sleep(0)
+    for context in contexts:
+        loop.call_soon(context.arrived.set_result, b"small")
+    stands_until_s = loop.time() + 1e-3
+    while loop.time() < stands_until_s:
+        pass
+    for request in await asyncio.gather(*receiving):
+        request.release()
+    assert intake.budget.is_unused
+
+
 async def test_a_request_that_never_arrives_times_out() -> None:
     intake = Intake(LIMITS, grace_s=0, timeout_s=0)
     with pytest.raises(Timeout):

@@ -3,11 +3,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from antiphon_core import audit
 from antiphon_core.errors import InternalError, ResponseNotFound, StaleFence, StoreUnavailable
+from antiphon_core.jsons import loads
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.message_types import MessageType
 from antiphon_core.rpc.methods import STORE
@@ -145,3 +148,26 @@ async def test_the_reader_of_a_stream_is_not_inside_the_streams_span(
     assert tracer.spans[0].has_ended
     while open_streams.value:
         await asyncio.sleep(0)
+
+
+async def test_an_audit_line_has_the_ids_of_the_request_and_its_result(client: RpcClient, tmp_path: Path) -> None:
+    audit.configure(tmp_path / "audit")
+    try:
+        await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="resp_1"), tenant="acme")
+        with pytest.raises(ResponseNotFound):
+            await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="missing"), tenant="acme")
+    finally:
+        audit.configure(None)
+    found, missing = map(loads, (tmp_path / "audit").read_text().splitlines())
+    assert found | {"ts": 0} == {
+        "ts": 0,
+        "service": "store",
+        "caller": "ipv4:127.0.0.1",
+        "peer": "ipv4:127.0.0.1",
+        "tenant": "acme",
+        "action": GET.path,
+        "ids": ["resp_1"],
+        "result": "OK",
+        "request_id": "",
+    }
+    assert (missing["ids"], missing["result"]) == (["missing"], "NOT_FOUND")

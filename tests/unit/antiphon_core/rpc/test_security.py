@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from antiphon_core.config import SettingsError
+from antiphon_core.errors import Unavailable
+from antiphon_core.rpc import watched
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.settings import RpcServerSettings
 from tests.support.certificates import authority, signed_by
@@ -29,5 +31,23 @@ def test_security_is_what_the_files_hold(tmp_path: Path) -> None:
     )
     assert everything.guard is not None
     assert everything.tls is not None
+    everything.require_usable()
     with pytest.raises(SettingsError, match="Cannot read the credentials file"):
         ServerSecurity.of(Pump(token_file=tmp_path / "gone"))
+
+
+def test_without_its_authorities_a_server_refuses_after_the_grace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
+    ca = authority(tmp_path, "ca")
+    own = signed_by(ca, tmp_path, "server")
+    files: dict[str, Any] = {"tls_cert_file": own.cert, "tls_key_file": own.key, "tls_client_ca_file": ca.cert}
+    strict, patient = (ServerSecurity.of(Pump(**files, secrets_grace_s=grace_s)) for grace_s in (0.0, 60.0))
+    content = ca.cert.read_bytes()
+    ca.cert.write_text("")
+    patient.require_usable()
+    with pytest.raises(Unavailable):
+        strict.require_usable()
+    ca.cert.write_bytes(content)
+    strict.require_usable()

@@ -20,7 +20,7 @@ import pytest
 from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Timeout, Unimplemented
 from antiphon_core.rpc.intake import Intake, IntakeLimits
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import Call, Handler, _rpc_handler, _Served, _unimplemented
+from antiphon_core.rpc.server import OPEN, Call, Handler, _rpc_handler, _Served, _unimplemented
 from antiphon_core.rpc.status import from_rpc_error
 from antiphon_protos.antiphon.store import v1
 
@@ -62,7 +62,7 @@ class Servicer:
 
     def __init__(self, handlers: dict[str, Handler]) -> None:
         for name, method in STORE.methods.items():
-            served = _Served(method, handlers.get(name, _unimplemented(method)), None, Intake(IntakeLimits()))
+            served = _Served(method, handlers.get(name, _unimplemented(method)), OPEN, Intake(IntakeLimits()))
             handler: Any = _rpc_handler(served)
             is_stream = method.streams
             setattr(self, name, self.stream(handler.stream_stream) if is_stream else self.unary(handler.stream_unary))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import logging
 import re
@@ -77,6 +78,26 @@ async def test_a_body_that_breaks_off_while_it_is_read_is_refused_and_nobody_wai
     require(await exchange(edge.server.url, request, after_continue=BODY + b"\r\n0\r\n\r\n"), 400, MALFORMED)
     assert "canary" not in caplog.text
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_a_connection_that_is_reset_behind_its_answer_is_no_fault_in_the_log(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel says so when the end of the answers is to be sent."""
+
+    def write_eof(_transport: object) -> None:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    monkeypatch.setattr("asyncio.selector_events._SelectorSocketTransport.write_eof", write_eof)
+    for said in (head(b"BREW /v1/responses"), post(BODY, b"Host: another")):
+        address = URL(edge.http.url)
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(said)
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 400")
+        writer.close()
+        await writer.wait_closed()
+    await edge.server.stop()
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_a_client_that_hangs_up_is_no_fault_in_the_log(

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import EngineUnavailable
+from antiphon_core.errors import EngineUnavailable, StoreUnavailable
 from antiphon_core.version import VERSION
 from antiphon_edge.settings import EdgeSettings
 from tests.support.edge import RunningEdge, running_edge
@@ -37,6 +39,15 @@ async def test_what_was_there_a_moment_ago_is_waited_for() -> None:
         assert (answer.status, answer.json["status"], answer.json["message"]) == (200, "ready", "no engine for m")
         clock.advance(EdgeSettings().restart_wait_s)
         assert (await edge.ask("GET", "/v1/health/ready")).status == 503
+
+
+async def test_a_full_store_sends_no_caller_away(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full() -> None:
+        raise StoreUnavailable("there is no room", full=True)
+
+    monkeypatch.setattr(edge.backend, "ready", full)
+    answer = await edge.ask("GET", "/v1/health/ready")
+    assert (answer.status, answer.json["message"]) == (200, "there is no room")
 
 
 async def test_models_are_listed_and_found(edge: RunningEdge) -> None:

@@ -8,9 +8,10 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.sealed import compaction as sealed_compaction
 from antiphon_edge.sealed.compaction import CompactionSealer
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 
 ITEM: Object = {
     "id": "cmp_1",

@@ -14,9 +14,10 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import SEALED_CONTEXT_BYTES_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Turn
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_edge.sealed import context as sealed_context
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 from tests.support.edge import RunningEdge, running_edge
 
 SEALED: Object = {"store": False, "include": ["reasoning.encrypted_content"]}

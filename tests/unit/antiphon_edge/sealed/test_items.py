@@ -8,9 +8,10 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Turn
+from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import unchanged
-from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 
 THOUGHT: Object = {"id": "rs_1", "type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
 COMPACTION: Object = {"id": "cmp_1", "type": "compaction", "encrypted_content": "", "summary": [{"text": "so far"}]}

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
-from antiphon_edge.sealed.sealing import BadSeal, Sealer, SealingKeys, refused
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
 
 OLD, NEW = "a" * 64, "b" * 64
 

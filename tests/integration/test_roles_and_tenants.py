@@ -1,4 +1,5 @@
-"""Every method of the store, called with every role: one that the table names is served, any other is refused."""
+"""Every method of the store and the translator, called with every role and for every kind of tenant: a role that the
+table names and a tenant that the credential covers are served, all others are refused."""
 
 from __future__ import annotations
 
@@ -9,10 +10,14 @@ from typing import Any
 import grpc
 import pytest
 
-from antiphon_core.errors import AntiphonError, PermissionDenied, StoreUnavailable
-from antiphon_core.rpc.authentication import Guard
+from antiphon_core import audit
+from antiphon_core.errors import AntiphonError, InvalidRequest, PermissionDenied, StoreUnavailable
+from antiphon_core.jsons import loads
+from antiphon_core.ports.jobs import DISPATCH_TENANT
+from antiphon_core.rpc.authentication import ALL_TENANTS, Guard
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.credentials import ClientCredentials
-from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.methods import APIS, STORE, TRANSLATOR
 from antiphon_core.rpc.roles import Role
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
@@ -23,8 +28,14 @@ from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
+from antiphon_translator.server import handlers as translator_handlers
+from tests.support.translators import ScriptedTranslator
 
 TOKENS = {role: f"{role}-token-0123456789" for role in Role}
+OWN, OTHER = "acme", "globex"
+OF_ONE_TENANT = {role: f"{role}-of-{OWN}-0123456789" for role in Role}
+METHODS = [method for api in APIS for method in api.methods.values()]
+NO_MESSAGE = b"\xff\xff"
 BOTH = "both-token-0123456789"
 
 
@@ -33,27 +44,29 @@ def file(tmp_path: Path) -> Path:
     """The credentials: a token for each role, and one with two roles."""
     path = tmp_path / "credentials"
     lines = [f"{role} {token} * {role}" for role, token in TOKENS.items()]
+    lines += [f"{role} {token} {OWN} {role}" for role, token in OF_ONE_TENANT.items()]
     path.write_text("\n".join([*lines, f"both {BOTH} * reader,operator"]))
     return path
 
 
 @pytest.fixture
 async def endpoint(file: Path) -> AsyncIterator[str]:
-    """A store in memory."""
+    """A store in memory and a scripted translator."""
     backend, server = open_backend("memory://"), RpcServer(ServerSecurity(Guard(file)))
     await backend.open()
     service = StoreService(backend)
     server.add(STORE, handlers(service), ready=service.ready)
+    server.add(TRANSLATOR, translator_handlers(ScriptedTranslator()), ready=service.ready)
     yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     await server.drain(0)
     await backend.close()
 
 
-async def error_of(endpoint: str, method: Method, token: str) -> AntiphonError | None:
-    """The error of an empty request: past the guard most methods refuse it as invalid."""
+async def error_of(endpoint: str, method: Method, token: str, tenant: str = OWN) -> AntiphonError | None:
+    """The error of a request that is no message: past the guard every method refuses it as invalid."""
     async with grpc.aio.insecure_channel(endpoint) as channel:
         call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
-        rpc = call(b"", metadata=(("authorization", f"Bearer {token}"),), timeout=60)
+        rpc = call(NO_MESSAGE, metadata=(("authorization", f"Bearer {token}"), (TENANT_KEY, tenant)), timeout=60)
         try:
             await (rpc.read() if method.streams else rpc)
         except grpc.aio.AioRpcError as error:
@@ -61,12 +74,21 @@ async def error_of(endpoint: str, method: Method, token: str) -> AntiphonError |
     return None
 
 
-@pytest.mark.parametrize("method", STORE.methods.values(), ids=lambda method: method.name)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 async def test_a_method_is_served_to_its_roles_alone(endpoint: str, method: Method) -> None:
     for role, token in TOKENS.items():
         error = await error_of(endpoint, method, token)
         assert isinstance(error, PermissionDenied) == (role not in method.row.roles), (role, error)
         assert role in method.row.roles or f"'{role}' may not call {method.path}" in str(error)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+async def test_a_method_is_served_for_the_tenants_of_the_credential_alone(endpoint: str, method: Method) -> None:
+    for role, token in OF_ONE_TENANT.items():
+        for tenant in (OWN, OTHER, DEFAULT_TENANT, DISPATCH_TENANT, ALL_TENANTS, OWN.upper(), f"{OWN},{OTHER}"):
+            error = await error_of(endpoint, method, token, tenant)
+            is_served = tenant == OWN and role in method.row.roles
+            assert isinstance(error, InvalidRequest if is_served else PermissionDenied), (role, tenant, error)
 
 
 async def test_a_credential_may_have_several_roles(endpoint: str) -> None:
@@ -86,3 +108,24 @@ async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
         "method": "/antiphon.store.v1.Responses/PutResponseRecord",
         "roles": "writer, gateway",
     }
+
+
+async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(endpoint: str, tmp_path: Path) -> None:
+    audit.configure(tmp_path / "audit")
+    try:
+        method = STORE.methods["DeleteResponseRecord"]
+        await error_of(endpoint, method, OF_ONE_TENANT[Role.READER])
+        await error_of(endpoint, method, OF_ONE_TENANT[Role.WRITER], OTHER)
+        await error_of(endpoint, method, "unknown-token-0123456789")
+    finally:
+        audit.configure(None)
+    lines = [loads(line) for line in read_lines(tmp_path / "audit")]
+    assert [(each["caller"], each["tenant"], each["result"]) for each in lines] == [
+        ("credential reader", OWN, "PERMISSION_DENIED"),
+        ("credential writer", OTHER, "PERMISSION_DENIED"),
+        ("", "", "UNAUTHENTICATED"),
+    ]
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()

@@ -1,0 +1,78 @@
+"""Audit lines of HTTP: one for each request to a route that asks for a caller, and one for each turn of a WebSocket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from antiphon_core import audit
+from antiphon_core.audit import Action
+from antiphon_core.errors import AntiphonError, row_of
+from antiphon_core.telemetry import correlation
+from antiphon_edge.callers import authentication
+from antiphon_edge.callers.tenancy import caller_of, tenant_of
+from antiphon_edge.http.http_errors import Handler
+from antiphon_edge.http.request_ids import CLIENT_CLOSED_REQUEST
+
+SERVICE = "edge"
+
+
+@web.middleware
+async def audit_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Writes the line when the request has its answer, or its caller has left."""
+    resource = request.match_info.route.resource
+    if not audit.is_on() or resource is None or authentication.is_open(request):
+        return await handler(request)
+    with _audited(request, f"{request.method} {resource.canonical}") as outcome:
+        answer = await handler(request)
+        outcome.status = answer.status
+    return answer
+
+
+@contextmanager
+def audited_turn(request: web.Request) -> Iterator[None]:
+    """Writes the line of one turn over the WebSocket that this request opened."""
+    if not audit.is_on():
+        yield
+        return
+    correlation.note(response_id="")
+    with _audited(request, "WEBSOCKET response.create") as outcome:
+        yield
+        outcome.status = 200
+
+
+class _Outcome:
+    status = CLIENT_CLOSED_REQUEST
+
+
+@contextmanager
+def _audited(request: web.Request, action: str) -> Iterator[_Outcome]:
+    outcome = _Outcome()
+    try:
+        yield outcome
+    except Exception as error:
+        outcome.status = _status_of(error)
+        raise
+    finally:
+        caller, now = caller_of(request), correlation.current()
+        ids = [*request.match_info.values(), *([now.response_id] if now.response_id else [])]
+        audit.note(
+            Action(
+                service=SERVICE,
+                caller=caller,
+                peer=request.remote or "",
+                tenant=tenant_of(request) if caller else "",
+                action=action,
+                ids=list(dict.fromkeys(ids)),
+                result=str(outcome.status),
+                request_id=now.request_id,
+            )
+        )
+
+
+def _status_of(error: Exception) -> int:
+    if isinstance(error, AntiphonError):
+        return row_of(error).http_status
+    return error.status if isinstance(error, web.HTTPException) else 500

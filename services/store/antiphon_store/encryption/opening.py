@@ -1,0 +1,60 @@
+"""The rows of a store as its settings want them: sealed, where they name a file of keys.
+
+A store that was ever opened with keys holds a marker, a row of a tenant of Antiphon's own that is sealed itself. So a
+store without keys, or with wrong ones, does not start, instead of giving out sealed bytes or writing plain ones.
+"""
+
+from __future__ import annotations
+
+from antiphon_core.clock import Clock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_core.rpc.watched import Watched
+from antiphon_core.sealing_keys import KeySource, SealingKeys
+from antiphon_store.backends import registry
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Applied, Get, Kind, Partition, Payload, Program, Put, Ref
+from antiphon_store.settings import StoreSettings
+
+SETTING = "store.encryption_keys_file"
+MARKER_TENANT = "antiphon.encryption"
+MARKER = Partition(MARKER_TENANT, "keys")
+_ROW = Ref(Kind.QUOTA, "keys")
+_TEXT = b"This store is sealed."
+
+
+def rows_of(settings: StoreSettings, *, migrate: bool = True, clock: Clock | None = None) -> RowBackend:
+    """The backend that the settings name, not yet opened. SettingsError: a URL that none understands, or a file of keys
+    that will not do."""
+    rows = registry.row_backend(settings.url, durability=settings.durability, migrate=migrate, clock=clock)
+    path = settings.encryption_keys_file
+    if path is None:
+        return rows
+    what = "the encryption keys of the store"
+    read = lambda: SealingKeys.read(path, what)  # noqa: E731 - it is handed on
+    return sealed(rows, Watched([path], read, setting=SETTING, grace_s=settings.secrets_grace_s))
+
+
+def sealed(rows: RowBackend, keys: KeySource) -> RowBackend:
+    """A backend that seals what it hands on."""
+    try:  # a store without keys needs no library for them
+        from antiphon_store.encryption.payload_cipher import PayloadCipher
+        from antiphon_store.encryption.sealed_rows import SealedRows
+    except ImportError as error:
+        raise SettingsError(f"{SETTING} needs a library: pip install 'antiphon-server[encryption]'.") from error
+    return SealedRows(rows, PayloadCipher(keys))
+
+
+async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes: bool = True) -> None:
+    """Checks that open rows can be read with the settings' keys. With `writes` a store that is to be sealed is marked,
+    and with a new key the marker is written anew. SettingsError."""
+    try:
+        found = await rows.transact(MARKER, Program(reads=[Get(_ROW, Payload.ALL)]))
+    except (StoreUnavailable, InternalError) as error:
+        raise SettingsError(f"{SETTING} does not hold the key that this store is sealed with.") from error
+    assert isinstance(found, Applied)  # noqa: S101 - there are no guards
+    row = found.answers[0]
+    if settings.encryption_keys_file is None and row is not None:
+        raise SettingsError(f"This store is sealed: set {SETTING} to the file with its keys.")
+    if settings.encryption_keys_file is not None and writes:
+        await rows.transact(MARKER, Program(changes=[Put(_ROW, {"v": 1}, body=_TEXT)]))

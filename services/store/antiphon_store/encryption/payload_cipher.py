@@ -1,0 +1,92 @@
+"""Seals and opens single payloads, each bound to its tenant and the name of its row.
+
+    sealed payload   magic, length of the key's id, the key's id, nonce, AES-256-GCM ciphertext with its tag
+    sealed field     the same in base64, behind a prefix
+
+A payload that does not begin with the magic was written before encryption was turned on, and is read as it is. An empty
+payload stays empty.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from base64 import b64decode, b64encode
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_core.jsons import dumps, loads
+from antiphon_core.sealing_keys import KeySource
+from antiphon_core.telemetry import remedies
+from antiphon_store.rows.model import Partition, Ref
+
+log = logging.getLogger(__name__)
+
+MAGIC = b"\x00antiphon-sealed-1"
+FIELD_PREFIX = "sealed-1:"
+NONCE_BYTES = 12
+OVERHEAD_BYTES_MAX = len(MAGIC) + 1 + 32 + NONCE_BYTES + 16
+"""By so much a sealed payload is longer."""
+
+
+class PayloadCipher:
+    """Seals with the newest key of the moment, and opens with each of them."""
+
+    def __init__(self, keys: KeySource) -> None:
+        self._keys = keys
+        self._of_key: dict[bytes, AESGCM] = {}  # to make one takes as long as to open a payload
+
+    def seal(self, plain: bytes, bound_to: bytes) -> bytes:
+        """Unavailable: the keys have been unusable for too long."""
+        if not plain:
+            return plain
+        keys = self._keys.get()
+        key_id, nonce = keys.current.encode(), secrets.token_bytes(NONCE_BYTES)
+        sealed = self._aead(keys.keys[keys.current]).encrypt(nonce, plain, bound_to)
+        return b"".join((MAGIC, bytes([len(key_id)]), key_id, nonce, sealed))
+
+    def open(self, stored: bytes, bound_to: bytes) -> bytes:
+        """StoreUnavailable: the key is not in the file. InternalError: the bytes are not those that were written for
+        this row. Unavailable: as `seal`."""
+        if not stored.startswith(MAGIC):
+            return stored
+        start = len(MAGIC) + 1
+        end = start + stored[start - 1]
+        key_id, nonce = stored[start:end].decode(errors="replace"), stored[end : end + NONCE_BYTES]
+        key = self._keys.get().keys.get(key_id)
+        if key is None:
+            log.error("a row is sealed with the key %r, which is not in the file", key_id, extra=remedies.CHECK_FILE)
+            raise StoreUnavailable("The store cannot open what it holds: a key is missing. Its log says which.")
+        try:
+            return self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
+        except (InvalidTag, ValueError) as error:
+            log.error("a row cannot be opened: %s", describe(bound_to), extra=remedies.RESTORE_DATA)
+            raise InternalError("What the store holds cannot be opened: it is damaged, or not in its place.") from error
+
+    def _aead(self, key: bytes) -> AESGCM:
+        found = self._of_key.get(key)
+        if found is None:
+            found = self._of_key[key] = AESGCM(key)
+        return found
+
+    def seal_field(self, value: Any, bound_to: bytes) -> Any:
+        """A JSON value as a text that holds it. None stays None."""
+        return None if value is None else FIELD_PREFIX + b64encode(self.seal(dumps(value), bound_to)).decode()
+
+    def open_field(self, stored: Any, bound_to: bytes) -> Any:
+        if not (isinstance(stored, str) and stored.startswith(FIELD_PREFIX)):
+            return stored
+        return loads(self.open(b64decode(stored.removeprefix(FIELD_PREFIX)), bound_to))
+
+
+def bound_to(partition: Partition, ref: Ref, name: str) -> bytes:
+    """The associated data of one payload or field of a row: in another place its bytes cannot be opened."""
+    return "\0".join((partition.tenant, partition.tree, ref.kind, ref.id, name)).encode()
+
+
+def describe(associated: bytes) -> str:
+    """Kind, id and payload of a row, for the log."""
+    return " ".join(associated.decode().split("\0")[2:])

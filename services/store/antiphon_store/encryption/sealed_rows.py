@@ -1,0 +1,178 @@
+"""A row backend around another one, whose database holds no content in plain text.
+
+Sealed are all payloads (items and bodies of responses, frames of event logs, payloads of jobs) and the fields of
+SEALED_FIELDS. Not sealed is what the database must compare, order or count: ids, tenants, trees, times, statuses,
+sizes, checksums of payloads, idempotency keys, digests of requests.
+
+A decision runs over rows as the store knows them, plain: so a program's guards never test a sealed field. Work on large
+payloads runs outside of the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from antiphon_core import offload
+from antiphon_store.encryption.payload_cipher import PayloadCipher, bound_to
+from antiphon_store.rows.backend import Durability, RowBackend
+from antiphon_store.rows.maintenance import MaintainedRows, Maintenance
+from antiphon_store.rows.model import (
+    Applied,
+    Chain,
+    Change,
+    Entry,
+    Get,
+    Grow,
+    Index,
+    Kind,
+    Outcome,
+    Partition,
+    Program,
+    Put,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    named_node,
+)
+
+SEALED_FIELDS: Mapping[Kind, Sequence[str]] = {Kind.CONVERSATION: ("metadata",), Kind.BATCH: ("checkpoint",)}
+ITEMS, BODY = "items", "body"
+
+
+class SealedRows:
+    """Implements `rows.backend.RowBackend`. Its inner backend may be any."""
+
+    def __init__(self, inner: RowBackend, cipher: PayloadCipher) -> None:
+        self._inner = inner
+        self._cipher = cipher
+
+    @property
+    def durability(self) -> Durability:
+        return self._inner.durability
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """AttributeError: the inner backend has none."""
+        if not isinstance(self._inner, MaintainedRows):
+            raise AttributeError("maintenance")
+        return self._inner.maintenance
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    async def ready(self) -> None:
+        await self._inner.ready()
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        sealed = program
+        if program.changes:
+            seal = partial(self._sealed_program, partition, program)
+            sealed = await offload.run(seal, size_bytes=sum(map(_size_of_change, program.changes)))
+        outcome = await self._inner.transact(partition, sealed)
+        if isinstance(outcome, Refused):
+            rows = {ref: self._opened(partition, ref, row) for ref, row in outcome.rows.items()}
+            return outcome._replace(rows=rows)
+        if not program.reads:
+            return outcome
+        found = [each if each is None or isinstance(each, Row) else list(each) for each in outcome.answers]
+        open_all = partial(self._opened_answers, partition, program.reads, found)
+        return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
+
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        now_ms, entries = await self._inner.page(
+            partition, index, key, after=after, limit=limit, descending=descending, with_rows=with_rows
+        )
+        if not with_rows:
+            return now_ms, entries
+        open_all = partial(self._opened_entries, partition, entries)
+        size_bytes = sum(_size_of_row(entry.row) for entry in entries)
+        return now_ms, await offload.run(open_all, size_bytes=size_bytes)
+
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        return await self._inner.subtree(partition, starts, max_nodes=max_nodes, levels=levels)
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        return await self._inner.take_due(tenant, index, key, limit=limit, hide_ms=hide_ms)
+
+    async def tenants(self) -> Sequence[str]:
+        return await self._inner.tenants()
+
+    # ---- On the way to the database ----
+
+    def _sealed_program(self, partition: Partition, program: Program) -> Program:
+        return program._replace(changes=[self._sealed(partition, change) for change in program.changes])
+
+    def _sealed(self, partition: Partition, change: Change) -> Change:
+        if not isinstance(change, (Put, Set, Grow)):
+            return change
+        ref = Ref(Kind.NODE, change.id) if isinstance(change, Grow) else change.ref
+        fields, seal = dict(change.fields), self._cipher.seal
+        for name in SEALED_FIELDS.get(ref.kind, ()):
+            if name in fields:
+                fields[name] = self._cipher.seal_field(fields[name], bound_to(partition, ref, name))
+        items = None if change.items is None else seal(change.items, bound_to(partition, ref, ITEMS))
+        body = None if change.body is None else seal(change.body, bound_to(partition, ref, BODY))
+        return change._replace(fields=fields, items=items, body=body)  # type: ignore[arg-type]
+
+    # ---- On the way back ----
+
+    def _opened_answers(self, partition: Partition, reads: Sequence[Read], answers: Sequence[Any]) -> Sequence[Any]:
+        return [self._opened_answer(partition, read, found) for read, found in zip(reads, answers, strict=True)]
+
+    def _opened_answer(self, partition: Partition, read: Read, found: Any) -> Any:
+        if isinstance(read, Get):
+            return self._opened(partition, read.ref, found)
+        kind = Kind.NODE if isinstance(read, Chain) else read.kind
+        return [(row_id, self._opened(partition, Ref(kind, row_id), row)) for row_id, row in found]
+
+    def _opened_entries(self, partition: Partition, entries: Sequence[Entry]) -> Sequence[Entry]:
+        refs = [Ref(Kind.NODE, named_node(entry.id)) for entry in entries]
+        return [
+            entry._replace(row=self._opened(partition, ref, entry.row))
+            for ref, entry in zip(refs, entries, strict=True)
+        ]
+
+    def _opened(self, partition: Partition, ref: Ref, row: Row | None) -> Row | None:
+        if row is None:
+            return None
+        fields = row.fields
+        for name in SEALED_FIELDS.get(ref.kind, ()):
+            if name in fields:
+                value = self._cipher.open_field(fields[name], bound_to(partition, ref, name))
+                fields = {**fields, name: value}
+        items = self._cipher.open(row.items, bound_to(partition, ref, ITEMS)) if row.items else row.items
+        body = self._cipher.open(row.body, bound_to(partition, ref, BODY)) if row.body else row.body
+        return Row(fields, items, body)
+
+
+def _size_of_change(change: Change) -> int:
+    return len(change.items or b"") + len(change.body or b"") if isinstance(change, (Put, Set, Grow)) else 0
+
+
+def _size_of_row(row: Row | None) -> int:
+    return len(row.items) + len(row.body) if row is not None else 0
+
+
+def _size_of_answer(found: Any) -> int:
+    if isinstance(found, list):
+        return sum(_size_of_row(row) for _, row in found)
+    return _size_of_row(found)

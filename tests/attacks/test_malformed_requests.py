@@ -1,0 +1,154 @@
+"""Malformed requests of every route and every method, thousands of them. Each is refused as its caller's mistake: no
+5xx, no INTERNAL, no traceback, and the process does not grow. The full number runs with `make nightly`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from random import SystemRandom
+from typing import Any, TypeVar
+
+import grpc
+import pytest
+from yarl import URL
+
+from tests.support.malformed.grpc_messages import Message, malformed_messages
+from tests.support.malformed.http_requests import Request, malformed_requests
+from tests.support.malformed.system import MalformedTarget, malformed_target
+from tests.support.patience import PATIENCE_S
+from tests.support.volume import volume
+
+COUNT = volume(2_000, 20_000)
+SEED = volume(14, SystemRandom().randrange(2**32))
+AT_ONCE = 16
+WAIT_S = 0.3
+"""How long a call is waited for that may never end by itself."""
+GROWTH_BYTES_MAX = 32 * 2**20
+"""Of the process between the end of the first quarter and the end of the last: a kilobyte that each request leaves
+behind would be 15 MiB, and the whole of its request ten times as much, and pools and caches fill up once."""
+FAULTS = frozenset({"INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE"})
+
+Case = TypeVar("Case")
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MalformedTarget]:
+    with malformed_target(tmp_path_factory.mktemp("malformed")) as running:
+        yield running
+
+
+@pytest.mark.timeout(1_800)
+async def test_malformed_http_requests_are_no_fault_of_the_server(target: MalformedTarget) -> None:
+    statuses = Counter[int]()
+
+    async def send(request: Request) -> str:
+        answer = await exchange(target.url, request)
+        statuses[answer.status] += 1
+        return repr((answer, request.data[:3_000])) if answer.is_fault else ""
+
+    await survives(target, malformed_requests(SEED, target.ids), send)
+    print(f"seed {SEED}:", dict(sorted(statuses.items())))
+    assert {400, 404, 405, 413, 415, 417, 431} <= statuses.keys()
+
+
+@pytest.mark.timeout(1_800)
+async def test_malformed_grpc_messages_are_no_fault_of_the_server(target: MalformedTarget) -> None:
+    texts = ["t", "m", "q", "h", "msg_1", *target.ids["responses"], *target.ids["conversations"]]
+    codes = Counter[str]()
+    async with grpc.aio.insecure_channel(target.rpc) as channel:
+
+        async def send(message: Message) -> str:
+            code, details = await called(channel, message)
+            codes[code] += 1
+            is_fault = code in FAULTS or (code == "DEADLINE_EXCEEDED" and not message.waits)
+            return f"{code} {details} {message}" if is_fault else ""
+
+        await survives(target, malformed_messages(SEED, texts), send)
+    print(f"seed {SEED}:", dict(codes))
+    assert codes["INVALID_ARGUMENT"] > COUNT // 3
+    assert codes["OK"] > COUNT // 50  # some of them are just odd
+
+
+async def survives(target: MalformedTarget, cases: Iterator[Case], send: Callable[[Case], Awaitable[str]]) -> None:
+    """Sends COUNT cases, each of which `send` tells the fault of. The process has logged none, and has not grown."""
+    taken, faults, sizes = islice(cases, COUNT), list[str](), list[int]()
+    for _ in range(4):
+        faults += await in_parallel(islice(taken, COUNT // 4), send)
+        sizes.append(target.rss_bytes())
+    print("MiB after each quarter:", [size // 2**20 for size in sizes])
+    assert faults == []
+    assert target.faults() == []
+    assert sizes[-1] - sizes[0] < GROWTH_BYTES_MAX
+
+
+async def in_parallel(cases: Iterator[Case], send: Callable[[Case], Awaitable[str]]) -> list[str]:
+    """Runs `send` for every case, AT_ONCE at a time. Returns the faults that it tells."""
+
+    async def work() -> list[str]:
+        return [fault for case in cases if (fault := await send(case))]
+
+    return [fault for faults in await asyncio.gather(*(work() for _ in range(AT_ONCE))) for fault in faults]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, or what came of one. `status` is 0 where the connection ended without one."""
+
+    status: int
+    data: bytes
+
+    @property
+    def is_fault(self) -> bool:
+        return 500 <= self.status < 600 or b'"code":"server_error"' in self.data
+
+
+async def exchange(url: str, request: Request) -> Answer:
+    """The answer to a request, read to its end."""
+    address = URL(url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    data = b""
+    with suppress(ConnectionError):
+        async with asyncio.timeout(PATIENCE_S):
+            writer.write(request.data)
+            await writer.drain()
+            if not request.hangs_up:
+                data = await whole_answer(reader)
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+    words = data.split(b" ", 2)
+    return Answer(int(words[1]) if len(words) > 1 else 0, data)
+
+
+async def whole_answer(reader: asyncio.StreamReader) -> bytes:
+    """Reads until the connection ends, or the answer does."""
+    answer = b""
+    while piece := await reader.read(65_536):
+        answer += piece
+        head, separator, body = answer.partition(b"\r\n\r\n")
+        if separator and head[:10] != b"HTTP/1.1 1" and is_whole(head.lower(), body):
+            break
+    return answer
+
+
+def is_whole(head: bytes, body: bytes) -> bool:
+    if b"transfer-encoding: chunked" in head:
+        return body.endswith(b"0\r\n\r\n")
+    length = head.partition(b"content-length:")[2].partition(b"\r\n")[0].strip()
+    return length.isdigit() and len(body) >= int(length)
+
+
+async def called(channel: grpc.aio.Channel, message: Message) -> tuple[str, str]:
+    """The status of a call of any kind, with its details."""
+    method: Any = channel.unary_stream(message.path)  # its headers and its request leave together
+    call = method(message.data, metadata=message.metadata, timeout=WAIT_S if message.waits else PATIENCE_S)
+    try:
+        while await call.read() is not grpc.aio.EOF:
+            pass
+        return "OK", ""
+    except grpc.aio.AioRpcError as error:
+        return error.code().name, error.details() or ""

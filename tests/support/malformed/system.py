@@ -1,0 +1,85 @@
+"""A whole scripted system in a process of its own, over HTTP and over gRPC, to be sent malformed requests.
+
+`python -m tests.support.malformed.system` prints its two addresses and serves until it is killed. Its process is the
+one whose memory and whose log a test looks at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon_core.event_loop import run
+from antiphon_core.logs import LogSettings, configure
+from antiphon_core.rpc.server import RpcServer
+from tests.clients.http_fuzz import known_ids
+from tests.support.children import start_child
+from tests.support.scripted_system import scripted_models, served
+
+_FAULT = re.compile(r'"level":"(ERROR|CRITICAL)"|Traceback|Logging error|never (retrieved|awaited)')
+READ_TIMEOUT_S = 2.0
+"""How long a client that sends half a request is waited for. Many of them do."""
+
+
+@dataclass(frozen=True)
+class MalformedTarget:
+    """A running system. `ids` are those of what its store has."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    rpc: str
+    log: Path
+    ids: dict[str, list[str]]
+
+    def rss_bytes(self) -> int:
+        """The memory that the process has at this moment."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def faults(self) -> list[str]:
+        """Lines of its log that tell of a fault of ours."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [line for line in lines if _FAULT.search(line)]
+
+
+@contextmanager
+def malformed_target(folder: Path) -> Iterator[MalformedTarget]:
+    """A system with its database and its log in a folder."""
+    log = folder / "log"
+    command = [sys.executable, "-m", "tests.support.malformed.system", str(folder / "store.db")]
+    with log.open("wb") as file:
+        process = start_child(command, stdout=subprocess.PIPE, stderr=file)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, log.read_text()
+        told = json.loads(line)
+        yield MalformedTarget(process, told["url"], told["rpc"], log, known_ids(told["url"]))
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+async def _serve(database: str) -> None:
+    configure(LogSettings(json=True))
+    rpc = RpcServer()
+    settings = {"port": 0, "read_timeout_s": READ_TIMEOUT_S}
+    async with served(scripted_models(keeps=False), store_url=f"sqlite:///{database}", rpc=rpc, **settings) as server:
+        port = await rpc.start("127.0.0.1", 0)
+        print(json.dumps({"url": server.url, "rpc": f"127.0.0.1:{port}"}), flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    run(_serve(sys.argv[1]))

@@ -1,0 +1,312 @@
+"""Each file of secrets with a running user of it: a server that lets callers in by it, or a client that shows it.
+
+A holder answers three questions, before and after the file is damaged: is a known caller served, is a stranger, and can
+a process start with the file as it is. `HOLDERS` has one for each setting that names such a file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import grpc
+import grpc.aio
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import AntiphonError
+from antiphon_core.rpc.authentication import Guard
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.security import ServerSecurity
+from antiphon_core.rpc.server import RpcServer
+from antiphon_core.rpc.settings import RpcServerSettings
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_edge.callers.api_keys import KeyGuard
+from antiphon_edge.sealed.sealing import BadSeal, Sealer
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.turn_settings import TurnSettings
+from antiphon_store.encryption import opening
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.subject import draft
+from antiphon_store.values import Write
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.api_keys import KeyFiles, bearer
+from tests.support.certificates import Certificate, authority, signed_by
+from tests.support.edge import running_edge
+from tests.support.fake_chat import MODEL, fake_chat
+from tests.support.patience import PATIENCE_S
+from tests.support.stores import MemoryStore
+
+KEY = "Bearer sk-0123456789"
+TOKEN = "token-0123456789abcdef"
+Answers = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The user of a file. `serves` and `serves_stranger` are coroutine functions that tell whether a caller is served;
+    `start` raises SettingsError for a file that cannot be used."""
+
+    path: Path
+    serves: Answers
+    serves_stranger: Answers
+    start: Callable[[], object]
+
+
+Opened = Callable[[Path], AbstractAsyncContextManager[Holder]]
+
+
+# ---- The edge's callers ----
+
+
+@asynccontextmanager
+async def _api_keys(name: str, folder: Path) -> AsyncIterator[Holder]:
+    files = KeyFiles(folder)
+    known = bearer(files.make("acme"))
+    async with running_edge(**files.settings, secrets_grace_s=0.0) as edge:
+
+        async def serves(headers: Mapping[str, str]) -> bool:
+            return (await edge.ask("GET", "/v1/models", headers=headers)).status == 200
+
+        start = partial(KeyGuard, files.keys, files.pepper, clock=SystemClock())
+        yield Holder(folder / name, partial(serves, known), partial(serves, bearer("ak_0_0")), start)
+
+
+@asynccontextmanager
+async def _sealing_keys(folder: Path) -> AsyncIterator[Holder]:
+    path = folder / "sealing"
+    path.write_text(f"one {'0' * 64}\n")
+    sealer = Sealer.of(path, ttl_s=60, clock=SystemClock(), grace_s=0.0)
+    sealed = sealer.seal("acme", "x")
+
+    async def opens(tenant: str) -> bool:
+        try:
+            sealer.seal(tenant, "y")
+            return sealer.open(tenant, sealed) == "x"
+        except (AntiphonError, BadSeal):
+            return False
+
+    yield Holder(
+        path, partial(opens, "acme"), partial(opens, "globex"), partial(Sealer.of, path, ttl_s=60, clock=SystemClock())
+    )
+
+
+@asynccontextmanager
+async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
+    """A sealed store: with a key of its own nobody reads what is in it."""
+    path = folder / "encryption"
+    path.write_text(f"one {'0' * 64}\n")
+    settings = StoreSettings(encryption_keys_file=path, secrets_grace_s=0.0)
+    rows, record = opening.rows_of(settings), draft()
+    database: Any = rows
+    stranger = StoreEngine(opening.sealed(database._inner, SealingKeys.ephemeral()))
+    await rows.open()
+    await StoreEngine(rows).put("acme", Write(record))
+
+    async def reads(engine: StoreEngine) -> bool:
+        try:
+            return (await engine.fetch("acme", record.id)).body == record.body
+        except AntiphonError:
+            return False
+
+    start = partial(opening.rows_of, settings)
+    yield Holder(path, partial(reads, StoreEngine(rows)), partial(reads, stranger), start)
+    await rows.close()
+
+
+# ---- gRPC servers ----
+
+
+@asynccontextmanager
+async def served(security: ServerSecurity) -> AsyncIterator[str]:
+    """The address of a store without handlers."""
+    backend, server = MemoryStore(SystemClock()), RpcServer(security)
+    await backend.open()
+    server.add(STORE, {}, ready=backend.ready)
+    try:
+        yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    finally:
+        await server.drain(0)
+        await backend.close()
+
+
+async def is_served(at: str, credentials: ClientCredentials = ANONYMOUS) -> bool:
+    """Whether a caller with these credentials is let in."""
+    tls = credentials.open_tls()
+    async with grpc.aio.insecure_channel(at) if tls is None else grpc.aio.secure_channel(at, tls) as channel:
+        return await _is_let_in(channel, credentials.token)
+
+
+async def _is_let_in(channel: grpc.aio.Channel, token: str | None = None) -> bool:
+    """Whether a call passes the authentication: behind it there is no handler."""
+    call: Any = channel.unary_unary(STORE.methods["DescribeSession"].path)
+    metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+    try:
+        await call(b"", metadata=metadata, timeout=PATIENCE_S)
+    except grpc.aio.AioRpcError as error:
+        return error.code() is grpc.StatusCode.UNIMPLEMENTED
+    return True
+
+
+@asynccontextmanager
+async def _server_tokens(settings: type[RpcServerSettings], folder: Path) -> AsyncIterator[Holder]:
+    path = folder / "credentials"
+    path.write_text(f"edge {TOKEN} * gateway,reader\n")
+    asks = settings(token_file=path, secrets_grace_s=0.0)
+    async with served(ServerSecurity.of(asks)) as at:
+        stranger = ClientCredentials(token=TOKEN[::-1])
+        known = ClientCredentials(token=TOKEN)
+        yield Holder(path, partial(is_served, at, known), partial(is_served, at, stranger), partial(_start, asks))
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """The certificates of both ends of a connection, and of a stranger."""
+
+    ca: Certificate
+    server: Certificate
+    client: Certificate
+    stranger: Certificate
+
+    @classmethod
+    def make(cls, folder: Path) -> Certificates:
+        ca, other = authority(folder, "ca"), authority(folder, "other")
+        server, client = (signed_by(ca, folder, name) for name in ("server", "client"))
+        return cls(ca, server, client, signed_by(other, folder, "stranger"))
+
+    def shown_by(self, client: Certificate) -> ClientCredentials:
+        return ClientCredentials(tls_ca_file=self.ca.cert, tls_cert_file=client.cert, tls_key_file=client.key)
+
+
+@asynccontextmanager
+async def _server_tls(settings: type[RpcServerSettings], name: str, folder: Path) -> AsyncIterator[Holder]:
+    made = Certificates.make(folder)
+    client_ca = folder / "client_ca.pem"
+    client_ca.write_bytes(made.ca.cert.read_bytes())
+    files: dict[str, Any] = {
+        "tls_cert_file": made.server.cert,
+        "tls_key_file": made.server.key,
+        "tls_client_ca_file": client_ca,
+    }
+    asks = settings(**files, secrets_grace_s=0.0)
+    known, stranger = made.shown_by(made.client), made.shown_by(made.stranger)
+    async with served(ServerSecurity.of(asks)) as at:
+
+        async def serves_stranger() -> bool:
+            return await is_served(at, stranger) or await is_served(at)
+
+        yield Holder(files[name], partial(is_served, at, known), serves_stranger, partial(_start, asks))
+
+
+def _start(settings: RpcServerSettings) -> None:
+    ServerSecurity.of(dataclasses.replace(settings))
+
+
+# ---- The edge as a client ----
+
+
+@asynccontextmanager
+async def _client_token(
+    kind: type[TurnSettings], peer: Literal["store", "translator"], folder: Path
+) -> AsyncIterator[Holder]:
+    path, asked = folder / "token", folder / "credentials"
+    path.write_text(TOKEN)
+    asked.write_text(f"edge {TOKEN} * gateway,reader\n")
+    settings = kind(**{f"{peer}_token_file": path})  # type: ignore[arg-type]
+    show = settings.credentials_for(peer).open_token()
+    assert show is not None
+    async with served(ServerSecurity(Guard(asked))) as at:
+
+        async def serves() -> bool:
+            return await is_served(at, ClientCredentials(token=show()))
+
+        yield Holder(path, serves, partial(is_served, at), settings.credentials_for(peer).open_token)
+
+
+@asynccontextmanager
+async def _client_tls(
+    kind: type[TurnSettings], peer: Literal["store", "translator"], name: str, folder: Path
+) -> AsyncIterator[Holder]:
+    """A channel that is open: its files were read when it was made."""
+    made = Certificates.make(folder)
+    own_ca = folder / "own_ca.pem"
+    own_ca.write_bytes(made.ca.cert.read_bytes())
+    files = {"tls_ca_file": own_ca, "tls_cert_file": made.client.cert, "tls_key_file": made.client.key}
+    settings = kind(**{f"{peer}_{each}": path for each, path in files.items()})  # type: ignore[arg-type]
+    security = ServerSecurity.of(
+        StoreSettings(tls_cert_file=made.server.cert, tls_key_file=made.server.key, tls_client_ca_file=made.ca.cert)
+    )
+    tls = settings.credentials_for(peer).open_tls()
+    assert tls is not None
+    async with served(security) as at, grpc.aio.secure_channel(at, tls) as channel:
+        serves, serves_stranger = partial(_is_let_in, channel), partial(is_served, at)
+        yield Holder(files[name], serves, serves_stranger, settings.credentials_for(peer).open_tls)
+
+
+# ---- The translator as a client ----
+
+
+@asynccontextmanager
+async def _engine_key(folder: Path) -> AsyncIterator[Holder]:
+    """A server of chat completions that wants a key: what it was shown decides."""
+    path = folder / "key"
+    path.write_text(KEY.removeprefix("Bearer "))
+    async with fake_chat() as server:
+        profile = ModelProfile(name=MODEL, endpoint=server.endpoint, engine="openai_chat", api_key_file=path)
+        engine = OpenAIChatEngine(profile)
+
+        async def serves(*, is_known: bool) -> bool:
+            server.keys.clear()
+            with suppress(AntiphonError):
+                await engine.ready()
+            return any(key == KEY if is_known else key != KEY for key in server.keys)
+
+        yield Holder(path, partial(serves, is_known=True), partial(serves, is_known=False), _read_by_requests)
+        await engine.close()
+
+
+def _read_by_requests() -> None:
+    """The file is read for each request, and not at the start."""
+
+
+_SERVERS: Mapping[str, type[RpcServerSettings]] = {"store": StoreSettings, "translator": TranslatorSettings}
+_PEERS: tuple[Literal["store", "translator"], ...] = ("store", "translator")
+_CLIENTS: Mapping[str, type[TurnSettings]] = {"edge": EdgeSettings, "worker": WorkerSettings}
+_SERVER_TLS = ("tls_cert_file", "tls_key_file", "tls_client_ca_file")
+_CLIENT_TLS = ("tls_ca_file", "tls_cert_file", "tls_key_file")
+
+HOLDERS: Mapping[str, Opened] = {
+    "edge.keys_file": partial(_api_keys, "keys"),
+    "edge.keys_pepper_file": partial(_api_keys, "pepper"),
+    **{f"{name}.sealing_keys_file": _sealing_keys for name in _CLIENTS},
+    "profile.api_key_file": _engine_key,
+    "store.encryption_keys_file": _encryption_keys,
+    **{f"{name}.token_file": partial(_server_tokens, kind) for name, kind in _SERVERS.items()},
+    **{f"{name}.{file}": partial(_server_tls, kind, file) for name, kind in _SERVERS.items() for file in _SERVER_TLS},
+    **{
+        f"{name}.{peer}_token_file": partial(_client_token, kind, peer)
+        for name, kind in _CLIENTS.items()
+        for peer in _PEERS
+    },
+    **{
+        f"{name}.{peer}_{file}": partial(_client_tls, kind, peer, file)
+        for name, kind in _CLIENTS.items()
+        for peer in _PEERS
+        for file in _CLIENT_TLS
+    },
+}
+"""By the names of the settings; those of a model profile as if it were a section."""
+
+KEEP = frozenset(
+    [f"{name}.{peer}_{file}" for name in _CLIENTS for peer in _PEERS for file in ("token_file", *_CLIENT_TLS)]
+    + [f"{name}.{file}" for name in _SERVERS for file in _SERVER_TLS[:2]]
+)
+"""Files that let nobody in: they show who this process is, and their last content stays until a usable one is there."""

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from antiphon_core import audit, logs
+from antiphon_core.audit import Action
+from antiphon_core.config import SettingsError
+from antiphon_core.jsons import loads
+from antiphon_core.logs import LogSettings
+
+ACTION = Action("edge", "key 1", "10.0.0.1", "acme", "GET /v1/models", ("resp_1",), "200", "req_1")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "audit"
+    audit.configure(path)
+    yield path
+    audit.configure(None)
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_line_has_the_declared_fields_and_no_others(file: Path) -> None:
+    audit.note(ACTION)
+    (line,) = lines(file)
+    assert list(line) == ["ts", "service", "caller", "peer", "tenant", "action", "ids", "result", "request_id"]
+    assert (line["caller"], line["ids"], line["result"]) == ("key 1", ["resp_1"], "200")
+
+
+def test_text_in_the_place_of_an_id_is_not_written(file: Path) -> None:
+    hostile = ["my secret prompt", 'x"}\n{"ts":1', "a" * 129, "\u202e", "conv_1"]
+    audit.note(replace(ACTION, ids=hostile))
+    assert lines(file)[0]["ids"] == ["?", "?", "?", "?", "conv_1"]
+
+
+def test_a_line_names_so_many_ids_and_no_more(file: Path) -> None:
+    audit.note(replace(ACTION, ids=["a"] * 1_000))
+    assert lines(file)[0]["ids"] == ["a"] * audit.IDS_MAX
+
+
+def test_a_file_that_was_moved_away_is_opened_anew(file: Path) -> None:
+    audit.note(ACTION)
+    file.rename(file.with_suffix(".1"))
+    audit.note(ACTION)
+    assert len(lines(file)) == len(lines(file.with_suffix(".1"))) == 1
+
+
+def test_nothing_is_written_without_a_file(file: Path) -> None:
+    audit.configure(None)
+    audit.note(ACTION)
+    assert not audit.is_on()
+    assert lines(file) == []
+
+
+def test_audit_lines_are_in_no_other_log(file: Path) -> None:
+    seen: list[logging.LogRecord] = []
+    root, handler = logging.getLogger(), logging.Handler()
+    handler.emit = seen.append  # type: ignore[assignment,method-assign]
+    root.addHandler(handler)
+    audit.note(ACTION)
+    root.removeHandler(handler)
+    assert (len(lines(file)), seen) == (1, [])
+
+
+def test_a_line_that_cannot_be_written_is_told_in_the_other_log(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    audit.configure(Path("/dev/full"))
+    audit.note(ACTION)
+    assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
+        "a line of the audit log could not be written: [Errno 28] No space left on device"
+    ]
+
+
+def test_the_setting_names_the_file(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "basicConfig", lambda **_options: None)
+    logs.configure(LogSettings(audit=tmp_path / "another"))
+    audit.note(ACTION)
+    assert (len(lines(tmp_path / "another")), lines(file)) == (1, [])
+    with pytest.raises(SettingsError, match="Cannot open the audit log"):
+        audit.configure(tmp_path / "none" / "audit")
+
+
+def test_ids_of_a_request_are_those_of_its_fields_and_parts() -> None:
+    record = SimpleNamespace(id="resp_1", previous_response_id="resp_0", body=b"content")
+    appends = [SimpleNamespace(response_id=each) for each in ("a", "b")]
+    request = SimpleNamespace(record=record, fence=None, session_id="", ids=["x", "y"], appends=appends, frames=b"z")
+    assert audit.ids_in(request) == ["x", "y", "resp_1", "resp_0", "a", "b"]

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.encryption.opening import MARKER, require_readable, rows_of, sealed
+from antiphon_store.encryption.sealed_rows import SealedRows
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.settings import StoreSettings
+
+OLD, NEW = f"old {'0' * 64}\n", f"new {'1' * 64}\n"
+
+
+class Database:
+    """Rows that stay while stores with different settings open them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.rows = MemoryRows()
+
+    async def start(self, keys: str | None, *, writes: bool = True) -> RowBackend:
+        """SettingsError: as a store that starts."""
+        await self.rows.open()
+        if keys is None:
+            await require_readable(self.rows, StoreSettings())
+            return self.rows
+        path = self._folder / "keys"
+        path.write_text(keys)
+        settings = StoreSettings(encryption_keys_file=path)
+        rows = sealed(self.rows, SealingKeys.read(path))
+        await require_readable(rows, settings, writes=writes)
+        return rows
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path)
+
+
+async def test_a_store_without_keys_is_plain_and_marked_by_nothing(database: Database) -> None:
+    await database.start(None)
+    assert MARKER not in database.rows.trees
+
+
+async def test_a_sealed_store_does_not_start_without_its_keys(database: Database) -> None:
+    await database.start(OLD)
+    await database.start(OLD)
+    for keys in (NEW, OLD.replace("0", "2")):
+        with pytest.raises(SettingsError, match="does not hold the key"):
+            await database.start(keys)
+    with pytest.raises(SettingsError, match="This store is sealed: set store.encryption_keys_file"):
+        await database.start(None)
+
+
+async def test_looking_at_a_plain_store_with_keys_does_not_make_it_a_sealed_one(database: Database) -> None:
+    await database.start(OLD, writes=False)
+    await database.start(None)
+
+
+async def test_a_key_is_rotated_and_then_taken_away(database: Database) -> None:
+    await database.start(OLD)
+    await database.start(NEW + OLD)
+    await database.start(NEW)
+
+
+def test_the_settings_decide(tmp_path: Path) -> None:
+    assert isinstance(rows_of(StoreSettings()), MemoryRows)
+    keys = tmp_path / "keys"
+    keys.write_text(OLD)
+    assert isinstance(rows_of(StoreSettings(encryption_keys_file=keys)), SealedRows)
+    keys.write_text("")
+    with pytest.raises(SettingsError, match="holds no keys"):
+        rows_of(StoreSettings(encryption_keys_file=keys))

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_store.encryption.payload_cipher import MAGIC, OVERHEAD_BYTES_MAX, PayloadCipher, bound_to
+from antiphon_store.rows.model import Kind, Partition, Ref
+
+OLD, NEW = {"old": bytes(32)}, {"new": b"\x01" * 32}
+PLACE = bound_to(Partition("acme", "0f"), Ref(Kind.NODE, "resp_1"), "body")
+TEXT = b'{"secret":"canary"}'
+
+
+def cipher(*keys: dict[str, bytes]) -> PayloadCipher:
+    together = {name: key for each in keys for name, key in each.items()}
+    return PayloadCipher(SealingKeys(next(iter(together)), together))
+
+
+def test_a_payload_is_sealed_and_opened() -> None:
+    sealed = cipher(OLD).seal(TEXT, PLACE)
+    assert sealed.startswith(MAGIC)
+    assert b"canary" not in sealed
+    assert len(sealed) - len(TEXT) <= OVERHEAD_BYTES_MAX
+    assert cipher(OLD).open(sealed, PLACE) == TEXT
+    assert cipher(OLD).seal(TEXT, PLACE) != sealed
+
+
+def test_an_empty_payload_and_one_from_before_stay_as_they_are() -> None:
+    assert cipher(OLD).seal(b"", PLACE) == cipher(OLD).open(b"", PLACE) == b""
+    assert cipher(OLD).open(TEXT, PLACE) == TEXT
+
+
+def test_the_first_key_seals_and_all_open() -> None:
+    first, second = cipher(OLD).seal(TEXT, PLACE), cipher(NEW, OLD).seal(TEXT, PLACE)
+    assert cipher(NEW, OLD).open(first, PLACE) == cipher(NEW, OLD).open(second, PLACE) == TEXT
+    with pytest.raises(StoreUnavailable, match="a key is missing"):
+        cipher(NEW).open(first, PLACE)
+    with pytest.raises(StoreUnavailable):
+        cipher(OLD).open(second, PLACE)
+
+
+def test_a_payload_opens_in_its_place_only() -> None:
+    sealed = cipher(OLD).seal(TEXT, PLACE)
+    places = product(("acme", "globex"), ("0f", "1f"), (Kind.NODE, Kind.JOB), ("resp_1", "resp_2"), ("body", "items"))
+    others = [bound_to(Partition(tenant, tree), Ref(kind, row), name) for tenant, tree, kind, row, name in places]
+    assert len(set(others)) == 32
+    for other in others[1:]:
+        with pytest.raises(InternalError, match="not in its place"):
+            cipher(OLD).open(sealed, other)
+    assert cipher(OLD).open(sealed, others[0]) == TEXT
+
+
+def test_a_changed_payload_or_another_key_of_that_name_is_an_error() -> None:
+    sealed = cipher(OLD).seal(TEXT, PLACE)
+    for at in range(len(MAGIC) + 5, len(sealed), 7):
+        changed = bytearray(sealed)
+        changed[at] ^= 1
+        with pytest.raises(InternalError):
+            cipher(OLD).open(bytes(changed), PLACE)
+    for length in range(len(MAGIC) + 5, len(sealed), 9):
+        with pytest.raises(InternalError):
+            cipher(OLD).open(sealed[:length], PLACE)
+    with pytest.raises(InternalError):
+        cipher({"old": b"\x02" * 32}).open(sealed, PLACE)
+
+
+@pytest.mark.parametrize("value", ['{"a":"canary"}', [1, [7, 8]], {"a": None}, 0, ""])
+def test_a_field_is_a_text(value: object) -> None:
+    sealed = cipher(OLD).seal_field(value, PLACE)
+    assert isinstance(sealed, str)
+    assert "canary" not in sealed
+    assert cipher(OLD).open_field(sealed, PLACE) == value
+
+
+def test_a_field_that_is_absent_or_from_before_stays_as_it_is() -> None:
+    assert cipher(OLD).seal_field(None, PLACE) is None
+    for value in (None, '{"a":"b"}', [1, [2]]):
+        assert cipher(OLD).open_field(value, PLACE) == value

@@ -1,0 +1,79 @@
+"""The kit runs on sealed rows as well (tests/contract/store); here is what lies in the database."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import AntiphonError, InternalError
+from antiphon_core.sealing_keys import SealingKeys
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.encryption.opening import sealed
+from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC
+from antiphon_store.encryption.sealed_rows import SEALED_FIELDS
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.operations.verifying import verify
+from antiphon_store.rows.maintenance import MaintainedRows
+from antiphon_store.rows.model import Kind, Partition, Row
+from tests.support.memory_maintenance import MaintainedMemory
+from tests.support.stored_tenant import StoredTenant
+
+KEYS = SealingKeys.ephemeral()
+
+
+@pytest.fixture
+async def inner() -> MemoryRows:
+    rows = MaintainedMemory()
+    await rows.open()
+    return rows
+
+
+@pytest.fixture
+async def stored(inner: MemoryRows) -> StoredTenant:
+    tenant = StoredTenant("acme")
+    await tenant.fill(StoreEngine(sealed(inner, KEYS)))
+    return tenant
+
+
+def all_rows(rows: MemoryRows) -> list[tuple[Partition, Kind, Row]]:
+    return [(at, ref.kind, row) for at, tree in rows.trees.items() for ref, row in tree.rows.items()]
+
+
+async def test_no_payload_and_no_metadata_is_plain_in_the_database(inner: MemoryRows, stored: StoredTenant) -> None:
+    found = all_rows(inner)
+    payloads = [payload for _, _, row in found for payload in (row.items, row.body) if payload]
+    assert len(payloads) > 10
+    assert all(payload.startswith(MAGIC) for payload in payloads)
+    fields = [row.fields.get(name) for _, kind, row in found for name in SEALED_FIELDS.get(kind, ())]
+    told = [value for value in fields if value is not None]
+    assert len(told) >= 2
+    assert all(value.startswith(FIELD_PREFIX) for value in told)
+
+
+async def test_what_is_stored_is_told_as_by_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
+    told = await stored.answers(StoreEngine(sealed(inner, KEYS)))
+    for partition, tree in inner.trees.items():  # the same rows, opened for good
+        opened = sealed(inner, KEYS)
+        tree.rows = {ref: opened._opened(partition, ref, row) for ref, row in tree.rows.items()}  # type: ignore[attr-defined]
+    assert await stored.answers(StoreEngine(inner)) == told
+    assert await stored.answers(StoreEngine(sealed(inner, KEYS))) == told  # a store that began without keys
+
+
+async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: MemoryRows, stored: StoredTenant) -> None:
+    nodes = [(tree, ref) for tree in inner.trees.values() for ref in tree.rows if ref.kind is Kind.NODE]
+    (tree, one), (_, two) = nodes[:2]
+    tree.rows[one], tree.rows[two] = tree.rows[two], tree.rows[one]
+    with pytest.raises(InternalError, match="not in its place"):
+        await StoreEngine(sealed(inner, KEYS)).fetch("acme", one.id)
+
+
+async def test_without_the_key_nothing_is_given_out(inner: MemoryRows, stored: StoredTenant) -> None:
+    for response in stored.line:
+        with pytest.raises(AntiphonError):
+            await StoreEngine(sealed(inner, SealingKeys.ephemeral())).fetch("acme", response.id)
+
+
+async def test_operators_look_after_it_as_after_any(inner: MemoryRows, stored: StoredTenant) -> None:
+    rows = sealed(inner, KEYS)
+    assert isinstance(rows, MaintainedRows)
+    assert [each async for each in verify(rows, rows.maintenance, "acme", lambda _count: None) if each.is_damage] == []
+    assert not isinstance(sealed(MemoryRows(), KEYS), MaintainedRows)
