@@ -59,7 +59,8 @@ def test_a_sampled_trace_is_an_exemplar_in_openmetrics() -> None:
     assert content_type.startswith("application/openmetrics-text")
     parse: Any = open_metrics
     families = {family.name: family for family in parse(text.decode())}
-    found = [sample.exemplar for sample in families["antiphon_commit_duration_seconds"].samples if sample.exemplar]
+    samples = families["antiphon_commit_duration_seconds"].samples
+    found = [each.exemplar for each in samples if each.exemplar and each.labels["outcome"] == "traced"]
     assert [(exemplar.labels, exemplar.value) for exemplar in found] == [({"trace_id": "ab" * 16}, 0.002)]
 
 
