@@ -36,11 +36,12 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)
 WORDS = 20
 PAUSE_S = 0.07  # between two words
 FREEZES_S = volume((1, 5), (1, 5, 30, 100))
-SOON_S = 4.0
-"""Two seconds are promised. A busy machine has as much again, and what waits for a frozen part takes longer still."""
+SOON_S = volume(PATIENCE_S, 4.0)
+"""Two seconds are promised; the nightly run gives a busy machine as much again. In `make test` no clock decides: a part
+stays frozen until all have their answers, so nobody gets one from it."""
 PARTS = ("edge", "translator", "store", "worker", "engine", "database")
-PATIENT_S = 5
-"""A longer freeze outlasts the retries of a commit, ten seconds, and the token timeout of an engine."""
+PATIENT_S = 8
+"""A freeze that lasts longer may outlast the retries of a commit, ten seconds, and the token timeout of an engine."""
 CASES = [("redis", part) for part in PARTS] + [("postgres", part) for part in volume(PARTS[-1:], PARTS)]
 TERMINAL = ("response.completed", "response.failed", "response.incomplete")
 KINDS: dict[str, Object] = {"stored": {}, "unstored": {"store": False}, "queued": {"background": True}}
@@ -159,7 +160,8 @@ async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze
     await asyncio.sleep(0.5 * WORDS * PAUSE_S)  # in the middle of their stories
     loop = asyncio.get_running_loop()
     with town.frozen(part):
-        until_s = loop.time() + freeze_s
+        began_s = loop.time()
+        until_s = began_s + freeze_s
         for url in itertools.cycle(urls[1:]):  # a frozen edge is the first
             new = [town.ask(url, **members) for members in KINDS.values()]
             async with asyncio.timeout(SOON_S):
@@ -168,11 +170,12 @@ async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze
             if loop.time() >= until_s:
                 break
             await asyncio.sleep(min(0.5, max(0.0, until_s - loop.time())))
+    is_long = loop.time() - began_s > PATIENT_S
     await town.settle()
     for call in calls:
-        call.require_one_end(may_fail=freeze_s > PATIENT_S)
+        call.require_one_end(may_fail=is_long)
     assert all(call.status == 200 for call in calls[: 4 * len(urls)])  # they had begun
     # A translator that wakes may begin what was given to another one, before it reads that it was cancelled. After a
     # long freeze a job is attempted again: without a store, nothing that its model said could be logged.
-    is_strict = freeze_s <= PATIENT_S and part != "translator"
+    is_strict = not is_long and part != "translator"
     assert max(town.triton.began_anew().values()) <= (1 if is_strict else 2)
