@@ -45,7 +45,7 @@ async def export(
 async def _tree(rows: RowBackend, maintenance: Maintenance, partition: Partition) -> AsyncIterator[tuple[Ref, Row]]:
     """The rows of a tree in which others write meanwhile. What a row names is read after it, so that it is there: nodes
     come after sessions and jobs, batches after their logs. Of a log that grows, the rest is left out."""
-    names = [each for each in await maintenance.names(partition) if each.ref != prompts.COUNT]
+    names: Sequence[Name] = [each for each in await maintenance.names(partition) if each.ref != prompts.COUNT]
     ends: dict[str, int] = {}
     async for ref, row in rows_of(rows, partition, [each for each in names if each.ref.kind not in _LATER]):
         if ref.kind is Kind.LOG:
