@@ -14,8 +14,6 @@ START = "start"
 """History, idempotency key, and waiting for the session."""
 FIRST_TOKEN = "first-token"  # noqa: S105 - no secret
 """From the acceptance of the turn to the first output."""
-GENERATE = "generate"
-"""The whole generation."""
 COMMIT = "commit"
 """Until the record was durable."""
 TOTAL = "total"

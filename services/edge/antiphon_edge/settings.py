@@ -16,6 +16,8 @@ from antiphon_edge.turn_settings import TurnSettings
 
 @dataclass(frozen=True, slots=True)
 class EdgeSettings(TurnSettings, AccessSettings):
+    """The settings of an edge."""
+
     SECTION = "edge"
 
     conversation_wait_ms: int = field(
@@ -84,6 +86,8 @@ class EdgeSettings(TurnSettings, AccessSettings):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings(TurnSettings):
+    """The settings of a worker of background responses."""
+
     SECTION = "worker"
 
     secrets_grace_s: float = field(

@@ -100,7 +100,7 @@ class Authenticator:
         return any(address in network for network in self.trusted_proxies)
 
 
-_DOOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", Authenticator)
+_AUTHENTICATOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", Authenticator)
 
 
 def open_paths(app: web.Application, *paths: str) -> None:
@@ -114,21 +114,22 @@ def is_open(request: web.Request) -> bool:
     return resource is not None and resource.canonical in OPEN_PATHS | request.app.get(_OPENED, frozenset())
 
 
-def middleware(door: Authenticator) -> Handler:
+def middleware(authenticator: Authenticator) -> Handler:
     """Sets the tenant of each request, and answers for those that are not let in."""
 
     @web.middleware
     async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not is_open(request):
             try:
-                tenant = door.tenant_of(request)
+                tenant = authenticator.tenant_of(request)
             except (InvalidApiKey, InvalidRequest) as error:
                 path = request.rel_url.raw_path  # as it came: decoded, it could hold a line of its own
                 log.info("%s %s from %s is refused: %s", request.method, path, request.remote, error.message)
                 raise
             if tenant is not None:
                 set_tenant(request, tenant)
-            request[_DOOR] = door  # no callable of the request: a cycle would leave it to the garbage collector
+            # No callable of the request: a cycle would leave the request to the garbage collector.
+            request[_AUTHENTICATOR] = authenticator
         return await handler(request)
 
     return authenticate  # type: ignore[return-value]
@@ -137,7 +138,7 @@ def middleware(door: Authenticator) -> Handler:
 def check_again(request: web.Request) -> None:
     """Looks at the credential of a request once more, for what outlives the request's beginning. InvalidApiKey: it was
     revoked, has expired or speaks for another tenant by now."""
-    tenant = request[_DOOR].tenant_of(request)
+    tenant = request[_AUTHENTICATOR].tenant_of(request)
     if tenant is not None and tenant != tenant_of(request):
         raise InvalidApiKey("The API key of this connection speaks for another tenant now. Connect again.")
 

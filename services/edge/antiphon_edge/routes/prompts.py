@@ -60,6 +60,7 @@ class PromptRoutes:
             latest = await self._store.get_prompt(tenant, prompt_id)
             if latest.content == content:
                 return await _whole(latest)
+            _require_room(latest)
             try:
                 return await _whole(await self._store.put_prompt(tenant, prompt_id, latest.version + 1, content))
             except VersionMismatch:
@@ -95,6 +96,15 @@ class PromptRoutes:
         prompt_id = _id(request)
         await self._store.delete_prompt(tenant_of(request), prompt_id)
         return answers.json({"id": prompt_id, "object": "prompt.deleted", "deleted": True})
+
+
+def _require_room(latest: Prompt) -> None:
+    """InvalidRequest: the prompt has as many versions as it may."""
+    if latest.version >= PROMPT_VERSIONS_ITEMS_MAX:
+        raise InvalidRequest(
+            f"Prompt '{latest.id}' has {PROMPT_VERSIONS_ITEMS_MAX:,} versions, which is the most. Make another prompt.",
+            code="too_many_versions",
+        )
 
 
 async def _whole(prompt: Prompt) -> web.Response:

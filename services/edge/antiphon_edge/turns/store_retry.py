@@ -63,7 +63,10 @@ NO_ROOM = "The store has no room for new responses. Stored ones can be read and 
 
 
 class Ready(Protocol):
-    async def ready(self) -> None: ...
+    """The part of a store that a watch asks."""
+
+    async def ready(self) -> None:
+        """Returns when the store can be used and has room. Unavailable."""
 
 
 class StoreWatch:

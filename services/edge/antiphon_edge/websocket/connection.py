@@ -152,6 +152,12 @@ class Connection:
         turn = self._session.turn_of(message)
         if turn is not None and turn not in self._cancelled:
             self._cancelled.add(turn)
+            # Not at once: a task that is cancelled before its first step takes none, and its lane would stay taken.
+            asyncio.get_running_loop().call_soon(self._stop, turn)
+
+    def _stop(self, turn: LaneTurn) -> None:
+        """Stops a response that its client has cancelled, unless it came to its end meanwhile."""
+        if turn in self._cancelled and not turn.has_ended:
             self._running[turn].cancel()
 
     def _begin_next(self) -> None:

@@ -102,13 +102,13 @@ class SocketRoutes:
             metrics.STREAMS_OPEN.of("websocket").add(-1)
             self._open.discard(connection)
 
-    async def drain(self, patience_s: float) -> None:
-        """Closes idle connections at once and the others behind their running response; returns when all are closed, or
-        after a while. To be called while the server still reads: otherwise clients could not even answer a ping."""
+    async def drain(self, timeout_s: float) -> None:
+        """Closes idle connections at once and the others behind their running responses, or after `timeout_s`; returns
+        when all are closed. Call it while the server still reads: otherwise clients could not even answer a ping."""
         self._draining = True
         serving = [connection.leave() for connection in self._open]
         if serving:
-            await asyncio.wait(serving, timeout=patience_s)
+            await asyncio.wait(serving, timeout=timeout_s)
         for connection in self._open:
             connection.abort()
         if serving:

@@ -31,6 +31,8 @@ from antiphon_edge.websocket.messages import Cancel, Create, Steer
 
 
 class Phase(Enum):
+    """The phases of a connection."""
+
     IDLE = auto()
     RUNNING = auto()
     LAST = auto()  # responses run, and the connection closes behind them
@@ -38,6 +40,8 @@ class Phase(Enum):
 
 
 class Step(Enum):
+    """The steps from one phase to the next."""
+
     BEGIN = auto()
     END = auto()  # of a response while others run
     END_LAST = auto()

@@ -2,7 +2,7 @@
 
 all/pmpt_…        a prompt: `created`, `latest` (the number of its newest version)
 pmpt_…/00000001   a version of it, whose items are the content
-count             `prompts`: how many there are
+count             `prompts`: how many there are; it follows from the others, so an export leaves it out
 """
 
 from __future__ import annotations
@@ -14,23 +14,33 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, NotFound, VersionMismatch
 from antiphon_core.ports.prompts import Prompt
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import Add, Kind, Partition, Range, Row
+from antiphon_store.rows.model import Add, Kind, Partition, Range, Ref, Row
 from antiphon_store.rows.view import View
 
 PROMPTS_TREE = "prompts"
+COUNT = Ref(Kind.PROMPT, "count")
 _ALL = "all/"
-_COUNT = (Kind.PROMPT, "count")
 
 
 def partition_of(tenant: str) -> Partition:
     return Partition(tenant, PROMPTS_TREE)
 
 
+def is_prompt(ref: Ref) -> bool:
+    """Whether the row is a prompt: not one of its versions, and not the count."""
+    return ref.kind is Kind.PROMPT and ref.id.startswith(_ALL)
+
+
+def add_to_count(view: View, number: int) -> None:
+    """Counts so many prompts more, or fewer."""
+    view.set(*COUNT, prompts=Add(number))
+
+
 def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prompt]:
     """Adds the version behind the latest; a version that has the content already stays as it is.
 
     NotFound, VersionMismatch. InvalidRequest: the tenant has too many prompts."""
-    prompt, existing, count = view.need_all(_prompt(prompt_id), _version(prompt_id, version), _COUNT)
+    prompt, existing, count = view.need_all(_prompt(prompt_id), _version(prompt_id, version), COUNT)
     if prompt is not None and existing is not None and existing.items == content:
         return _shown(prompt_id, prompt, version, content)
     latest = prompt.fields["latest"] if prompt is not None else 0
@@ -40,7 +50,7 @@ def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prom
         raise VersionMismatch.of(prompt_id, expected=version - 1, actual=latest)
     if prompt is None:
         _require_room(count)
-        view.set(*_COUNT, prompts=Add(1))
+        add_to_count(view, 1)
         prompt = Row({"created": view.now_ms, "latest": 1})
         view.put(*_prompt(prompt_id), prompt.fields)
     else:
@@ -80,7 +90,7 @@ def remove(view: View, prompt_id: str) -> Finish[None]:
         raise _not_found(prompt_id)
     view.delete(*_prompt(prompt_id))
     view.delete_below(Kind.PROMPT, f"{prompt_id}/")
-    view.set(*_COUNT, prompts=Add(-1))
+    add_to_count(view, -1)
     return lambda _answers: None
 
 

@@ -47,7 +47,9 @@ def sealed(rows: RowBackend, keys: KeySource) -> RowBackend:
 
 async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes: bool = True) -> None:
     """Checks that open rows can be read with the settings' keys. With `writes` a store that is to be sealed is marked,
-    and with a new key the marker is written anew. SettingsError."""
+    and with a new key the marker is written anew.
+
+    SettingsError: the keys are missing or wrong. StoreUnavailable: a store that has no marker yet is full."""
     try:
         found = await rows.transact(MARKER, Program(reads=[Get(_ROW, Payload.ALL)]))
     except (StoreUnavailable, InternalError) as error:
@@ -57,4 +59,13 @@ async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes:
     if settings.encryption_keys_file is None and row is not None:
         raise SettingsError(f"This store is sealed: set {SETTING} to the file with its keys.")
     if settings.encryption_keys_file is not None and writes:
+        await _mark(rows, is_marked=row is not None)
+
+
+async def _mark(rows: RowBackend, *, is_marked: bool) -> None:
+    """Writes the marker. A full store that has one starts with it, so that its responses can be read and deleted."""
+    try:
         await rows.transact(MARKER, Program(changes=[Put(_ROW, {"v": 1}, body=_TEXT)]))
+    except StoreUnavailable as error:
+        if not (is_marked and error.is_full):
+            raise

@@ -1,8 +1,8 @@
 """A row backend around another one, whose database holds no content in plain text.
 
-Sealed are all payloads (items and bodies of responses, frames of event logs, payloads of jobs) and the fields of
-SEALED_FIELDS. Not sealed is what the database must compare, order or count: ids, tenants, trees, times, statuses,
-sizes, checksums of payloads, idempotency keys, digests of requests.
+Sealed are all payloads (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts) and the
+fields of SEALED_FIELDS. Not sealed is what the database must compare, order or count: ids, tenants, trees, times,
+statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
 
 A decision runs over rows as the store knows them, plain: so a program's guards never test a sealed field. Work on large
 payloads runs outside of the event loop.

@@ -5,8 +5,8 @@
     …
     {"rows": 2}
 
-Payloads are text, or base64 where they are no UTF-8. Entries of indexes are not in it: they follow from the rows. What
-a tenant has used of its quotas is left out.
+Payloads are text, or base64 where they are no UTF-8. Entries of indexes and the number of prompts are not in it: they
+follow from the rows. What a tenant has used of its quotas is left out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from antiphon_core.jsons import dumps
+from antiphon_store.decisions import prompts
 from antiphon_store.operations.rows_by_name import rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Maintenance, Name, Progress
@@ -44,7 +45,7 @@ async def export(
 async def _tree(rows: RowBackend, maintenance: Maintenance, partition: Partition) -> AsyncIterator[tuple[Ref, Row]]:
     """The rows of a tree in which others write meanwhile. What a row names is read after it, so that it is there: nodes
     come after sessions and jobs, batches after their logs. Of a log that grows, the rest is left out."""
-    names = await maintenance.names(partition)
+    names: Sequence[Name] = [each for each in await maintenance.names(partition) if each.ref != prompts.COUNT]
     ends: dict[str, int] = {}
     async for ref, row in rows_of(rows, partition, [each for each in names if each.ref.kind not in _LATER]):
         if ref.kind is Kind.LOG:

@@ -1,4 +1,4 @@
-"""Import of an export, into any backend: each row by a decision, and then the entries that follow from it.
+"""Import of an export, into any backend: each row by a decision, with the count and the entries that follow from it.
 
 Repeating an import changes nothing: a row that is there already stays as it is. So one that was interrupted is begun
 again.
@@ -14,6 +14,7 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from antiphon_core.jsons import loads
+from antiphon_store.decisions import prompts
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import FORMAT
 from antiphon_store.operations.files import OperationError
@@ -87,6 +88,8 @@ def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:
         return lambda _answers: stored
     if ref.kind is not Kind.NODE:
         view.put(*ref, row.fields, row.items, row.body)
+        if prompts.is_prompt(ref):
+            prompts.add_to_count(view, 1)
         return lambda _answers: None
     parent = row.fields["parent"]
     if parent is not None and not view.test(Kind.NODE, parent, Condition.PRESENT):

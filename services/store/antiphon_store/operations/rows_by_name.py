@@ -16,15 +16,22 @@ async def rows_of(
     rows: RowBackend, partition: Partition, names: Iterable[Name], payload: Payload = Payload.ALL
 ) -> AsyncIterator[tuple[Ref, Row]]:
     """The rows of these names that are still there, in their order."""
-    for batch in _batches(names, payload):
-        found = await rows.transact(partition, Program(reads=[Get(ref, payload) for ref in batch]))
-        assert isinstance(found, Applied)  # noqa: S101 - there are no guards
-        for ref, row in zip(batch, found.answers, strict=True):
-            if row is not None:
-                yield ref, row
+    for batch in batches(names, payload):
+        for each in await read(rows, partition, batch, payload):
+            yield each
 
 
-def _batches(names: Iterable[Name], payload: Payload) -> Iterator[Sequence[Ref]]:
+async def read(
+    rows: RowBackend, partition: Partition, batch: Sequence[Ref], payload: Payload = Payload.ALL
+) -> list[tuple[Ref, Row]]:
+    """The rows of one batch that are still there."""
+    found = await rows.transact(partition, Program(reads=[Get(ref, payload) for ref in batch]))
+    assert isinstance(found, Applied)  # noqa: S101 - there are no guards
+    return [(ref, row) for ref, row in zip(batch, found.answers, strict=True) if row is not None]
+
+
+def batches(names: Iterable[Name], payload: Payload = Payload.ALL) -> Iterator[Sequence[Ref]]:
+    """Names whose rows one answer can hold."""
     batch: list[Ref] = []
     used = 0
     for ref, size in names:

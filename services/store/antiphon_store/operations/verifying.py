@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from antiphon_core.errors import InternalError
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_store.decisions import logs, packing, tenant_line
 from antiphon_store.engine.reclaiming import partition_of
-from antiphon_store.operations.rows_by_name import rows_of
+from antiphon_store.operations.rows_by_name import batches, read, rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
 from antiphon_store.rows.model import (
@@ -74,22 +75,49 @@ class _Tree:
 
     async def findings(self, names: Sequence[Name], on_progress: Progress) -> AsyncIterator[tuple[bool, str]]:
         for_names_first = sorted(names, key=lambda name: name.ref, reverse=True)  # sessions, nodes, logs, batches
-        async for ref, row in rows_of(self._rows, self._partition, for_names_first):
+        has_all_parents = True
+        async for ref, row in self._each(for_names_first):
             on_progress(1)
+            if row is None:
+                has_all_parents = has_all_parents and ref.kind is not Kind.NODE
+                yield True, f"{ref.kind} {ref.id}: it cannot be read"
+                continue
             self._rest[ref] = Row(row.fields)
             for name in _damaged_payloads(ref, row):
                 yield True, f"{ref.kind} {ref.id}: the checksum of its {name} differs"
-        has_all_parents = True
         for ref, row in self._rest.items():
-            if ref.kind in _CHECKS and (text := await _CHECKS[ref.kind](self, ref, row)):
+            if text := await self._fault(ref, row):
                 has_all_parents = has_all_parents and ref.kind is not Kind.NODE
                 yield True, text
             target = _target(self._partition, ref, row.fields)
-            if target is not None and await _row(self._rows, *target) is None:
+            if target is not None and not await _is_there(self._rows, *target):
                 yield False, f"{ref.kind} {ref.id}: it names {target[1].kind} {target[1].id}, which is not there"
         if has_all_parents:
             for ref in await self._broken_chains():
                 yield True, f"node {ref.id}: the chain that ends with it is not whole"
+
+    async def _each(self, names: Sequence[Name]) -> AsyncIterator[tuple[Ref, Row | None]]:
+        """The rows of these names that are still there. None for one that cannot be read: with encryption at rest, a
+        damaged row is an error of the whole batch, so its rows are read one by one then."""
+        for batch in batches(names):
+            for each in await self._read(batch):
+                yield each
+
+    async def _read(self, batch: Sequence[Ref]) -> Sequence[tuple[Ref, Row | None]]:
+        try:
+            return await read(self._rows, self._partition, batch)
+        except InternalError:
+            if len(batch) == 1:
+                return [(batch[0], None)]
+        return [each for ref in batch for each in await self._read([ref])]
+
+    async def _fault(self, ref: Ref, row: Row) -> str:
+        """Returns what is wrong with the rows that a row needs; nothing where one of them cannot be read, because that
+        row is a finding of its own."""
+        try:
+            return await _CHECKS[ref.kind](self, ref, row) if ref.kind in _CHECKS else ""
+        except InternalError:
+            return ""
 
     async def node(self, ref: Ref, row: Row) -> str:
         """Returns the fault of its parent, or of the depth behind it."""
@@ -128,7 +156,7 @@ class _Tree:
 
     async def _is_there(self, ref: Ref) -> bool:
         """Whether it was not taken away meanwhile, and then perhaps what it names before it."""
-        return await _row(self._rows, self._partition, ref) is not None
+        return await _is_there(self._rows, self._partition, ref)
 
 
 _CHECKS = {Kind.NODE: _Tree.node, Kind.LOG: _Tree.log}
@@ -181,7 +209,7 @@ async def _dangling_entries(rows: RowBackend, key: IndexKey) -> list[str]:
         _, entries = await rows.page(key.partition, key.of, key.key, after=after, limit=ENTRIES_PER_PAGE)
         for each in entries:
             partition, ref = _named(key, each)
-            if await _row(rows, partition, ref) is None:
+            if not await _is_there(rows, partition, ref):
                 found.append(f"index {key.of} {key.key}: it names {ref.kind} {ref.id}, which is not there")
         if len(entries) < ENTRIES_PER_PAGE:
             return found
@@ -200,6 +228,14 @@ def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
     elif key.partition.tenant == DISPATCH_TENANT:
         kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)
     return partition_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
+
+
+async def _is_there(rows: RowBackend, partition: Partition, ref: Ref) -> bool:
+    """Whether there is such a row, also where it cannot be read."""
+    try:
+        return await _row(rows, partition, ref) is not None
+    except InternalError:
+        return True
 
 
 async def _row(rows: RowBackend, partition: Partition, ref: Ref) -> Row | None:

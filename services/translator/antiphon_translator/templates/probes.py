@@ -44,7 +44,6 @@ _CALL, _OTHER = Call("call_12345", "get_weather", _VALUES), Call("functions.empt
 _ANSWER, _RESULT = Message("assistant", ("Yes.",)), Message("tool", ("Sunny.",), call_id=_CALL.id, name=_CALL.name)
 _OTHER_RESULT = Message("tool", ('{"a": [1]}',), call_id=_OTHER.id, name=_OTHER.name)
 _THINKING_AND_CALLING = Message("assistant", (), "Hm.", (_CALL,))
-_CALLING_OTHER = Message("assistant", (), "", (_OTHER,))
 _TEXTS = (
     "",
     "  spaces \t\n",

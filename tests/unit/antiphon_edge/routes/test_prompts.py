@@ -70,6 +70,14 @@ async def test_a_version_that_others_add_meanwhile_is_passed_by(
     assert (await edge.ask("POST", f"{ALL}/{prompt_id}/versions", {"instructions": "never"})).status == 409
 
 
+async def test_a_version_too_many_is_refused(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_edge.routes.prompts.PROMPT_VERSIONS_ITEMS_MAX", 1)
+    path = f"{ALL}/{(await made(edge))['id']}/versions"
+    assert (await edge.ask("POST", path, BODY)).status == 200  # it says the same
+    refusal = await edge.ask("POST", path, {"instructions": "Other."})
+    assert (refusal.status, refusal.error["code"], refusal.error["param"]) == (400, "too_many_versions", None)
+
+
 async def test_prompts_are_listed_page_by_page(edge: RunningEdge) -> None:
     assert (await edge.ask("GET", ALL)).json == {
         "object": "list",

@@ -102,6 +102,13 @@ async def test_a_lane_is_cancelled_and_the_others_go_on(edge: RunningEdge, clien
     assert (await edge.ask("GET", f"/v1/responses/{ids['b']}")).json["status"] == "completed"
 
 
+async def test_a_cancel_that_comes_before_its_response_has_begun_frees_the_lane(client: Client) -> None:
+    await client.send()
+    await cancel(client)  # the server finds both in one packet
+    assert (await client.until(events.ERROR))[-1]["error"]["code"] == "response_cancelled"
+    assert (await client.ask())["status"] == "completed"
+
+
 async def test_a_cancelled_turn_leaves_what_it_continued(edge: RunningEdge, client: Client) -> None:
     first = await client.ask()
     release = held_responses(edge)

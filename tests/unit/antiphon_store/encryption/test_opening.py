@@ -5,14 +5,27 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.config import SettingsError
+from antiphon_core.errors import StoreUnavailable
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption.opening import MARKER, require_readable, rows_of, sealed
 from antiphon_store.encryption.sealed_rows import SealedRows
 from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Outcome, Partition, Program, brings_rows
 from antiphon_store.settings import StoreSettings
 
 OLD, NEW = f"old {'0' * 64}\n", f"new {'1' * 64}\n"
+
+
+class Rows(MemoryRows):
+    """Rows whose database may be full."""
+
+    is_full = False
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        if self.is_full and brings_rows(program):
+            raise StoreUnavailable("The disk is full.", full=True)
+        return await super().transact(partition, program)
 
 
 class Database:
@@ -20,7 +33,7 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.rows = MemoryRows()
+        self.rows = Rows()
 
     async def start(self, keys: str | None, *, writes: bool = True) -> RowBackend:
         """SettingsError: as a store that starts."""
@@ -65,6 +78,16 @@ async def test_a_key_is_rotated_and_then_taken_away(database: Database) -> None:
     await database.start(OLD)
     await database.start(NEW + OLD)
     await database.start(NEW)
+
+
+async def test_a_full_store_starts_with_the_marker_that_it_has(database: Database) -> None:
+    database.rows.is_full = True
+    with pytest.raises(StoreUnavailable):
+        await database.start(OLD)
+    database.rows.is_full = False
+    await database.start(OLD)
+    database.rows.is_full = True
+    await database.start(NEW + OLD)
 
 
 def test_the_settings_decide(tmp_path: Path) -> None:

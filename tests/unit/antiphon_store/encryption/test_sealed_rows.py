@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from antiphon_core.errors import AntiphonError, InternalError
@@ -32,6 +34,12 @@ async def stored(inner: MemoryRows) -> StoredTenant:
     tenant = StoredTenant("acme")
     await tenant.fill(StoreEngine(sealed(inner, KEYS)))
     return tenant
+
+
+def damaged(field: str) -> str:
+    """A sealed field with another byte in it."""
+    middle = len(field) * 3 // 4
+    return field[:middle] + ("A" if field[middle] != "A" else "B") + field[middle + 1 :]
 
 
 def all_rows(rows: MemoryRows) -> list[tuple[Partition, Kind, Row]]:
@@ -77,3 +85,25 @@ async def test_operators_look_after_it_as_after_any(inner: MemoryRows, stored: S
     assert isinstance(rows, MaintainedRows)
     assert [each async for each in verify(rows, rows.maintenance, "acme", lambda _count: None) if each.is_damage] == []
     assert not isinstance(sealed(MemoryRows(), KEYS), MaintainedRows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [
+        (Kind.NODE, lambda row: row._replace(body=row.body[:-1] + bytes([row.body[-1] ^ 1]))),
+        (Kind.BATCH, lambda row: row._replace(fields={**row.fields, "checkpoint": damaged(row.fields["checkpoint"])})),
+        (
+            Kind.CONVERSATION,
+            lambda row: row._replace(fields={**row.fields, "metadata": damaged(row.fields["metadata"])}),
+        ),
+    ],
+)
+async def test_a_row_that_does_not_open_is_damage_and_the_others_are_looked_at(
+    inner: MemoryRows, stored: StoredTenant, kind: Kind, spoil: Callable[[Row], Row]
+) -> None:
+    place, broken = next((tree, ref) for tree in inner.trees.values() for ref in tree.rows if ref.kind is kind)
+    place.rows[broken] = spoil(place.rows[broken])
+    rows = sealed(inner, KEYS)
+    assert isinstance(rows, MaintainedRows)
+    found = [each async for each in verify(rows, rows.maintenance, "acme", lambda _count: None)]
+    assert [each.text for each in found if each.is_damage] == [f"{kind} {broken.id}: it cannot be read"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.exporting import FORMAT, export
 from antiphon_store.operations.files import OperationError
 from antiphon_store.operations.importing import ROWS_AT_ONCE, import_lines
 from tests.support.memory_maintenance import MaintainedMemory
-from tests.support.stored_tenant import StoredTenant
+from tests.support.stored_tenant import PROMPT, StoredTenant
 
 HEADER = dumps({"format": FORMAT, "tenant": "acme"})
 END = dumps({"rows": 0})
@@ -69,3 +71,17 @@ async def test_a_large_tree_is_written_in_order(empty: MaintainedMemory) -> None
     imported = await import_lines(empty, empty.maintenance, [HEADER, *rows, dumps({"rows": count})], seen.append)
     assert imported == (count, 0)
     assert sum(seen) == count
+
+
+async def test_prompts_that_an_import_adds_count_towards_the_most(
+    empty: MaintainedMemory, stored: StoredTenant, lines: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, (own, third) = StoreEngine(empty), (f"pmpt_{digit * 48}" for digit in "23")
+    await engine.put_prompt(stored.tenant, own, 1, b"{}")
+    for _ in range(2):  # a repeated import adds none
+        await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
+    monkeypatch.setattr(limits, "STORED_PROMPTS_ITEMS_MAX", 2)
+    with pytest.raises(InvalidRequest, match="which is the most"):
+        await engine.put_prompt(stored.tenant, third, 1, b"{}")
+    await engine.remove_prompt(stored.tenant, PROMPT)
+    await engine.put_prompt(stored.tenant, third, 1, b"{}")

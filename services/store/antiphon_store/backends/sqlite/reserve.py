@@ -181,7 +181,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 def _checkpoint(connection: sqlite3.Connection) -> bool:
     """Moves the log into the database and gives its space back, as far as readers and the disk allow. Whether all of it
     is moved."""
-    patience_ms = _pragma(connection, "busy_timeout")
+    busy_timeout_ms = _pragma(connection, "busy_timeout")
     connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_MS}").fetchall()
     try:
         _is_busy, logged, moved = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -189,4 +189,4 @@ def _checkpoint(connection: sqlite3.Connection) -> bool:
     except sqlite3.Error:
         return False
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {patience_ms}").fetchall()
+        connection.execute(f"PRAGMA busy_timeout = {busy_timeout_ms}").fetchall()
