@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from io import BytesIO
 from itertools import cycle, islice
 from typing import Any
@@ -26,6 +26,8 @@ from tests.support.loop_watch import LoopWatch, watched_loop
 from tests.support.scripted_system import MODEL, SEER, TOKENIZER, ScriptedModel, scripted_system
 
 CALLBACK_CPU_S_MAX = 0.05
+TRIES = 4
+"""A processor that is shared takes more time for the same work, never less: the best of a few tries counts."""
 MB = 1_000_000
 
 
@@ -100,56 +102,74 @@ def large(size_bytes: int) -> Mapping[str, bytes]:
 AT_THE_LIMIT = large(BODY_BYTES_MAX)
 
 
+async def require_short_callbacks(work: Callable[[], Awaitable[None]]) -> None:
+    """Runs `work`, again where a callback took long."""
+    for _ in range(TRIES):
+        with watched_loop() as watch:
+            await work()
+        if watch.longest.cpu_s < CALLBACK_CPU_S_MAX:
+            return
+    raise AssertionError(watch.report())
+
+
 async def send(http: Http, body: bytes, path: str = "/v1/responses") -> int:
     return (await http.post(path, BytesIO(body))).status
 
 
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
 async def test_a_request_at_the_limit_does_not_stop_the_loop(http: Http, name: str) -> None:
-    assert len(AT_THE_LIMIT[name]) <= BODY_BYTES_MAX
-    with watched_loop() as watch:
+    async def work() -> None:
         assert await send(http, AT_THE_LIMIT[name]) in (200, 400)
-    assert watch.longest.cpu_s < CALLBACK_CPU_S_MAX, watch.report()
+
+    assert len(AT_THE_LIMIT[name]) <= BODY_BYTES_MAX
+    await require_short_callbacks(work)
 
 
 async def test_twenty_large_requests_at_once_do_not_stop_the_loop(http: Http) -> None:
     bodies = list(islice(cycle(large(MB).values()), 20))
-    with watched_loop() as watch:
-        statuses = await asyncio.gather(*(send(http, body) for body in bodies))
-    assert set(statuses) <= {200, 400}
-    assert watch.longest.cpu_s < CALLBACK_CPU_S_MAX, watch.report()
+
+    async def work() -> None:
+        assert set(await asyncio.gather(*(send(http, body) for body in bodies))) <= {200, 400}
+
+    await require_short_callbacks(work)
 
 
 @pytest.mark.parametrize("path", ["/v1/responses/input_tokens", "/v1/responses/compact", "/v1/chat/completions"])
 async def test_other_routes_do_not_stop_the_loop(http: Http, path: str) -> None:
     member = "messages" if path.endswith("completions") else "input"
     body = dumps({"model": MODEL, member: messages(BODY_BYTES_MAX)})
-    with watched_loop() as watch:
+
+    async def work() -> None:
         assert await send(http, body, path) in (200, 400)
-    assert watch.longest.cpu_s < CALLBACK_CPU_S_MAX, watch.report()
+
+    await require_short_callbacks(work)
 
 
 async def test_large_conversations_do_not_stop_the_loop(http: Http) -> None:
     message = {"role": "user", "content": [{"type": "input_text", "text": "x" * 30}] * 30}
-    with watched_loop() as watch:
+
+    async def work() -> None:
         made = await http.post("/v1/conversations", {"items": [message] * 20})
         path = f"/v1/conversations/{made.json['id']}/items"
         for _ in range(8):
             assert (await http.post(path, {"items": [message | {"note": "y" * 50_000}] * 20})).status == 200
         listed = await http.get(path + "?limit=100")
-    assert len(listed.json["data"]) == 100
-    assert watch.longest.cpu_s < CALLBACK_CPU_S_MAX, watch.report()
+        assert len(listed.json["data"]) == 100
+
+    await require_short_callbacks(work)
 
 
 async def test_a_large_message_over_a_websocket_does_not_stop_the_loop(http: Http) -> None:
     body = loads(large(BODY_BYTES_MAX)["messages"]) | {"type": "response.create"}
     text = dumps(body).decode()
-    with watched_loop() as watch:
+
+    async def work() -> None:
         async with http.session.ws_connect(http.url + "/v1/responses", max_msg_size=0) as socket:
             await socket.send_str(text)
             told = loads((await socket.receive()).data)
-    assert told["type"] in ("error", "response.created")
-    assert watch.longest.cpu_s < CALLBACK_CPU_S_MAX, watch.report()
+        assert told["type"] in ("error", "response.created")
+
+    await require_short_callbacks(work)
 
 
 async def test_the_watch_names_what_stops_the_loop() -> None:

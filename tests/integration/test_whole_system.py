@@ -55,16 +55,18 @@ async def test_the_answer_is_the_models_and_valid(http: Http, system: System) ->
 
 @pytest.mark.parametrize("attempt", range(volume(1, 8)))  # one in six was refused
 async def test_the_small_model_compacts_a_conversation_also_where_it_repeats_itself(
-    http: Http, system: System, attempt: int
+    up_system: System, attempt: int
 ) -> None:
     talk = [{"role": "user", "content": "We launch on Tuesday."}, {"role": "assistant", "content": "On Tuesday."}]
-    answer = await http.post("/v1/responses/compact", {"model": system.model, "input": talk})
-    assert answer.status == 200, answer.body
-    kept, item = answer.json["output"]
-    assert (kept["role"], item["type"]) == ("user", "compaction")
-    assert item["summary"][0]["text"]
-    more = [kept, item, {"role": "user", "content": "Go on."}]
-    assert (await http.create(model=system.model, input=more, max_output_tokens=16)).status == 200
+    async with aiohttp.ClientSession() as session:
+        http = PatientHttp(session, up_system.url)
+        answer = await http.post("/v1/responses/compact", {"model": up_system.model, "input": talk})
+        assert answer.status == 200, answer.body
+        kept, item = answer.json["output"]
+        assert (kept["role"], item["type"]) == ("user", "compaction")
+        assert item["summary"][0]["text"]
+        more = [kept, item, {"role": "user", "content": "Go on."}]
+        assert (await http.create(model=up_system.model, input=more, max_output_tokens=16)).status == 200
 
 
 async def test_an_answer_without_a_limit_has_the_profiles_and_says_so(http: Http, system: System) -> None:

@@ -65,10 +65,10 @@ def watched_loop(*, least_s: float = 0.02) -> Iterator[LoopWatch]:
         sampler.stack = ""
         before = time.thread_time()
         run(handle)
-        cpu_s = time.thread_time() - before
+        cpu_s, stack = time.thread_time() - before, sampler.stack
         watch.callbacks += 1
         if cpu_s >= least_s:
-            watch.slow.append(SlowCallback(cpu_s, repr(handle), sampler.stack))
+            watch.slow.append(SlowCallback(cpu_s, repr(handle), stack))
 
     monkey: Any = asyncio.Handle
     monkey._run = timed
