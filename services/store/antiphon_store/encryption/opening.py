@@ -49,10 +49,13 @@ async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes:
     """Checks that open rows can be read with the settings' keys. With `writes` a store that is to be sealed is marked,
     and with a new key the marker is written anew.
 
-    SettingsError: the keys are missing or wrong. StoreUnavailable: a store that has no marker yet is full."""
+    SettingsError: the keys are missing or wrong. StoreUnavailable: the database is away, or it is full and has no
+    marker yet."""
     try:
         found = await rows.transact(MARKER, Program(reads=[Get(_ROW, Payload.ALL)]))
     except (StoreUnavailable, InternalError) as error:
+        if isinstance(error, StoreUnavailable) and "missing_key" not in error.facts:
+            raise
         raise SettingsError(f"{SETTING} does not hold the key that this store is sealed with.") from error
     assert isinstance(found, Applied)  # noqa: S101 - there are no guards
     row = found.answers[0]

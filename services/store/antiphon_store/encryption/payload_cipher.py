@@ -59,7 +59,8 @@ class PayloadCipher:
         key = self._keys.get().keys.get(key_id)
         if key is None:
             log.error("a row is sealed with the key %r, which is not in the file", key_id, extra=remedies.CHECK_FILE)
-            raise StoreUnavailable("The store cannot open what it holds: a key is missing. Its log says which.")
+            text = "The store cannot open what it holds: a key is missing. Its log says which."
+            raise StoreUnavailable(text, missing_key=True)
         try:
             return self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
         except (InvalidTag, ValueError) as error:

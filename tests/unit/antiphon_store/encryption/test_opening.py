@@ -69,6 +69,16 @@ async def test_a_sealed_store_does_not_start_without_its_keys(database: Database
         await database.start(None)
 
 
+async def test_a_database_that_is_away_is_no_wrong_key(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("The store cannot be used: its database cannot be reached.")
+
+    await database.start(OLD)
+    monkeypatch.setattr(database.rows, "transact", away)
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        await database.start(OLD)
+
+
 async def test_looking_at_a_plain_store_with_keys_does_not_make_it_a_sealed_one(database: Database) -> None:
     await database.start(OLD, writes=False)
     await database.start(None)

@@ -49,9 +49,10 @@ class SqliteMaintenance(SqlMaintenance):
 def _erase(connection: sqlite3.Connection, script: str, values: dict[str, Any]) -> int:
     """How many lines the statements took away. Their bytes are overwritten."""
     connection.execute("PRAGMA secure_delete = ON")
-    count = sum(connection.execute(each, values).rowcount for each in statements(script))
-    connection.execute("PRAGMA secure_delete = OFF")
-    return count
+    try:
+        return sum(connection.execute(each, values).rowcount for each in statements(script))
+    finally:
+        connection.execute("PRAGMA secure_delete = OFF")
 
 
 async def backup(path: Path, file: Path, on_progress: Progress, *, pages: int = PAGES) -> None:
