@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError, EngineUnavailable
@@ -20,6 +21,9 @@ log = logging.getLogger(__name__)
 
 GRACE_S = 0.25
 """How long the first turn waits for the other endpoints, once one has answered."""
+
+LEFT_OUT_S = 1.2
+"""How long a turn waits for an answer when all endpoints are left out. The question goes on without it."""
 
 Question = asyncio.Task[AntiphonError | None]
 """The result is the reason why an endpoint cannot serve; None when it can."""
@@ -34,6 +38,8 @@ class EndpointAnswers:
         self._clock = clock
         self._controls: dict[str, frozenset[str]] = {}
         self._asking: dict[str, Question] = {}
+        self._faults: dict[str, AntiphonError] = {}
+        """The error for which each endpoint was left out last."""
 
     def unknown(self) -> list[str]:
         """The names of the endpoints that have not answered yet."""
@@ -47,11 +53,18 @@ class EndpointAnswers:
         return frozenset.intersection(*(self._controls[endpoint.name] for endpoint in in_use))
 
     async def enough_to_serve(self) -> None:
-        """Asks the endpoints in doubt, and waits only when no other endpoint is in use. Raises an endpoint's error
-        when none can serve."""
-        asked = self.ask_those_in_doubt()
-        if all(endpoint.is_out or endpoint.name not in self._controls for endpoint in self._choice.endpoints):
-            await self._first(asked or [self._ask(endpoint) for endpoint in self._choice.available()])
+        """Asks the endpoints in doubt, and waits only when no other endpoint is in use; LEFT_OUT_S at most when all are
+        left out. Raises an endpoint's error when none can serve."""
+        asked, endpoints = self.ask_those_in_doubt(), self._choice.endpoints
+        if any(not endpoint.is_out and endpoint.name in self._controls for endpoint in endpoints):
+            return
+        asked = asked or [self._ask(endpoint) for endpoint in self._choice.available()]
+        try:
+            async with asyncio.timeout(LEFT_OUT_S if all(endpoint.is_out for endpoint in endpoints) else None):
+                await self._first(asked)
+        except TimeoutError:
+            fault = self._faults.get(self._choice.available()[0].name)
+            raise copy(fault or EngineUnavailable("No endpoint of the model answers.")) from None
 
     async def any_ready(self) -> None:
         """Asks all endpoints, and returns when one is ready. Raises an endpoint's error when none is."""
@@ -67,6 +80,7 @@ class EndpointAnswers:
 
     def leave_out(self, endpoint: Endpoint, error: AntiphonError) -> None:
         """Ejects an endpoint that failed with this error."""
+        self._faults[endpoint.name] = error
         pause_s = endpoint.eject(self._clock.monotonic())
         log.warning("%s is left out for %.1f s: %s", endpoint.name, pause_s, error.message)
 

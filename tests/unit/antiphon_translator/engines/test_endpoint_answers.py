@@ -6,6 +6,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineTimeout, EngineUnavailable
+from antiphon_translator.engines import endpoint_answers
 from antiphon_translator.engines.endpoint_answers import EndpointAnswers
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, EndpointChoice
 from antiphon_translator.engines.scripted import ScriptedEngine
@@ -84,6 +85,22 @@ async def test_ejected_endpoint_is_asked_when_its_pause_ends_and_returns_with_it
     fleet.servers[0].is_up.set()
     await answered()
     assert (fleet.out(), await fleet.controls()) == ("", "y")
+
+
+async def test_where_all_are_left_out_a_turn_waits_a_moment_and_the_question_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoint_answers, "LEFT_OUT_S", 0.01)
+    fleet = Fleet(Server("x"))
+    await fleet.controls()
+    fleet.servers[0].is_up.clear()
+    fleet.answers.leave_out(fleet.choice.endpoints[0], EngineTimeout("silence"))
+    for _ in range(2):
+        with pytest.raises(EngineTimeout, match="silence"):
+            await fleet.controls()
+    assert fleet.servers[0].questions == 2
+    fleet.servers[0].is_up.set()
+    assert await fleet.controls() == "x"
 
 
 async def test_endpoint_that_fails_again_is_ejected_for_longer() -> None:
