@@ -4,6 +4,9 @@ generation that carries the trace on to the model's server.
 
 from __future__ import annotations
 
+import asyncio
+from copy import copy
+
 from antiphon_core.errors import AntiphonError, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics, spans, tracing
@@ -11,6 +14,9 @@ from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.models.profiles import ModelProfile
+
+DOWN_S = 1.2
+"""How long a turn waits for the answer of an endpoint that is down. The question goes on without it."""
 
 
 class WatchedEngine:
@@ -26,6 +32,9 @@ class WatchedEngine:
             spans.REQUEST_MODEL: profile.name,
             spans.SERVER_ADDRESS: profile.endpoint,
         }
+        self._fault: AntiphonError | None = None
+        """The reason why the endpoint is down."""
+        self._question: asyncio.Task[frozenset[str]] | None = None
         self._up = metrics.ENGINE_UP.of(self._model, self._endpoint)
         self._up.set(1)
         self._in_flight = metrics.ENGINE_IN_FLIGHT.of(self._model, self._endpoint)
@@ -36,14 +45,23 @@ class WatchedEngine:
         return self._inner.level
 
     async def controls(self) -> frozenset[str]:
-        return await self._inner.controls()
+        if self._fault is None:
+            return await self._inner.controls()
+        question = self._question
+        if question is None or question.done():
+            question = self._question = asyncio.create_task(self._inner.controls())
+            question.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # perhaps nobody waits
+        await asyncio.wait({question}, timeout=DOWN_S)
+        if not question.done() or question.cancelled():
+            raise copy(self._fault)
+        return question.result()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self._in_flight.add()
         try:
             with tracing.span(spans.chat(self._model), SpanKind.CLIENT, self._facts):
                 await self._inner.generate(request, deliver, flow)
-            self._up.set(1)
+            self._is_up()
         except AntiphonError as error:
             metrics.ENGINE_ERRORS.of(self._model, self._endpoint, type(error).__name__).add()
             self._note(error)
@@ -57,9 +75,12 @@ class WatchedEngine:
         except AntiphonError as error:
             self._note(error)
             raise
-        self._up.set(1)
+        self._is_up()
 
     async def close(self) -> None:
+        if self._question is not None:
+            self._question.cancel()
+            await asyncio.wait({self._question})
         await self._inner.close()
         for gauge in (metrics.ENGINE_UP, metrics.ENGINE_IN_FLIGHT):
             gauge.forget(self._model, self._endpoint)
@@ -68,6 +89,11 @@ class WatchedEngine:
         """An endpoint that cannot be reached, or does not answer, is down."""
         if not isinstance(error, EngineUnavailable | EngineTimeout):
             return
+        self._fault = error
         if self._up.value:
             metrics.ENGINE_EVICTIONS.of(self._model, self._endpoint).add()
         self._up.set(0)
+
+    def _is_up(self) -> None:
+        self._fault = None
+        self._up.set(1)

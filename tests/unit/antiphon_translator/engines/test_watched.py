@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.spans import SpanKind
+from antiphon_translator.engines import watched as watched_module
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine, Step
 from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.generation import GenerationRequest, Level, TokenPrompt
@@ -50,6 +53,35 @@ async def test_an_endpoint_that_is_gone_is_down_until_it_answers() -> None:
     assert metrics.ENGINE_ERRORS.of("w2", "t:1", "EngineUnavailable").value == 2
     await engine.ready()
     assert is_up("w2") == 1
+
+
+class Hanging(ScriptedEngine):
+    """Fails each generation, and answers questions when it `is_back`."""
+
+    def __init__(self) -> None:
+        super().__init__([Break(EngineTimeout("silence"))], controls=frozenset({"x"}))
+        self.is_back = asyncio.Event()
+        self.questions = 0
+
+    async def controls(self) -> frozenset[str]:
+        self.questions += 1
+        await self.is_back.wait()
+        return await super().controls()
+
+
+async def test_nobody_waits_long_for_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched_module, "DOWN_S", 0.01)
+    hanging = Hanging()
+    engine = WatchedEngine(hanging, ModelProfile(name="w4", directory=FILES, endpoint="t:1", engine="triton_tokens"))
+    with pytest.raises(EngineTimeout):
+        await generate(engine)
+    for _ in range(2):
+        with pytest.raises(EngineTimeout, match="silence"):
+            await engine.controls()
+    assert hanging.questions == 1, "it is asked once at a time"
+    hanging.is_back.set()
+    assert await engine.controls() == {"x"}
+    await engine.close()
 
 
 async def test_an_error_of_a_model_does_not_mean_that_its_server_is_down() -> None:
