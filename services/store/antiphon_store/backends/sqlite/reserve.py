@@ -48,6 +48,7 @@ class Reserve:
     def __init__(self, database: Path) -> None:
         self.room = Room.ON_DISK
         self._path = database.with_name(f"{database.name}-reserve")
+        self._log = database.with_name(f"{database.name}-wal")
         self._lock = threading.Lock()
         self._size_bytes = 0
         self._seen_s = float("-inf")
@@ -58,9 +59,11 @@ class Reserve:
             os.truncate(self._path, 0)
 
     def take_away(self) -> None:
-        """Removes the file: nobody needs it while the database is closed."""
+        """Removes the file with the last user of the database, which may be another process: SQLite then removes its
+        log. On a full disk nobody could make the file again."""
         with suppress(OSError):
-            self._path.unlink(missing_ok=True)
+            if not self._log.exists():
+                self._path.unlink(missing_ok=True)
 
     def has_room_on_disk(self) -> bool:
         """Whether the disk has room, tried at most once in CANARY_S. Where it has none, the next write runs in the

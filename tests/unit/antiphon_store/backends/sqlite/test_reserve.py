@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_store.backends.sqlite import reserve as reserve_module
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.faults import is_full
 from antiphon_store.backends.sqlite.reserve import LOG_PAGES_MAX, RESERVE_BYTES_MAX, Reserve, Room
@@ -113,8 +114,13 @@ def test_a_file_system_that_cannot_say_has_room(reserve: Reserve, disk: Disk) ->
     assert reserve.has_room_on_disk()
 
 
-def test_the_file_goes_with_its_user(reserve: Reserve, database: Path) -> None:
-    reserve.take_away()
+async def test_the_file_goes_with_its_last_user(database: Path) -> None:
+    server, command = SqliteRows(database), SqliteRows(database)
+    await server.open()
+    await command.open()
+    await command.close()
+    assert held_bytes(database) == RESERVE_BYTES_MAX
+    await server.close()
     assert not database.with_name("store.db-reserve").exists()
 
 
