@@ -13,6 +13,10 @@ from typing import Protocol
 from antiphon_core.flow import Flow
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 
+DOWN_WAIT_S = 1.2
+"""How long a turn waits for an endpoint that is known to be down: its caller is told soon. The question to the endpoint
+goes on without the turn."""
+
 Deliver = Callable[[Sequence[EngineChunk]], bool]
 """Takes chunks and answers whether more are wanted. It never waits. `Engine.generate` raises what it raises."""
 

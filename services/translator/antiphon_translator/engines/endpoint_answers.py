@@ -14,16 +14,13 @@ from copy import copy
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError, EngineUnavailable
-from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.base import DOWN_WAIT_S, Engine
 from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
 
 log = logging.getLogger(__name__)
 
 GRACE_S = 0.25
 """How long the first turn waits for the other endpoints, once one has answered."""
-
-LEFT_OUT_S = 1.2
-"""How long a turn waits for an answer when all endpoints are left out. The question goes on without it."""
 
 Question = asyncio.Task[AntiphonError | None]
 """The result is the reason why an endpoint cannot serve; None when it can."""
@@ -53,14 +50,14 @@ class EndpointAnswers:
         return frozenset.intersection(*(self._controls[endpoint.name] for endpoint in in_use))
 
     async def enough_to_serve(self) -> None:
-        """Asks the endpoints in doubt, and waits only when no other endpoint is in use; LEFT_OUT_S at most when all are
-        left out. Raises an endpoint's error when none can serve."""
+        """Asks the endpoints in doubt, and waits only when no other endpoint is in use; where all are left out, for
+        DOWN_WAIT_S at most. Raises an endpoint's error when none can serve."""
         asked, endpoints = self.ask_those_in_doubt(), self._choice.endpoints
         if any(not endpoint.is_out and endpoint.name in self._controls for endpoint in endpoints):
             return
         asked = asked or [self._ask(endpoint) for endpoint in self._choice.available()]
         try:
-            async with asyncio.timeout(LEFT_OUT_S if all(endpoint.is_out for endpoint in endpoints) else None):
+            async with asyncio.timeout(DOWN_WAIT_S if all(endpoint.is_out for endpoint in endpoints) else None):
                 await self._first(asked)
         except TimeoutError:
             fault = self._faults.get(self._choice.available()[0].name)

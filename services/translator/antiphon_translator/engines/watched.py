@@ -11,12 +11,9 @@ from antiphon_core.errors import AntiphonError, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.telemetry import metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
-from antiphon_translator.engines.base import Deliver, Engine
+from antiphon_translator.engines.base import DOWN_WAIT_S, Deliver, Engine
 from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.models.profiles import ModelProfile
-
-DOWN_S = 1.2
-"""How long a turn waits for the answer of an endpoint that is down. The question goes on without it."""
 
 
 class WatchedEngine:
@@ -51,7 +48,7 @@ class WatchedEngine:
         if question is None or question.done():
             question = self._question = asyncio.create_task(self._inner.controls())
             question.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # perhaps nobody waits
-        await asyncio.wait({question}, timeout=DOWN_S)
+        await asyncio.wait({question}, timeout=DOWN_WAIT_S)
         if not question.done() or question.cancelled():
             raise copy(self._fault)
         return question.result()

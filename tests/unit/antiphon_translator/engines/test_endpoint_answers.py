@@ -90,7 +90,7 @@ async def test_ejected_endpoint_is_asked_when_its_pause_ends_and_returns_with_it
 async def test_where_all_are_left_out_a_turn_waits_a_moment_and_the_question_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(endpoint_answers, "LEFT_OUT_S", 0.01)
+    monkeypatch.setattr(endpoint_answers, "DOWN_WAIT_S", 0.01)
     fleet = Fleet(Server("x"))
     await fleet.controls()
     fleet.servers[0].is_up.clear()

@@ -70,7 +70,7 @@ class Hanging(ScriptedEngine):
 
 
 async def test_nobody_waits_long_for_an_endpoint_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watched_module, "DOWN_S", 0.01)
+    monkeypatch.setattr(watched_module, "DOWN_WAIT_S", 0.01)
     hanging = Hanging()
     engine = WatchedEngine(hanging, ModelProfile(name="w4", directory=FILES, endpoint="t:1", engine="triton_tokens"))
     with pytest.raises(EngineTimeout):
