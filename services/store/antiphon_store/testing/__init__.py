@@ -18,8 +18,8 @@ Needs pytest and pytest-asyncio; `model` needs hypothesis as well and is importe
 import pytest
 
 _SUITES = (
-    "added_items arguments calls conversation_arguments conversations event_logs histories idempotency jobs leases "
-    "lifecycle lineage lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
+    "added_items arguments calls conversation_arguments conversations event_logs histories idempotency job_arguments "
+    "jobs leases lifecycle lineage lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
     "persistence prompts quotas races reading records removal replacement retention session_limits subject sweeping "
     "tenancy turn_ends turns"
 )
@@ -37,7 +37,8 @@ from antiphon_store.testing.event_logs import (
 )
 from antiphon_store.testing.histories import LinearizabilitySuite
 from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
-from antiphon_store.testing.jobs import JobArgumentSuite, JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite
+from antiphon_store.testing.job_arguments import JobArgumentSuite
+from antiphon_store.testing.jobs import JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite
 from antiphon_store.testing.leases import LeaseSuite
 from antiphon_store.testing.lifecycle import LifecycleSuite
 from antiphon_store.testing.lineage import LineageSuite

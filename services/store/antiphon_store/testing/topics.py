@@ -22,8 +22,8 @@ from antiphon_store.testing.event_logs import (
 )
 from antiphon_store.testing.histories import LinearizabilitySuite
 from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
+from antiphon_store.testing.job_arguments import JobArgumentSuite
 from antiphon_store.testing.jobs import (
-    JobArgumentSuite,
     JobCancelSuite,
     JobLeaseSuite,
     JobStateSuite,
