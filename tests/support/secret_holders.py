@@ -30,7 +30,7 @@ from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.sealed.sealing import BadSeal, Sealer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_edge.turn_settings import TurnSettings
-from antiphon_store.encryption import opening
+from antiphon_store.encryption import configured_rows
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
@@ -105,9 +105,9 @@ async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
     path = folder / "encryption"
     path.write_text(f"one {'0' * 64}\n")
     settings = StoreSettings(encryption_keys_file=path, secrets_grace_s=0.0)
-    rows, record = opening.rows_of(settings), draft()
+    rows, record = configured_rows.rows_of(settings), draft()
     database: Any = rows
-    stranger = StoreEngine(opening.sealed(database._inner, SealingKeys.ephemeral()))
+    stranger = StoreEngine(configured_rows.sealed(database._inner, SealingKeys.ephemeral()))
     await rows.open()
     await StoreEngine(rows).put("acme", Write(record))
 
@@ -117,7 +117,7 @@ async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
         except AntiphonError:
             return False
 
-    start = partial(opening.rows_of, settings)
+    start = partial(configured_rows.rows_of, settings)
     yield Holder(path, partial(reads, StoreEngine(rows)), partial(reads, stranger), start)
     await rows.close()
 

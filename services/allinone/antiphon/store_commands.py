@@ -173,18 +173,18 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
 @asynccontextmanager
 async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
     """The rows of a store that is there, and what they are named by. `writes`: content is written."""
-    from antiphon_store.encryption import opening
+    from antiphon_store.encryption import configured_rows
     from antiphon_store.rows.maintenance import MaintainedRows
 
     scheme, _, path = store.url.partition(":///")
     if scheme == "sqlite" and not await asyncio.to_thread(Path(path).exists):
         raise SettingsError(f"There is no file {path}. 'antiphon store migrate' makes an empty store.")
-    rows = opening.rows_of(store, migrate=False)
+    rows = configured_rows.rows_of(store, migrate=False)
     if not isinstance(rows, MaintainedRows):
         raise SettingsError("This database does not say what it holds: its backend has no maintenance.")
     await rows.open()
     try:
-        await opening.require_readable(rows, store, writes=writes)
+        await configured_rows.require_readable(rows, store, writes=writes)
         yield rows, rows.maintenance
     finally:
         await rows.close()

@@ -16,7 +16,7 @@ import psycopg
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.postgres.schema import SCHEMA
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.encryption import opening
+from antiphon_store.encryption import configured_rows
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.opening import open_backend
 from antiphon_store.rows.backend import Durability
@@ -95,7 +95,7 @@ def sealed() -> Iterator[Deployment]:
         keys = SealingKeys.ephemeral()
 
         def make(durability: Durability) -> Pair:
-            rows = opening.sealed(SqliteRows(ours, durability=durability), keys)
+            rows = configured_rows.sealed(SqliteRows(ours, durability=durability), keys)
             return StoreEngine(rows), RawSqlite(raw, durability)
 
         yield Deployment("SQLite, sealed", "sqlite3", make, lambda: _file_bytes(ours), lambda: _file_bytes(raw))

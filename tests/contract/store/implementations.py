@@ -22,7 +22,7 @@ from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_lmdb.backend import LmdbRows
 from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.encryption.opening import sealed
+from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs

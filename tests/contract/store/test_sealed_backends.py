@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_store.encryption.opening import sealed
+from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Payload, Program, Ref
 from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS

@@ -15,7 +15,7 @@ from antiphon.progress import ProgressLine
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends import registry
 from antiphon_store.backends.registry import row_backend
-from antiphon_store.encryption import opening
+from antiphon_store.encryption import configured_rows
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
@@ -152,11 +152,11 @@ def test_a_sealed_store_is_looked_after_with_its_keys(
     run("migrate")
 
     async def fill_and_answer(engine: StoreEngine) -> Any:
-        await opening.require_readable(rows, settings)
+        await configured_rows.require_readable(rows, settings)
         await stored.fill(engine)
         return await stored.answers(engine)
 
-    rows = opening.rows_of(settings)
+    rows = configured_rows.rows_of(settings)
     expected = with_engine(StoreEngine(rows), fill_and_answer)
     sealed = ("--store-encryption-keys-file", keys)
     assert run("verify", *sealed) == (0, [CLEAN])

@@ -12,7 +12,7 @@ from antiphon_core.rpc.server import RpcServer
 from antiphon_store import server as store_server
 from antiphon_store.background.queue_watch import QueueWatch
 from antiphon_store.background.sweeper import Sweeper
-from antiphon_store.encryption import opening
+from antiphon_store.encryption import configured_rows
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 
@@ -23,7 +23,7 @@ class StorePart:
     def __init__(self, settings: Settings, clock: Clock, *, shares_port: bool = False) -> None:
         self._shares_port = shares_port
         self._settings = settings.store
-        self._rows = opening.rows_of(self._settings, migrate=self._settings.migrate, clock=clock)
+        self._rows = configured_rows.rows_of(self._settings, migrate=self._settings.migrate, clock=clock)
         self.backend = StoreEngine(self._rows)
         self.service = StoreService(self.backend, self._settings)
         self._queue_watch = QueueWatch(self.backend.queue_head, every_s=self._settings.queue_watch_s)
@@ -33,7 +33,7 @@ class StorePart:
     async def start(self) -> None:
         security = ServerSecurity.of(self._settings)
         await self.backend.open()
-        await opening.require_readable(self._rows, self._settings)
+        await configured_rows.require_readable(self._rows, self._settings)
         limits = IntakeLimits.of(self._settings.requests_bytes_max)
         self._server = RpcServer(security, limits=limits, shares_port=self._shares_port)
         self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)

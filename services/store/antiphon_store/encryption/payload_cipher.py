@@ -28,8 +28,6 @@ log = logging.getLogger(__name__)
 MAGIC = b"\x00antiphon-sealed-1"
 FIELD_PREFIX = "sealed-1:"
 NONCE_BYTES = 12
-OVERHEAD_BYTES_MAX = len(MAGIC) + 1 + 32 + NONCE_BYTES + 16
-"""By so much a sealed payload is longer."""
 
 
 class PayloadCipher:

@@ -9,7 +9,7 @@ import pytest
 from antiphon_core.errors import AntiphonError, InternalError
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.encryption.opening import sealed
+from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC
 from antiphon_store.encryption.sealed_rows import SEALED_FIELDS
 from antiphon_store.engine.store_engine import StoreEngine
