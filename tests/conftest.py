@@ -28,9 +28,14 @@ grpc.aio.init_grpc_aio()
 # Examples per property: few while you work, more in `make test`, random ones at night (--hypothesis-profile). The same
 # examples in each run are no surprise for the next contributor. A slow machine is no fault of the code: no deadline.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
-settings.register_profile("full", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("nightly", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile("quick")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests wait for servers, for disks, for what is to time out; the cores must not."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
