@@ -87,7 +87,7 @@ def load(
     config = environ.get(CONFIG_VARIABLE)
     path = file or (Path(config) if config else None)
     from_file = _read_file(path, sections) if path else {}
-    _refuse_unknown_variables(sections, environ)
+    _reject_unknown_variables(sections, environ)
     values: dict[str, dict[str, Any]] = {name: dict((preset or {}).get(name, {})) for name in sections}
     for setting in declared(sections):
         found = _find(setting, from_file, environ, flags or {})
@@ -127,7 +127,7 @@ def _read_file(path: Path, sections: Sections) -> dict[str, Any]:
     return content
 
 
-def _refuse_unknown_variables(sections: Sections, environ: Mapping[str, str]) -> None:
+def _reject_unknown_variables(sections: Sections, environ: Mapping[str, str]) -> None:
     known = {setting.variable for setting in declared(sections)} | {CONFIG_VARIABLE}
     for variable in environ:
         if variable.startswith(ENV_PREFIX) and variable not in known:

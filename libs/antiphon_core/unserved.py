@@ -25,7 +25,7 @@ class Unserved:
     code: str = "unsupported_parameter"
 
 
-def refuse(features: Iterable[Unserved], request: object) -> None:
+def reject(features: Iterable[Unserved], request: object) -> None:
     """Raises InvalidRequest for the first of `features` that the request asks for."""
     for feature in features:
         value = _member(request, feature.field)
