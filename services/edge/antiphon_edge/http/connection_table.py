@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from antiphon_core.telemetry import metrics, remedies
+from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_edge.access_settings import AccessSettings
 
 log = logging.getLogger(__name__)
@@ -25,8 +26,6 @@ RESERVED_DESCRIPTORS = 64
 """Kept for the store, the translator, files and name servers."""
 MIN_CONNECTIONS = 16
 """The least total, even where the limit of open files leaves room for fewer."""
-LOG_INTERVAL_S = 10.0
-"""Seconds between two log lines about rejected and closed connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,7 @@ class ConnectionTable:
         self._now_s = now_s
         self._by_peer: dict[str, dict[TableConnection, None]] = {}
         self._count = 0
-        self._unlogged = 0
-        self._log_at_s = -LOG_INTERVAL_S
+        self._log_limit = LogLimit()
 
     def __len__(self) -> int:
         return self._count
@@ -136,10 +134,6 @@ class ConnectionTable:
         return True
 
     def _log(self, limit: str) -> None:
-        self._unlogged += 1
-        if self._now_s() < self._log_at_s:
-            return
-        self._log_at_s = self._now_s() + LOG_INTERVAL_S
         message = "%d connections were closed or rejected since the last such line: %d are open; limit reached: %s"
-        log.warning(message, self._unlogged, self._count, limit, extra=remedies.RAISE_FILE_LIMIT)
-        self._unlogged = 0
+        if count := self._log_limit.count(self._now_s()):
+            log.warning(message, count, self._count, limit, extra=remedies.RAISE_FILE_LIMIT)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from antiphon_core.clock import ManualClock
+from antiphon_core.telemetry.log_limit import LOG_INTERVAL_S
 from antiphon_edge.http.connection_table import (
-    LOG_INTERVAL_S,
     MIN_CONNECTIONS,
     RESERVED_DESCRIPTORS,
     ConnectionLimits,
