@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -102,14 +102,15 @@ class ConnectionTable:
             if not of_peer:
                 del self._by_peer[connection.peer]
 
-    def make_room(self, peer: str, *, arriving: int = 0) -> bool:
+    def make_room(self, peer: str, *, arriving: Collection[str] = ()) -> bool:
         """Makes room for one more connection of `peer`, by closing an idle one if a limit is reached. Returns False
-        when the new connection must be rejected. `arriving` connections were accepted and are not in the table yet;
-        they count towards the total."""
+        when the new connection must be rejected. `arriving` has the peers of connections that were accepted and are
+        not in the table yet; they count towards both limits."""
         of_peer = self._by_peer.get(peer, {})
-        if len(of_peer) >= self._limits.per_peer and not self._is_exempt(peer):
+        count_of_peer = len(of_peer) + [*arriving].count(peer)
+        if count_of_peer >= self._limits.per_peer and not self._is_exempt(peer):
             return self._shed_idlest("peer", of_peer)
-        if self._count + arriving >= self._limits.total:
+        if self._count + len(arriving) >= self._limits.total:
             return self.shed_one()
         return True
 
