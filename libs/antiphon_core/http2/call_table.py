@@ -30,7 +30,7 @@ class CallTable:
     def __init__(self, out: list[bytes], codec: HeaderCodec, sender: Sender, options: Options) -> None:
         self.reading: dict[int, Stream] = {}  # streams that may receive messages
         self.streams_max = _STREAMS_UNLIMITED
-        self.refusal: str | None = "The connection is not ready."  # why no call can begin; None if one can
+        self.closed_reason: str | None = "The connection is not ready."  # why no call can begin; None if one can
         self.is_held = False  # a stream was refused: nothing begins until `begin_again`
         self._out = out
         self._codec = codec
@@ -49,13 +49,13 @@ class CallTable:
 
     @property
     def can_open(self) -> bool:
-        return self.refusal is None and self._next_id <= frames.STREAM_ID_MAX
+        return self.closed_reason is None and self._next_id <= frames.STREAM_ID_MAX
 
     def open(self, request: Request, receive: Receive, on_end: OnEnd) -> Stream:
         """Begins a call, at once or when the server allows one more stream. ConnectionLost: this connection takes no
         calls."""
         if not self.can_open:
-            raise ConnectionLost(self.refusal or "The connection has had all its streams.", is_unprocessed=True)
+            raise ConnectionLost(self.closed_reason or "The connection has had all its streams.", is_unprocessed=True)
         stream = Stream(request, receive, on_end, message_bytes_max=self._options.message_bytes_max)
         self._waiting.append(stream)
         self.begin_waiting()
@@ -144,7 +144,7 @@ class CallTable:
     def refuse_above(self, last_id: int, reason: str) -> None:
         """Takes no more calls, and ends those that the server did not process: waiting ones, and ids above
         `last_id`."""
-        self.refusal = reason
+        self.closed_reason = reason
         waiting, self._waiting = self._waiting, deque()
         unbegun = [stream for stream in self._open.values() if stream.id > last_id]
         for stream in (*unbegun, *waiting):

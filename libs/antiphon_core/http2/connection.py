@@ -30,7 +30,7 @@ from antiphon_core.http2.errors import GrpcError
 from antiphon_core.http2.frames import FRAME_HEADER_BYTES, ConnectionFault
 from antiphon_core.http2.header_codec import HeaderBlock, HeaderCodec
 from antiphon_core.http2.options import Options
-from antiphon_core.http2.responses import fields_of, is_informational, outcome, refusal
+from antiphon_core.http2.responses import error_in_headers, fields_of, is_informational, outcome
 from antiphon_core.http2.sending import Sender
 from antiphon_core.http2.settings import check_settings, own_settings
 from antiphon_core.http2.statuses import INTERNAL, ErrorCode, error_code_name, status_of_reset
@@ -213,8 +213,8 @@ class Connection:
             self.calls.reset(stream, ErrorCode.PROTOCOL_ERROR, error)
         elif is_informational(fields):
             return
-        elif (refused := refusal(fields)) is not None:
-            self.calls.reset(stream, ErrorCode.CANCEL, refused)
+        elif (fault := error_in_headers(fields)) is not None:
+            self.calls.reset(stream, ErrorCode.CANCEL, fault)
         else:
             stream.begin_reading()
             self.calls.reading[stream.id] = stream
@@ -245,7 +245,7 @@ class Connection:
         self.calls.streams_max = settings.get(SettingsFrame.MAX_CONCURRENT_STREAMS, self.calls.streams_max)
         self._out.append(frames.settings_answer())
         if not self.is_ready:
-            self.is_ready, self.calls.refusal = True, None
+            self.is_ready, self.calls.closed_reason = True, None
         self.calls.begin_waiting()
 
     def _on_window_update(self, frame: WindowUpdateFrame) -> None:

@@ -30,7 +30,7 @@ def is_informational(fields: Fields) -> bool:
     return len(status) == 3 and status.startswith(b"1")
 
 
-def refusal(fields: Fields) -> GrpcError | None:
+def error_in_headers(fields: Fields) -> GrpcError | None:
     """The error in a response's headers; None if messages can follow."""
     if fields.get(b":status") == b"200" and fields.get(b"content-type", b"").startswith(b"application/grpc"):
         return None
