@@ -91,8 +91,8 @@ def span(name: str, kind: SpanKind, facts: Mapping[str, Value] = NOTHING) -> Abs
 
 
 def leave_out() -> None:
-    """Has nothing recorded of what this task does from here on, here and in the services that it calls: for polls, most
-    of which find nothing. A sampler that ignores parents decides about them as about all else."""
+    """Excludes the further work of this task from traces, here and in the services that it calls. For polls, most of
+    which find nothing. A sampler that ignores parents still decides by itself."""
     if _tracer is not None:
         correlation.note(trace=TraceContext(secrets.token_hex(16), secrets.token_hex(8), is_sampled=False))
 
