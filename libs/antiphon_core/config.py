@@ -168,8 +168,8 @@ def _scalar(kind: Any, given: Any, source: str) -> Any:
 
 
 def _number(kind: type[int] | type[float], given: Any) -> float:
-    """Converts to a number of 0 or more. ValueError: it is negative, infinite or NaN. A timeout of NaN would never pass,
-    because NaN compares as false, and no setting has a meaning below zero."""
+    """Converts to a number of 0 or more. ValueError: it is negative, infinite or NaN. A timeout of NaN would never
+    pass, because NaN compares as false, and no setting has a meaning below zero."""
     number = kind(given)
     if not 0 <= number < math.inf:
         raise ValueError

@@ -44,7 +44,7 @@ class Flow:
                 resume()
 
     @contextmanager
-    def fed_by(self, *, pause: Callable[[], None], resume: Callable[[], None]) -> Iterator[None]:
+    def listening(self, *, pause: Callable[[], None], resume: Callable[[], None]) -> Iterator[None]:
         """Calls `pause` and `resume` when the flow changes, and `pause` at once if it is paused already. For a source
         that a socket drives, and for timers that watch it."""
         listener = (pause, resume)
@@ -60,5 +60,5 @@ class Flow:
         """Returns when the flow is not paused. For a source that reads in a loop."""
         while self._pausing:
             opened = asyncio.Event()  # made when needed: it has 0.7 KB, and few streams are ever paused
-            with self.fed_by(pause=opened.clear, resume=opened.set):
+            with self.listening(pause=opened.clear, resume=opened.set):
                 await opened.wait()

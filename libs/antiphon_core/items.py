@@ -56,9 +56,9 @@ def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:
 def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPage | None:
     """One page of a JSON array of items; None if `after` is not among them.
 
-    If several items have the same id, `first_id` and `last_id` distinguish them by a suffix (`_distinctly`), so that
+    If several items have the same id, `first_id` and `last_id` distinguish them by a suffix (`_named`), so that
     the next page begins behind the right one."""
-    entries = _distinctly(loads(items))
+    entries = _named(loads(items))
     if order is Order.DESCENDING:
         entries.reverse()
     names = [name for name, _ in entries]
@@ -74,7 +74,7 @@ def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPa
     )
 
 
-def _distinctly(entries: Sequence[Object]) -> list[tuple[str, Object]]:
+def _named(entries: Sequence[Object]) -> list[tuple[str, Object]]:
     """Names each item by its id, the second with the same id `ID~2`, and so on. Items that are added later do not
     change these names."""
     seen: Counter[str] = Counter()

@@ -81,4 +81,4 @@ class LoopLag:
 
 PROCESS = LoopLag()
 """The lag of this process's event loop, measured by `lifecycle.run`."""
-metrics.LOOP_LAG_MAX.of().ask(lambda: PROCESS.recent_max_s)
+metrics.LOOP_LAG_MAX.of().set_function(lambda: PROCESS.recent_max_s)

@@ -43,7 +43,7 @@ class Bucket:
         return max(0, math.ceil((level - TINY / 2 - self.level) * MINUTE_MS / self.per_minute))
 
 
-def described(bucket: Bucket | None, draw: Draw, now_ms: int) -> Bucket | None:
+def _bucket_at(bucket: Bucket | None, draw: Draw, now_ms: int) -> Bucket | None:
     """The bucket at `now_ms`, with the capacity and rate of the draw, if it gives them; None if they are unknown."""
     if bucket is None or bucket.is_forgotten(now_ms):
         return Bucket(draw.capacity, draw.capacity, draw.per_minute, now_ms) if draw.capacity else None
@@ -51,7 +51,7 @@ def described(bucket: Bucket | None, draw: Draw, now_ms: int) -> Bucket | None:
     return Bucket(min(bucket.level_at(now_ms), capacity), capacity, per_minute, max(now_ms, bucket.at_ms))
 
 
-def spent(draws: Sequence[Draw], buckets: Mapping[str, Bucket], refused: str | None) -> Spent:
+def answer_of(draws: Sequence[Draw], buckets: Mapping[str, Bucket], refused: str | None) -> Spent:
     """The answer to a spend. `refused` is the name of the bucket that has too little, or PLACES; None if all was
     done."""
     levels = tuple(
@@ -79,19 +79,19 @@ class Account:
         buckets = {
             draw.name: bucket
             for draw in spend.draws
-            if (bucket := described(self.buckets.get(draw.name), draw, now_ms)) is not None
+            if (bucket := _bucket_at(self.buckets.get(draw.name), draw, now_ms)) is not None
         }
         if not is_repeated:
             refused = _refused(spend.draws, buckets, hold, held)
             if refused is not None:
-                return spent(spend.draws, buckets, refused)
+                return answer_of(spend.draws, buckets, refused)
             for draw in spend.draws:
                 if draw.name in buckets:
                     bucket = buckets[draw.name]
                     buckets[draw.name] = replace(bucket, level=bucket.level - draw.amount)
         self.buckets |= buckets
         self.places = held | {id_: max(held.get(id_, 0), now_ms + hold.ttl_ms) for id_ in hold.ids}
-        return spent(spend.draws, buckets, None)
+        return answer_of(spend.draws, buckets, None)
 
     def is_idle(self, now_ms: int) -> bool:
         """Whether no slot is held and all buckets are forgotten."""

@@ -49,7 +49,7 @@ class GrpcCall:
         self._cleanup = ExitStack()
         self._stream = link.connection.calls.open(request, receive, self._on_end)
         if flow is not None:
-            self._cleanup.enter_context(flow.fed_by(pause=self._pause, resume=self._resume_soon))
+            self._cleanup.enter_context(flow.listening(pause=self._pause, resume=self._resume_soon))
         if deadline_s is not None:
             timer = asyncio.get_running_loop().call_at(deadline_s, self._on_timeout)
             self._cleanup.callback(timer.cancel)

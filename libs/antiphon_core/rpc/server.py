@@ -257,7 +257,7 @@ async def _abort(
 ) -> NoReturn:
     if isinstance(error, grpc.aio.AbortError):
         raise error
-    error = known(error, method.path)
+    error = as_antiphon_error(error, method.path)
     served.failed(error)
     if isinstance(error, PermissionDenied):
         tenant = text_metadata(context.invocation_metadata()).get(TENANT_KEY) or DEFAULT_TENANT
@@ -267,7 +267,7 @@ async def _abort(
     await context.abort_with_status(to_status(error))
 
 
-def known(error: Exception, what: str) -> AntiphonError:
+def as_antiphon_error(error: Exception, what: str) -> AntiphonError:
     """The error that callers get: any exception but an AntiphonError is logged and becomes an InternalError."""
     if isinstance(error, AntiphonError):
         return error

@@ -48,7 +48,7 @@ class SilenceWatch:
             return
         self._resume()
         try:
-            with (flow or Flow()).fed_by(pause=self._pause, resume=self._resume):
+            with (flow or Flow()).listening(pause=self._pause, resume=self._resume):
                 yield
         finally:
             self._pause()

@@ -58,15 +58,15 @@ class CounterChild:
 class GaugeChild:
     """A number that goes up and down, or that a function returns at each scrape."""
 
-    __slots__ = ("_ask", "_value")
+    __slots__ = ("_function", "_value")
 
     def __init__(self) -> None:
         self._value = 0.0
-        self._ask: Callable[[], float] | None = None
+        self._function: Callable[[], float] | None = None
 
     @property
     def value(self) -> float:
-        return self._value if self._ask is None else self._ask()
+        return self._value if self._function is None else self._function()
 
     def add(self, amount: float = 1) -> None:
         self._value += amount
@@ -74,9 +74,9 @@ class GaugeChild:
     def set(self, value: float) -> None:
         self._value = value
 
-    def ask(self, ask: Callable[[], float]) -> None:
+    def set_function(self, function: Callable[[], float]) -> None:
         """Sets a function that returns the value at each scrape."""
-        self._ask = ask
+        self._function = function
 
 
 class HistogramChild:
