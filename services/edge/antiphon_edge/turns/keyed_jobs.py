@@ -1,8 +1,8 @@
-"""The jobs of turns under idempotency keys: the edge that holds the job runs the turn.
+"""The jobs of keyed turns: the edge that holds the job runs the turn.
 
-Such a turn belongs to its key, not to the connection that asked first. Its job lies in a queue of its own. The edge
-that runs the turn renews the job's lease, and everything that it writes carries the job's fence. When that edge dies,
-any edge that is asked for the same key can claim the job, and goes on where the event log ends.
+A keyed turn does not end with the connection of its first request. It has a job, in a queue of its own. The edge that
+runs the turn renews the job's lease, and all its writes carry the job's fence. When that edge dies, any edge that gets
+a request with the same key can claim the job and continue the turn where its event log ends.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 
 
 class KeyedJobs:
-    """One instance serves all of a process."""
+    """Creates, claims, renews and settles the jobs of keyed turns. One instance serves all of a process."""
 
     def __init__(self, store: FullStore, *, ids: Ids, timing: TurnTiming = DEFAULT_TIMING) -> None:
         self._store = store
         self._ids = ids
         self._timing = timing
-        self._kept: dict[Fence, AsyncExitStack] = {}
+        self._keepers: dict[Fence, AsyncExitStack] = {}
 
     async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
-        """The turn with the lease of its job; None when another edge was faster."""
+        """Creates and claims the turn's job. Returns the turn with the job's lease; None if another edge was faster."""
         draft = JobDraft(
             accepted.response_id,
             _queue(accepted.response_id),
@@ -51,7 +51,8 @@ class KeyedJobs:
         return None if claimed is None else _held(accepted, *claimed)
 
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
-        """The turn of a job that nobody runs. None: another edge runs it, it is over, or it has no job yet."""
+        """Claims the job of a turn that no edge runs, and returns the turn. None: another edge runs it, it is over, or
+        it has no job yet."""
         claimed = await self._claim_job(repeated.tenant, repeated.response_id)
         if claimed is None:
             return None
@@ -59,7 +60,7 @@ class KeyedJobs:
         return _held(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
 
     async def state(self, tenant: str, response_id: str) -> JobState | None:
-        """The state of a turn's job; None when it has none."""
+        """The state of a keyed turn's job; None if the turn has no such job."""
         try:
             job = await self._store.describe_job(tenant, response_id)
         except JobNotFound:
@@ -67,24 +68,24 @@ class KeyedJobs:
         return job.state if job.queue == _queue(response_id) else None
 
     async def is_open(self, tenant: str, response_id: str) -> bool:
-        """Whether a turn has a job here that is not over."""
+        """Whether a keyed turn has a job that is queued or running."""
         return await self.state(tenant, response_id) in (JobState.QUEUED, JobState.RUNNING)
 
     @asynccontextmanager
     async def kept(self, accepted: AcceptedTurn) -> AsyncIterator[None]:
-        """Renews the job's lease, and the key, until the block is left or the job is released. Where the job is lost
-        all the same, the store rejects what is written under it."""
+        """Renews the job's lease, and claims the key again, until the block is left or the job is released. If the
+        lease is lost all the same, the store rejects writes with the job's fence."""
         lease, fence = accepted.job_lease, accepted.precondition.fence
         if lease is None or fence is None:
             yield
             return
 
         def renew() -> Awaitable[JobPulse]:
-            return lease.proven(
+            return lease.under_fence(
                 lambda now: self._store.heartbeat_job(accepted.tenant, now, lease_ttl_ms=self._timing.job_lease_ms)
             )
 
-        keepers = self._kept[fence] = AsyncExitStack()
+        keepers = self._keepers[fence] = AsyncExitStack()
         await keepers.enter_async_context(
             lease_keeper.kept(f"job {accepted.response_id}", renew, self._timing.job_pace)
         )
@@ -99,15 +100,16 @@ class KeyedJobs:
             await self._stop_keeping(fence)
 
     async def release(self, accepted: AcceptedTurn, *, is_over: bool) -> bool:
-        """Gives the job back: for good, or for another edge to go on. False: another edge has it already."""
+        """Settles the job: as succeeded if the turn `is_over`, otherwise for another edge to continue. False: another
+        edge has the job."""
         lease = accepted.job_lease
         if lease is None:
             return True
         await self._stop_keeping(accepted.precondition.fence)
         outcome = JobOutcome.SUCCEEDED if is_over else JobOutcome.RETRY
         try:
-            await lease.proven(lambda fence: self._store.settle_job(accepted.tenant, fence, outcome))
-        except AntiphonError as error:  # its lease expires then, and the next holder reads the log
+            await lease.under_fence(lambda fence: self._store.settle_job(accepted.tenant, fence, outcome))
+        except AntiphonError as error:  # the lease expires by itself; the next holder reads the log
             log.warning("the job of %s could not be given back: %s", accepted.response_id, error.message)
             return not isinstance(error, StaleFence)
         return True
@@ -134,13 +136,13 @@ class KeyedJobs:
         return None if job is None else (job, JobLease(self._store, tenant, job, claim))
 
     async def _stop_keeping(self, fence: Fence | None) -> None:
-        """Returns when the job of that fence is not renewed any more."""
-        keepers = self._kept.pop(fence, None) if fence is not None else None
+        """Stops the renewals of the job with that fence, and of its key."""
+        keepers = self._keepers.pop(fence, None) if fence is not None else None
         if keepers is not None:
             await keepers.aclose()
 
     async def _claim_key(self, accepted: AcceptedTurn) -> None:
-        """Claims the key once more: a turn may take longer than a claim lasts."""
+        """Claims the key again, because a turn may take longer than the claim of its key lasts."""
         asked = TurnRequest(
             idempotency_key=accepted.key, fingerprint=accepted.fingerprint, response_id=accepted.response_id
         )

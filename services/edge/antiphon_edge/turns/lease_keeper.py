@@ -1,9 +1,9 @@
-"""Renewing leases for as long as the work under them runs.
+"""Renews leases while the work under them runs.
 
-One loop serves every lease that an edge or a worker holds: of sessions, of the jobs of keyed turns and of background
-jobs. All leases of one pace are renewed at the same moments: renewals that meet at the store share a
-transaction. A store that cannot be reached is asked again soon, because the lease outlives a short outage. Whether a
-lease is lost is the store's word (StaleFence), never the clock's.
+Each lease that an edge or a worker holds has a task that renews it: leases of sessions, of the jobs of keyed turns and
+of background jobs. All leases of one pace are renewed at the same moments, so that renewals share a transaction of the
+store. A failed renewal is retried soon, because the lease outlives a short outage. Only the store decides that a lease
+is lost (StaleFence), never the clock.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ async def kept(
     pace: RenewalPace,
     on_lost: Callable[[StaleFence], None] = lambda _error: None,
 ) -> AsyncIterator[None]:
-    """Calls `renew` again and again until the block is left.
+    """Calls `renew` at the given pace until the block is left.
 
-    `on_lost` is called once, with the store's StaleFence, and nothing is renewed after that. `what` names the lease in
-    the log. Other errors of the store are logged, and the lease is renewed again after `pace.retry_s`.
+    When `renew` raises StaleFence, `on_lost` is called and the lease is not renewed any more. Other errors are logged,
+    and the renewal is retried after `pace.retry_s`. `what` names the lease in the log.
     """
     keeper = asyncio.create_task(_renew(what, renew, pace, on_lost), name=f"lease of {what}")
     try:
@@ -71,7 +71,7 @@ async def _renew(
 
 
 def _until_next_s(now_s: float, every_s: float) -> float:
-    """How long it is until the next multiple of `every_s`; until the one behind it if that is now, or nearly."""
+    """Seconds until the next multiple of `every_s`, or until the one after it if the next one is too near."""
     if not every_s:
         return 0
     pause_s = every_s - now_s % every_s

@@ -216,7 +216,7 @@ class TurnStarter:
 
         def write() -> Turn:
             parameters, said = stored_prompts.filled_in(request, prompt, given)
-            history, placed = carried_history.placed(carried, stored, said, keep=request.store is not False)
+            history, placed = carried_history.history_and_input(carried, stored, said, keep=request.store is not False)
             return Turn(
                 response_id=response_id,
                 created_at=self._clock.now_ms() // 1000,
