@@ -170,7 +170,7 @@ class EdgeServer:
         prepare.append(connections.bound_answer)
 
     async def start(self) -> None:
-        # A handler is cancelled as soon as its client is gone: that is what stops the model.
+        # aiohttp cancels a handler when its client disconnects, and the cancellation stops the model.
         self._runner = _Runner(
             self.app,
             partial(

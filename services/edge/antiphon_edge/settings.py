@@ -34,7 +34,7 @@ class EdgeSettings(TurnSettings, AccessSettings):
         default="refuse",
         metadata={
             "doc": "Requests with hosted tools (web_search, file_search, mcp and others, which no server here runs): "
-            "refuse answers 400, drop leaves the tools out and names them in `dropped_tools` of the response."
+            "refuse rejects them with 400, drop leaves the tools out and names them in `dropped_tools` of the response."
         },
     )
     websocket_max_s: float = field(

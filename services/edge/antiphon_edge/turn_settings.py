@@ -82,8 +82,8 @@ class TurnSettings:
         default=None,
         metadata={
             "doc": "File with the keys that seal reasoning, contexts and compactions for clients: one on each line, "
-            "as ID and 64 hexadecimal digits, the newest first. Read again when it changes. Without it, only the process "
-            "that sealed content can open it."
+            "as ID and 64 hexadecimal digits, the newest first. Read again when it changes. Without it, only the "
+            "process that sealed content can open it."
         },
     )
     sealed_ttl_s: int = field(

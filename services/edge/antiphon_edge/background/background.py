@@ -46,7 +46,7 @@ from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 log = logging.getLogger(__name__)
 
 _BACKGROUND = re.compile(rb'"background"\s*:\s*true')
-_UNDO_FAILED = "a background response that was not accepted keeps its lease, key and job until they expire"
+_UNDO_FAILED = "a background response that was not accepted keeps its lease and key until they expire"
 _STATUS_BY_JOB = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
 
 
@@ -165,8 +165,8 @@ class Background:
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
-        born = await offload.run(partial(_new_response, accepted), size_bytes=len(accepted.turn.request))
-        body, output_items = born.body, born.output_items
+        new = await offload.run(partial(_new_response, accepted), size_bytes=len(accepted.turn.request))
+        body, output_items = new.body, new.output_items
 
         async def commit(turn: AcceptedTurn) -> None:
             record = turn.record(Status.QUEUED, body, output_items)
@@ -174,7 +174,7 @@ class Background:
                 record,
                 idempotency_key=turn.key,
                 precondition=Precondition(version=0, fence=turn.fence),
-                log_end=LogEnd(0, born.opening.frames),
+                log_end=LogEnd(0, new.opening.frames),
                 job=queueing.job_of(turn),
             )
             await self._store.commit_turn(turn.tenant, queued)
@@ -217,8 +217,8 @@ class Background:
         fold = (await log_state.read(self._store, tenant, record.id)).fold
         is_logged = fold.next_sequence > 0
         if not is_logged:  # the log has expired
-            born: Object = loads(response.join(record.body, record.output_items))
-            fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": born}))
+            created: Object = loads(response.join(record.body, record.output_items))
+            fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": created}))
         if status is Status.CANCELLED:
             batch = cancellation(fold)
         else:
@@ -278,8 +278,8 @@ class _NewResponse(NamedTuple):
 
 def _new_response(accepted: AcceptedTurn) -> _NewResponse:
     parameters: Object = loads(accepted.turn.request)
-    born = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
-    queued = born | {"status": Status.QUEUED.value}
+    created = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
+    queued = created | {"status": Status.QUEUED.value}
     return _NewResponse(*response.split(queued), queueing.opening(accepted.response_id, queued))
 
 

@@ -87,7 +87,7 @@ class QueuedTurn:
         self._job = job
         self._pause_s = _pause_s(timing.engine_retry, job.tries)
         self._has_lost_engine = False
-        self._attempt_begins_at = 0
+        self._first_sequence = 0  # of this attempt
         self._has_begun = False
         self._timing = timing
         self._accepted = accepted
@@ -98,7 +98,7 @@ class QueuedTurn:
     @property
     def has_output(self) -> bool:
         """Whether the model has answered in this attempt."""
-        return self._has_begun and self.turn_run.state.next_sequence > self._attempt_begins_at
+        return self._has_begun and self.turn_run.state.next_sequence > self._first_sequence
 
     async def run(self, runner: TurnRunner) -> None:
         """Runs the attempt, and returns when the response has ended. Cancelling stops the model; nothing is written
@@ -133,7 +133,7 @@ class QueuedTurn:
             raise run.interrupt.error
         await self._begin(run)
         run.accepted = await self._starter.reclaim_session(self._accepted)
-        self._attempt_begins_at = run.state.next_sequence
+        self._first_sequence = run.state.next_sequence
         self._has_begun = True
 
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
@@ -142,7 +142,7 @@ class QueuedTurn:
             return
         error = response.error_of(loads(final.body))
         if isinstance(error, _RETRIABLE):
-            has_advanced = run.state.next_sequence > self._attempt_begins_at
+            has_advanced = run.state.next_sequence > self._first_sequence
             self._has_lost_engine = has_advanced or isinstance(error, EngineTimeout)
             if self._may_try_again(run.state):
                 raise error
@@ -178,7 +178,7 @@ class QueuedTurn:
 
     def _may_try_again(self, state: LogState) -> bool:
         has_attempts_left = self._job.attempt < self._job.max_attempts
-        return has_attempts_left and self._pause_s is not None and _can_go_on(state)
+        return has_attempts_left and self._pause_s is not None and _can_continue(state)
 
     async def _postponement(self, error: AntiphonError) -> Postponed:
         """Returns the error that postpones the job. The event log is flushed, and the session lease is extended until
@@ -251,7 +251,7 @@ class QueuedTurn:
             await run.event_log.flush()
 
 
-def _can_go_on(state: LogState) -> bool:
+def _can_continue(state: LogState) -> bool:
     """Whether another attempt can continue the generation: no output was sent, or its token ids are known."""
     return state.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(state.token_ids)
 

@@ -25,7 +25,7 @@ _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 
 
 def kept(items: Sequence[Object]) -> list[Object]:
-    """The items that stay visible behind a compaction. An asynchronous call stays until its output has come,
+    """The items that stay visible when a compaction follows. An asynchronous call stays until its output has come,
     because the output refers to the call by its id."""
     answered = {item.get("call_id") for item in items if item.get("type") in _OUTPUTS}
     return [item for item in items if _is_kept(item) or _is_pending_call(item, answered)]

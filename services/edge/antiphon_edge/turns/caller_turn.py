@@ -79,7 +79,7 @@ class CallerTurn:
             await self._cleanup.finished(self._keyed_jobs.release(run.accepted, is_over=False))
             raise error.cause
         if run.state.next_sequence == 0:
-            await self._cleanup.finished(self._failed_before_output(run))
+            await self._cleanup.finished(self._failed_without_events(run))
             raise error
         run.end(await self._cleanup.finished(self._end(run, error)))
 
@@ -104,7 +104,7 @@ class CallerTurn:
         except AntiphonError as error:
             log.warning("%s keeps its lease and key until they expire: %s", accepted.response_id, error.message)
 
-    async def _failed_before_output(self, run: TurnRun) -> None:
+    async def _failed_without_events(self, run: TurnRun) -> None:
         await self.give_back(await self._with_log_up_to_date(run))
 
     async def _end(self, run: TurnRun, end: Batch | Exception) -> Batch:

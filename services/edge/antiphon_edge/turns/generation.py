@@ -66,8 +66,8 @@ class Generation:
                 await self._interrupt.run(self._generate())
                 return await self._changed_end(self._terminal_batch())
             except TranslatorUnavailable as error:
-                can_go_on = self.state.next_sequence and self.state.can_be_continued()
-                if replacements == REPLACEMENTS_MAX or not can_go_on:
+                can_continue = self.state.next_sequence and self.state.can_be_continued()
+                if replacements == REPLACEMENTS_MAX or not can_continue:
                     raise
                 replacements += 1
                 metrics.TAKEOVERS.of("translator").add()

@@ -55,7 +55,7 @@ class JobLease:
         """Claims the job again. Returns whether this holder has it, and no other holder had it meanwhile."""
         job = None if self._is_lost else await self._claim()
         if job is not None and job.attempt == self._fence.token + 1:
-            log.warning("the lease of job %s had expired; nobody else took the job up", job.id)
+            log.warning("the lease of job %s had expired; no other holder had claimed the job", job.id)
             self._fence = job.fence
             return True
         if job is not None:

@@ -48,7 +48,7 @@ class KeyedJobs:
         except AlreadyExists:
             return None
         claimed = await self._claim_job(accepted.tenant, accepted.response_id)
-        return None if claimed is None else _held(accepted, *claimed)
+        return None if claimed is None else _with_job(accepted, *claimed)
 
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
         """Claims the job of a turn that no edge runs, and returns the turn. None: another edge runs it, it is over, or
@@ -57,7 +57,7 @@ class KeyedJobs:
         if claimed is None:
             return None
         accepted = await job_payload.accepted_of(repeated.tenant, claimed[0])
-        return _held(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
+        return _with_job(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
 
     async def state(self, tenant: str, response_id: str) -> JobState | None:
         """The state of a keyed turn's job; None if the turn has no such job."""
@@ -97,7 +97,7 @@ class KeyedJobs:
         try:
             yield
         finally:
-            await self._stop_keeping(fence)
+            await self._stop_renewals(fence)
 
     async def release(self, accepted: AcceptedTurn, *, is_over: bool) -> bool:
         """Settles the job: as succeeded if the turn `is_over`, otherwise for another edge to continue. False: another
@@ -105,7 +105,7 @@ class KeyedJobs:
         lease = accepted.job_lease
         if lease is None:
             return True
-        await self._stop_keeping(accepted.precondition.fence)
+        await self._stop_renewals(accepted.precondition.fence)
         outcome = JobOutcome.SUCCEEDED if is_over else JobOutcome.RETRY
         try:
             await lease.under_fence(lambda fence: self._store.settle_job(accepted.tenant, fence, outcome))
@@ -135,7 +135,7 @@ class KeyedJobs:
         job = await claim()
         return None if job is None else (job, JobLease(self._store, tenant, job, claim))
 
-    async def _stop_keeping(self, fence: Fence | None) -> None:
+    async def _stop_renewals(self, fence: Fence | None) -> None:
         """Stops the renewals of the job with that fence, and of its key."""
         keepers = self._keepers.pop(fence, None) if fence is not None else None
         if keepers is not None:
@@ -149,7 +149,7 @@ class KeyedJobs:
         await self._store.begin_turn(accepted.tenant, asked)
 
 
-def _held(accepted: AcceptedTurn, job: Job, lease: JobLease) -> AcceptedTurn:
+def _with_job(accepted: AcceptedTurn, job: Job, lease: JobLease) -> AcceptedTurn:
     return replace(accepted, precondition=Precondition(fence=job.fence), job_lease=lease)
 
 

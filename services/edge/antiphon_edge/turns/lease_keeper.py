@@ -30,7 +30,7 @@ class RenewalPace:
 
 @asynccontextmanager
 async def kept(
-    what: str,
+    name: str,
     renew: Callable[[], Awaitable[object]],
     pace: RenewalPace,
     on_lost: Callable[[StaleFence], None] = lambda _error: None,
@@ -38,9 +38,9 @@ async def kept(
     """Calls `renew` at the given pace until the block is left.
 
     When `renew` raises StaleFence, `on_lost` is called and the lease is not renewed any more. Other errors are logged,
-    and the renewal is retried after `pace.retry_s`. `what` names the lease in the log.
+    and the renewal is retried after `pace.retry_s`. `name` names the lease in the log.
     """
-    keeper = asyncio.create_task(_renew(what, renew, pace, on_lost), name=f"lease of {what}")
+    keeper = asyncio.create_task(_renew(name, renew, pace, on_lost), name=f"lease of {name}")
     try:
         yield
     finally:
@@ -49,7 +49,7 @@ async def kept(
 
 
 async def _renew(
-    what: str, renew: Callable[[], Awaitable[object]], pace: RenewalPace, on_lost: Callable[[StaleFence], None]
+    name: str, renew: Callable[[], Awaitable[object]], pace: RenewalPace, on_lost: Callable[[StaleFence], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     pause_s = _until_next_s(loop.time(), pace.every_s)
@@ -59,19 +59,19 @@ async def _renew(
             await renew()
             pause_s = _until_next_s(loop.time(), pace.every_s)
         except StaleFence as error:
-            log.warning("the lease of %s is lost: %s", what, error.message)
+            log.warning("the lease of %s is lost: %s", name, error.message)
             on_lost(error)
             return
         except AntiphonError as error:
-            log.warning("the lease of %s could not be renewed: %s", what, error.message)
+            log.warning("the lease of %s could not be renewed: %s", name, error.message)
             pause_s = pace.retry_s
         except Exception:
-            log.exception("the lease of %s could not be renewed", what, extra=remedies.REPORT)
+            log.exception("the lease of %s could not be renewed", name, extra=remedies.REPORT)
             pause_s = pace.retry_s
 
 
 def _until_next_s(now_s: float, every_s: float) -> float:
-    """Seconds until the next multiple of `every_s`, or until the one after it if the next one is too near."""
+    """Seconds until the next multiple of `every_s` that is more than a tenth of `every_s` away."""
     if not every_s:
         return 0
     pause_s = every_s - now_s % every_s

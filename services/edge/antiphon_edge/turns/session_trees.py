@@ -14,7 +14,7 @@ from antiphon_core.ids import DerivedIds, Ids, new_conversation_id, new_response
 from antiphon_core.ports.store import ResponseStore, TurnRequest
 
 
-async def placed(store: ResponseStore, tenant: str, asked: TurnRequest, ids: Ids) -> TurnRequest:
+async def with_response_id(store: ResponseStore, tenant: str, asked: TurnRequest, ids: Ids) -> TurnRequest:
     """Returns the request with the id of a new response in the tree of its session."""
     if asked.session_id is None or tree_tag(asked.session_id) is not None:
         return asked

@@ -74,8 +74,8 @@ class StoreWatch:
 
     def __init__(self, store: Ready) -> None:
         self._store = store
-        self._seen_at = float("-inf")  # when the store last answered anybody
-        self._ready_at = float("-inf")  # when it last said that it is ready: alive, and with room for more
+        self._seen_at = float("-inf")  # when the store last answered any call
+        self._ready_at = float("-inf")  # when it last reported that it is alive and has room
         self._probe: asyncio.Task[None] | None = None
         self._fault: Unavailable | None = None  # of the last probe
 

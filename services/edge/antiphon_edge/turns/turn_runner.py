@@ -160,11 +160,11 @@ class TurnRunner:
 
     async def _change_of(self, run: TurnRun) -> Change:
         """Makes the change that each batch goes through before it is sent."""
-        accepted, turn, told = run.accepted, run.accepted.turn, run.state.output
+        accepted, turn, sent = run.accepted, run.accepted.turn, run.state.output
         with_context = run.with_context and not accepted.keep
 
         def look() -> Change:
-            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, told=told, with_context=with_context)
+            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, told=sent, with_context=with_context)
 
         return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
 

@@ -2,7 +2,7 @@
 
 1. A response is committed before its terminal event is sent, so that a client that saw `response.completed` can
    continue the response at once, on any edge.
-2. A turn that produced its first event ends in exactly one terminal state. When no translator can go on with it, or the
+2. A turn that produced its first event ends in exactly one terminal state. When no translator can continue it, or the
    store cannot take the record, the events so far are folded, and `error` and `response.failed` follow.
 3. When the caller goes away, the model is stopped first and the record is written as cancelled afterwards, by a task
    of its own, which the caller's cancellation does not reach.

@@ -128,7 +128,7 @@ class TurnStarter:
         previous_id = sealed_context.continued_id(request, carried)
         fingerprint = await _fingerprint(request, session_id) if key is not None else b""
         asked = self._store_request(previous_id, session_id, key, fingerprint)
-        return await session_trees.placed(self._store, tenant, asked, self._ids)
+        return await session_trees.with_response_id(self._store, tenant, asked, self._ids)
 
     def _accepted(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
         key = asked.idempotency_key

@@ -21,7 +21,7 @@ SPAN = "turn"
 REJECTED = "rejected"
 """The status of a turn that ended with an error before its first event."""
 LEFT = "left"
-"""The status of a turn that another process goes on with."""
+"""The status of a turn that another process continues."""
 
 _OUTPUT = b"event: response.output_item."
 """The beginning of the first batch with output. The batches before it open the stream."""
