@@ -151,7 +151,8 @@ class Worker:
             await asyncio.wait([claim, stopping])
 
     async def _poll(self, holder: str) -> Job | None:
-        """Waits for a job, in a task of its own. An idle worker would record one trace after the other."""
+        """Waits for a job. It must run in a task of its own, which it leaves out of traces: an idle worker would record
+        one trace after the other."""
         tracing.leave_out()
         return await self._store.claim_job(
             queueing.DISPATCH_TENANT,

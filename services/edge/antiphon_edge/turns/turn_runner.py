@@ -52,9 +52,10 @@ class TurnRun:
     """The events that were sent so far, by this runner and by those before it."""
     event_log: EventLogWriter | None = None
     with_context: bool = True
-    """For sealed.items.changes_of."""
+    """Whether the history of a turn that is not stored is sealed into its terminal batch, for the client to bring
+    back."""
     on_ending: Callable[[], None] = lambda: None
-    """Called when the turn has its end, before its record is stored: cancelling the runner changes nothing then."""
+    """Called before the end of the turn is stored. From then on, cancelling the runner has no effect."""
     interrupt: Interrupt = field(default_factory=Interrupt)
     delivery: Delivery = Delivery.CALLER
     watch: TurnWatch = field(init=False)
