@@ -87,10 +87,8 @@ class Background:
 
     async def stream(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
         """Yields the events of a stored response with a number higher than `after`, to the terminal one. If the events
-        are not stored, or not any more, yields a replay of the whole response, made from its record.
-
-        Raises:
-            InvalidRequest: the events are not stored, and `after` is given.
+        are not stored, or not any more, yields a replay made from the record. InvalidRequest: a replay cannot begin after
+        a number.
         """
         if record.status in UNFINISHED:
             following = self._follower.follow(tenant, record.id, after=after)
@@ -114,10 +112,7 @@ class Background:
         """Cancels a background response, and waits until it has ended, for `cancel_timeout_s` at most. A response that
         has ended stays as it is.
 
-        Raises:
-            InvalidRequest: it is not a background response.
-            ResponseNotFound: there is no such response.
-        """
+        InvalidRequest: it is not a background response. ResponseNotFound."""
         record = await self.current(tenant, response_id)
         if not _is_background(record):
             raise synchronous()
@@ -244,8 +239,7 @@ class Background:
 
     @asynccontextmanager
     async def _watched_for_end(self, tenant: str, record: Record) -> AsyncIterator[None]:
-        """Checks a response while it is followed, and ends it if its job is over: its followers get a terminal
-        event."""
+        """Ends a followed response when its job is over, so that its followers get a terminal event."""
 
         async def watch() -> None:
             while True:

@@ -101,8 +101,7 @@ class QueuedTurn:
         return self._has_begun and self.turn_run.state.next_sequence > self._first_sequence
 
     async def run(self, runner: TurnRunner) -> None:
-        """Runs the attempt, and returns when the response has ended. Cancelling stops the model; nothing is written
-        then.
+        """Runs the attempt, and returns when the response has ended. Cancelling stops the model, and writes nothing.
 
         Raises:
             Postponed: the turn must be tried again later.
@@ -181,8 +180,7 @@ class QueuedTurn:
         return has_attempts_left and self._pause_s is not None and _can_continue(state)
 
     async def _postponement(self, error: AntiphonError) -> Postponed:
-        """Returns the error that postpones the job. The event log is flushed, and the session lease is extended until
-        the next attempt."""
+        """Flushes the log, extends the session lease, and returns the error that postpones the job."""
         lease = self.turn_run.accepted.lease
         with suppress(AntiphonError):
             await self._flush(self.turn_run)
@@ -236,8 +234,7 @@ class QueuedTurn:
         self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
 
     async def _end_log(self, run: TurnRun) -> None:
-        """Ends the log of a response that another process ended or deleted, so that its followers get a terminal
-        event."""
+        """Ends the log of a response that another process ended or deleted: its followers need a terminal event."""
         if not run.state.next_sequence:
             return
         with suppress(AntiphonError):

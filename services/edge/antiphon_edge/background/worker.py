@@ -126,9 +126,8 @@ class Worker:
             busy.add(-1)
 
     async def _next_job(self, holder: str) -> Job | None:
-        """Claims a job; None if there is none now. One slot at a time asks the store, so that idle slots do not poll it
-        together. An overloaded process claims none: turns of waiting callers come first, and another worker may be
-        free."""
+        """Claims a job; None if there is none now. One slot at a time polls the store. An overloaded process claims
+        none: turns of waiting callers come first, and another worker may be free."""
         async with self._claim_lock:
             if self._is_overloaded():
                 await asyncio.sleep(PAUSE_S)
@@ -151,8 +150,7 @@ class Worker:
             await asyncio.wait([claim, stopping])
 
     async def _poll(self, holder: str) -> Job | None:
-        """Waits for a job. It must run in a task of its own, which it leaves out of traces: an idle worker would record
-        one trace after the other."""
+        """Waits for a job, in a task of its own that is left out of traces: an idle worker would record too many."""
         tracing.leave_out()
         return await self._store.claim_job(
             queueing.DISPATCH_TENANT,

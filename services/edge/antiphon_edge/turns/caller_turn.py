@@ -29,8 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class _SessionNotReclaimed(Exception):
-    """The session of a taken-over turn could not be leased, as the store was unreachable: the next edge may take it
-    over."""
+    """A taken-over turn could not lease its session: the store was unreachable. The next edge may take it over."""
 
     def __init__(self, cause: AntiphonError) -> None:
         self.cause = cause

@@ -25,8 +25,7 @@ class Cleanup:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def finished(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs `work` and returns its result. If the caller is cancelled, the work still finishes, and a failure is
-        logged."""
+        """Runs `work` and returns its result. If the caller is cancelled, the work goes on, and its failure is logged."""
         task = self.start(work)
         try:
             return await asyncio.shield(task)
@@ -57,8 +56,7 @@ class Cleanup:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Starts `work` in a task that `settle` waits for. A caller that awaits the task must shield it, as `finished`
-        does."""
+        """Starts `work` in a task that `settle` waits for. A caller must shield the task to await it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

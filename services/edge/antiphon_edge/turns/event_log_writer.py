@@ -127,8 +127,7 @@ class EventLogWriter:
             self._timer = None
 
     async def _write(self) -> None:
-        """Appends the waiting batches. Batches that come meanwhile wait for the next multiple of `linger_s`, unless
-        they are enough for an append."""
+        """Appends the waiting batches. Later ones wait for the next multiple of `linger_s`, unless they are enough."""
         self._error = None
         try:
             is_due = True

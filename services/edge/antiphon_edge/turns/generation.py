@@ -82,8 +82,7 @@ class Generation:
         await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
 
     def _take(self, given: Batch) -> None:
-        """Passes a batch on. An error on the way ends this generation, and is not raised into the translator's
-        client."""
+        """Passes a batch on. An error on the way ends this generation, not the client of the translator."""
         if self._interrupt.error is not None:
             return
         try:

@@ -86,11 +86,8 @@ class IdempotentReplies:
     async def send(self, begin: Begin, receive: Receive, flow: Flow) -> None:
         """Sends all events of the key's turn, whichever edge runs it, and returns after the terminal one.
 
-        `begin` accepts the request. It is called again while the turn that it finds or begins sends no events.
-        Cancelling does not stop the turn.
-
-        Raises:
-            Unavailable: no events after ROUNDS_MAX calls of `begin`.
+        `begin` accepts the request. It is called again while the turn that it finds or begins sends no events, up to
+        ROUNDS_MAX times. Cancelling does not stop the turn.
         """
         stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
         for _ in range(ROUNDS_MAX):
@@ -104,8 +101,7 @@ class IdempotentReplies:
         raise Unavailable("An earlier request with this idempotency key left no response. Try again later.")
 
     async def _send_once(self, begun: AcceptedTurn | RepeatedRequest, reader: _Reader) -> None:
-        """Sends the turn's events: none if another edge has just taken the turn, or the earlier request left
-        nothing."""
+        """Sends the turn's events; none if another edge was faster, or the earlier request left nothing."""
         if isinstance(begun, AcceptedTurn):
             held = await self._keyed_turns.hold(begun)
             if held is not None:
@@ -124,8 +120,7 @@ class IdempotentReplies:
             await reader.take_all(self._follower.replay(record))
 
     async def _follow_or_fail(self, repeated: RepeatedRequest, reader: _Reader) -> None:
-        """Follows a turn. If that fails after the first event, the reader is sent a failure; the turn itself may go
-        on."""
+        """Follows a turn. An error after the first event ends the reader's stream as failed; the turn may go on."""
         metrics.REPLAYS.of("idempotent").add()
         try:
             await self._follow(repeated, reader)
@@ -155,8 +150,7 @@ class IdempotentReplies:
     async def _send_rest(
         self, repeated: RepeatedRequest, reader: _Reader, logged: LogState, taken: AcceptedTurn | None
     ) -> None:
-        """Sends the rest of a turn that no other edge runs: the logged events, then those of the turn if it was taken
-        over."""
+        """Sends the rest of a turn that no other edge runs: from its log, then from the turn if it was taken over."""
         events = self._store.read_events(repeated.tenant, repeated.response_id, after=reader.after)
         with suppress(LogNotFound):
             async with aclosing(events) as batches:

@@ -13,12 +13,8 @@ from antiphon_core.request.items import REFERENCE
 
 
 async def look_up(store: LineageStore, tenant: str, given: Sequence[Object], *, field: str) -> Sequence[Object]:
-    """Returns the items, with each reference replaced by the stored item.
-
-    Raises:
-        ItemNotFound: no stored response of the tenant has an item of that id.
-        InvalidRequest: there are more than LOOKUP_ITEMS_MAX references.
-    """
+    """Replaces each reference by the stored item. ItemNotFound: the tenant has no item of that id. InvalidRequest:
+    there are more references than LOOKUP_ITEMS_MAX."""
     wanted = [item["id"] for item in given if item.get("type") == REFERENCE]
     if not wanted:
         return given

@@ -34,12 +34,8 @@ class JobLease:
         self._claim_lock = asyncio.Lock()
 
     async def under_fence(self, write: Callable[[Fence], Awaitable[T]]) -> T:
-        """Calls `write` with the job's current fence, and again with the next one if the lease had expired.
-
-        Raises:
-            StaleFence: another holder has the job, or had it; or the fence of a session, which `write` also carries,
-                is stale.
-        """
+        """Calls `write` with the job's current fence, and again with the next one if the lease had expired. StaleFence:
+        another holder has the job, or had it; or the fence of a session, which `write` also carries, is stale."""
         while True:
             fence = self._fence
             try:

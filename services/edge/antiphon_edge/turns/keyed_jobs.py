@@ -51,8 +51,7 @@ class KeyedJobs:
         return None if claimed is None else _with_job(accepted, *claimed)
 
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
-        """Claims the job of a turn that no edge runs, and returns the turn. None: another edge runs it, it is over, or
-        it has no job yet."""
+        """Claims the job of a turn that no edge runs. None: another edge runs it, it is over, or it has no job yet."""
         claimed = await self._claim_job(repeated.tenant, repeated.response_id)
         if claimed is None:
             return None
@@ -100,8 +99,7 @@ class KeyedJobs:
             await self._stop_renewals(fence)
 
     async def release(self, accepted: AcceptedTurn, *, is_over: bool) -> bool:
-        """Settles the job: as succeeded if the turn `is_over`, otherwise for another edge to continue. False: another
-        edge has the job."""
+        """Settles the job: for good, or for another edge to continue the turn. False: another edge has the job."""
         lease = accepted.job_lease
         if lease is None:
             return True

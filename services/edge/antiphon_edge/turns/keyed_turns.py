@@ -61,13 +61,11 @@ class KeyedTurns:
             raise
 
     async def run(self, accepted: AcceptedTurn, receive: Receive, flow: Flow, *, state: LogState | None = None) -> None:
-        """Runs a turn whose job this edge holds, and returns when the turn has ended.
+        """Runs a turn whose job this edge holds, and returns when the turn has ended. `state` is the event log so far,
+        if another edge began the turn.
 
-        `state` is the event log so far, if another edge began the turn. Cancelling only detaches the receiver: the turn
-        goes on, and keeps its stream slot.
-
-        Raises:
-            Unavailable: this edge is shutting down, and leaves the turn to the next one.
+        Cancelling only detaches the receiver: the turn goes on, and keeps its stream slot. Unavailable: this edge is
+        shutting down, and leaves the turn to the next one.
         """
         receiver = _DetachableReceiver(receive)
         run = TurnRun(accepted, receiver.receive, state=state or LogState(), delivery=Delivery.KEYED)

@@ -34,8 +34,7 @@ class LogFollower:
     ) -> AsyncGenerator[Batch, None]:
         """Yields the events with a number higher than `after` as the log grows. The last batch has a `final`.
 
-        Raises:
-            LogNotFound: there is no log, and none appeared for `missing_for_s`.
+        LogNotFound: there is no log, and none appeared for `missing_for_s`.
         """
         async with aclosing(self._batches(tenant, response_id, after, missing_for_s)) as batches:
             async for batch in batches:
@@ -45,8 +44,7 @@ class LogFollower:
         """Yields the events of a finished response with a number higher than `after`, once it has read all of them: a
         log that its writer gave up has no terminal event, and following it would never end.
 
-        Raises:
-            LogNotFound: there is no log, or it has no terminal event.
+        LogNotFound: there is no log, or it has no terminal event.
         """
         later = await self._read(tenant, record.id, after)
         last = later or (await self._read(tenant, record.id, None) if after is not None else later)

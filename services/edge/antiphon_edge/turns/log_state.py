@@ -18,8 +18,7 @@ _ID_TYPE = "q"  # eight bytes for each id, where a list needs 36
 
 @dataclass
 class LogState:
-    """`fold` is the response that the events add up to. `token_ids` are the tokens that the model generated for
-    them."""
+    """`fold` is the response that the events add up to, `token_ids` the tokens that the model generated for them."""
 
     fold: Fold = field(default_factory=Fold)
     token_ids: array[int] = field(default_factory=lambda: array(_ID_TYPE))

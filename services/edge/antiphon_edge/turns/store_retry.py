@@ -81,10 +81,7 @@ class StoreWatch:
 
     async def require_room(self) -> None:
         """Returns if the store has room for a new response, or has no connection, as during a restart.
-
-        Raises:
-            StoreUnavailable: the store is connected and did not answer within a second, or is full.
-        """
+        StoreUnavailable: the store is connected and did not answer within a second, or is full."""
         if _is_recent(self._ready_at, within_s=SLOW_S + READY_S):
             return
         await self._require_sign_of_life(within_s=SLOW_S + READY_S)
@@ -92,11 +89,8 @@ class StoreWatch:
             raise StoreUnavailable(NO_ROOM, full=True) from self._fault
 
     async def while_it_lives(self, call: asyncio.Future[Any]) -> None:
-        """Returns when the call has a result or an error.
-
-        Raises:
-            StoreUnavailable: the store is connected and shows no sign of life. The call goes on: the caller cancels it.
-        """
+        """Returns when the call has a result or an error. StoreUnavailable: the store is connected and shows no sign of
+        life. The call goes on: the caller cancels it."""
         while True:
             await asyncio.wait([call], timeout=SLOW_S)
             if call.done():

@@ -52,8 +52,7 @@ class TurnRun:
     """The events that were sent so far, by this runner and by those before it."""
     event_log: EventLogWriter | None = None
     with_context: bool = True
-    """Whether the history of a turn that is not stored is sealed into its terminal batch, for the client to bring
-    back."""
+    """Whether the history of a turn that is not stored is sealed into its terminal batch, for its client."""
     on_ending: Callable[[], None] = lambda: None
     """Called before the end of the turn is stored. From then on, cancelling the runner has no effect."""
     interrupt: Interrupt = field(default_factory=Interrupt)

@@ -127,8 +127,7 @@ class TurnService:
         return await self._translator.count_tokens(turn)
 
     async def is_running(self, tenant: str, response_id: str) -> bool:
-        """Whether a keyed turn with this id is queued or running on any edge. Turns without a key are not in the store
-        before they end."""
+        """Whether a keyed turn with this id is queued or running on any edge. Other turns are not in the store yet."""
         return await self._keyed_jobs.is_open(tenant, response_id)
 
     async def settle(self) -> None:

@@ -308,8 +308,7 @@ class TurnStarter:
         return start
 
     async def _carried_items(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
-        """Returns the items that a request carries, which may be sealed in its `previous_response`. Raises
-        InvalidRequest."""
+        """Returns the items that a request carries, maybe sealed in `previous_response`. Raises InvalidRequest."""
         if carried is not None or request.previous_response is None:
             return carried
 

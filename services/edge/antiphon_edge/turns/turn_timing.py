@@ -36,8 +36,7 @@ class TurnTiming:
     """Pauses between the attempts at a background turn whose translator or engine is unavailable. When they add up to
     more than `for_s`, the turn ends as failed."""
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
-    """Polls for the record of an earlier request with the same key, and retries of the store for a reader in
-    mid-stream."""
+    """Polls for the record of an earlier request with the same key, and retries for a reader in mid-stream."""
 
     linger_s: float = 0.05
     """How long an event waits at most for later ones that are appended to the event log with it."""

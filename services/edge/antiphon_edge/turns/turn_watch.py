@@ -102,8 +102,7 @@ class TurnWatch:
         phases.note(phases.FIRST_TOKEN, duration_s)
 
     def _count_end(self, status: str) -> None:
-        """Counts the end of the turn. The model is named only if it answered: otherwise the name may be any text of a
-        request."""
+        """Counts the end of the turn. The model is named only if it answered: its name may be any text before."""
         duration_s = perf_counter() - self._started_s
         trace_id = correlation.current().sampled_trace_id
         metrics.TURN_DURATION.of(self._delivery, self._model, status).observe(duration_s, trace_id)
