@@ -87,8 +87,8 @@ class Background:
 
     async def stream(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
         """Yields the events of a stored response with a number higher than `after`, to the terminal one. If the events
-        are not stored, or not any more, yields a replay made from the record. InvalidRequest: a replay cannot begin after
-        a number.
+        are not stored, or not any more, yields a replay made from the record. InvalidRequest: a replay cannot begin
+        after a number.
         """
         if record.status in UNFINISHED:
             following = self._follower.follow(tenant, record.id, after=after)

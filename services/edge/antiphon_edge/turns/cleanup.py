@@ -25,7 +25,8 @@ class Cleanup:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def finished(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs `work` and returns its result. If the caller is cancelled, the work goes on, and its failure is logged."""
+        """Runs `work` and returns its result. If the caller is cancelled, the work goes on, and its failure is
+        logged."""
         task = self.start(work)
         try:
             return await asyncio.shield(task)
