@@ -60,7 +60,7 @@ def curl_line(url: str, model: str, *, with_key: bool) -> str:
 def store_line(process: Process) -> str:
     """Which engine keeps the data, and what its promise is worth."""
     assert process.store is not None  # noqa: S101 - asked for by who has one
-    return f"{without_password(process.settings.store.url)}, durability {process.store.backend.durability}"
+    return f"{without_password(process.settings.store.url)}, durability {process.store.service.durability}"
 
 
 _SECRET = re.compile(

@@ -106,22 +106,6 @@ def checked(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answ
     return call
 
 
-def handed_on(port: _Method[_Parameters, _Answer], operation: str) -> _Method[_Parameters, _Answer]:
-    """Makes the method of `port` whose arguments, once they are checked, are those of `operation` of the engine."""
-    require = argument_check(port)
-    places, defaults = port.__code__.co_varnames[1 : port.__code__.co_argcount], port.__kwdefaults__ or {}
-
-    @wraps(port)
-    async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-        require(args, kwargs)
-        named: dict[str, Any] = {**defaults, **kwargs}
-        placed = [named.pop(name) for name in places[len(args) :]]
-        answer: _Answer = await getattr(self.engine, operation)(*args, *placed, **named)
-        return answer
-
-    return call
-
-
 def argument_check(method: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], None]:
     """Makes the check of the arguments of a call, by place and by name. One that is None or left out needs none."""
     exceptions = EXCEPTIONS.get(method.__name__, {})

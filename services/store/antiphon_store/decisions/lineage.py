@@ -17,7 +17,7 @@ ANY_BYTES = 2**62
 ANY_DEPTH = 2**31
 
 
-def ancestry(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
+def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
     """A readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)

@@ -11,6 +11,7 @@ again because an answer got lost.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -21,7 +22,15 @@ from antiphon_store.decisions import leases
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
 from antiphon_store.rows.view import View
-from antiphon_store.values import LogPage
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A part of a log, as of one moment. `batches` are those that were appended, whole and in order."""
+
+    batches: tuple[EventBatch, ...]
+    next_position: int
+    closed: bool
 
 
 def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> Finish[int]:

@@ -60,7 +60,7 @@ def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prom
     return _shown(prompt_id, prompt, version, content)
 
 
-def fetch(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
+def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
     """A version of a prompt, the latest one for None. NotFound."""
     if version is None:
         prompt = view.need(*_prompt(prompt_id))
@@ -73,7 +73,7 @@ def fetch(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
     return _shown(prompt_id, prompt, version, found.items)
 
 
-def read_all(view: View) -> Finish[Sequence[Prompt]]:
+def list_all(view: View) -> Finish[Sequence[Prompt]]:
     """The latest version of each prompt, without content, by the time at which the prompts were made."""
     place = view.read(Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
 
@@ -84,7 +84,7 @@ def read_all(view: View) -> Finish[Sequence[Prompt]]:
     return finish
 
 
-def remove(view: View, prompt_id: str) -> Finish[None]:
+def delete(view: View, prompt_id: str) -> Finish[None]:
     """Removes a prompt with all its versions. NotFound."""
     if view.need(*_prompt(prompt_id)) is None:
         raise _not_found(prompt_id)

@@ -11,6 +11,7 @@ A write is one of three, in this order:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from antiphon_core.errors import (
     AlreadyExists,
@@ -20,14 +21,48 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
-from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import JobDraft
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, Stamp, Status
 from antiphon_store.decisions import jobs, leases, logs, nodes
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
 from antiphon_store.rows.view import AT_ONCE, View
-from antiphon_store.values import Write
 
 ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The last events of the record's log, and how long the log is kept from now."""
+
+    append: EventAppend
+    ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """The job that will run a turn, for how long it is remembered after its end, and for how long from now the lease of
+    the precondition's fence lives."""
+
+    draft: JobDraft
+    retention_ms: int
+    lease_ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
+    of its items, by which they can be found. `log_end` is appended and `job` is added in the same step, unless the
+    write is a repetition. `session_responses_max` bounds how many readable responses its session may have made."""
+
+    record: Record
+    precondition: Precondition = NO_PRECONDITION
+    ttl_ms: int | None = None
+    item_ids: tuple[str, ...] = ()
+    log_end: LogEnd | None = None
+    job: QueuedJob | None = None
+    session_responses_max: int | None = None
 
 
 class OccupiedId(Exception):
@@ -47,7 +82,7 @@ class CrowdedSession(Exception):
         self.most = most
 
 
-def fetch(view: View, response_id: str) -> Finish[Record]:
+def get(view: View, response_id: str) -> Finish[Record]:
     """A readable record. ResponseNotFound."""
     place = view.read(Get(Ref(Kind.NODE, response_id), Payload.ALL))
     if not is_readable(view, response_id):
@@ -74,7 +109,7 @@ def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp
     return _put_again(view, write, fences)
 
 
-def remove(view: View, response_id: str, precondition: Precondition) -> Finish[None]:
+def delete(view: View, response_id: str, precondition: Precondition) -> Finish[None]:
     """Makes a readable record unreadable. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
     row = require(view, response_id)
     if precondition.fence is not None:
@@ -86,7 +121,7 @@ def remove(view: View, response_id: str, precondition: Precondition) -> Finish[N
     return lambda _answers: None
 
 
-def change_status(view: View, response_id: str, status: Status, precondition: Precondition) -> Finish[Stamp]:
+def update_status(view: View, response_id: str, status: Status, precondition: Precondition) -> Finish[Stamp]:
     """Moves a readable record to another status. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
     row = require(view, response_id)
     fields, expected = row.fields, precondition.version
@@ -145,7 +180,7 @@ def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
     _write_beside(view, write)
     _require_room(view, write)
     _require_parent(view, write.record.parent_id, fences)
-    fields, items, body = nodes.written(write)
+    fields, items, body = nodes.written(write.record, write.ttl_ms)
     view.grow(Grow(write.record.id, write.record.parent_id, {**fields, "version": 1}, items, body))
     _list_items(view, write)
     _limit_life(view, write)
@@ -156,7 +191,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     """Replaces what a writer decides about a readable node."""
     record = write.record
     _write_beside(view, write)
-    fields, items, body = nodes.written(write)
+    fields, items, body = nodes.written(write.record, write.ttl_ms)
     view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
     if row.fields["session"] != record.session_id:
         _unlist(view, record.id, row)
@@ -244,7 +279,7 @@ def _is_replay(row: Row, write: Write) -> bool:
     condition = write.precondition
     if condition.version not in (None, row.fields["version"] - 1):
         return False
-    fields, items, body = nodes.written(write)
+    fields, items, body = nodes.written(write.record, write.ttl_ms)
     same = ("parent", "session", "status", "input_bytes")
     return all(fields[name] == row.fields[name] for name in same) and (items, body) == (row.items, row.body)
 

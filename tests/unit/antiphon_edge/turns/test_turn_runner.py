@@ -129,9 +129,9 @@ async def test_a_store_that_is_away_for_a_while_ends_no_turn(bench: Bench, monke
     bench.use(replace(TIMING, session_pace=FAST))
     bench.sayer.pause_at = 9
     accepted = await bench.begin(session_id="s")
-    bench.backend.plan(*[Fault("renew_lease", When.BEFORE)] * 3)
+    bench.backend.plan(*[Fault("renew_session", When.BEFORE)] * 3)
     playing = asyncio.create_task(bench.play(accepted))
-    while bench.backend._planned:
+    while bench.backend.planned:
         await asyncio.sleep(0.005)
     bench.sayer.go.set()
     assert (await playing)[-1]["type"] == events.COMPLETED

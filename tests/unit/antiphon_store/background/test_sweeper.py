@@ -11,11 +11,10 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.retention import Sweeping
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.background.sweeper import Sweeper
-from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Write
 
 
 class Plays:
@@ -96,11 +95,11 @@ async def test_without_an_interval_it_never_begins() -> None:
 
 async def test_it_reclaims_what_expired_in_a_real_store() -> None:
     clock = ManualClock()
-    backend = open_backend("memory://", clock=clock)
-    await backend.open()
+    store = StoreService(MemoryRows(clock))
+    await store.open()
     for tenant in ("a", "b"):
-        await backend.put(tenant, Write(draft(), ttl_ms=500))
+        await store.put(tenant, draft(), ttl_ms=500)
     clock.advance(1)
-    sweeper = Sweeper(StoreService(backend), backend.tenants, every_s=None)
+    sweeper = Sweeper(store, store.tenants, every_s=None)
     assert await sweeper.sweep_all() == 2
     assert await sweeper.sweep_all() == 0

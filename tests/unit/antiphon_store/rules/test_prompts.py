@@ -6,7 +6,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidRequest, TooLarge
 from antiphon_core.limits import PROMPT_CONTENT_BYTES_MAX, PROMPT_VERSIONS_ITEMS_MAX
 from antiphon_store.arguments import CHECKS
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.rules import prompts as rules
 from antiphon_store.service import StoreService
 
@@ -36,7 +36,7 @@ def test_a_content_is_there_and_bounded() -> None:
 
 
 async def test_every_call_looks_at_its_arguments(clock: ManualClock) -> None:
-    engine = open_backend("memory://", clock=clock)
+    engine = row_backend("memory://", clock=clock)
     await engine.open()
     store = StoreService(engine)
     prompt_id = "pmpt_" + "0" * 48

@@ -11,9 +11,8 @@ from typing import TypeVar
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ports.store import History, Record, Stamp, TurnRequest, TurnStart
 from antiphon_store.decisions import keys, nodes
-from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.topics.trees import Trees
 
 _Answer = TypeVar("_Answer")
 
@@ -21,8 +20,7 @@ _Answer = TypeVar("_Answer")
 class IdempotencyKeys:
     """The keys of all tenants."""
 
-    def __init__(self, runner: DecisionRunner, trees: Trees) -> None:
-        self._runner = runner
+    def __init__(self, trees: Trees) -> None:
         self._trees = trees
         self._undoing: set[asyncio.Future[None]] = set()
 
@@ -105,4 +103,4 @@ class IdempotencyKeys:
         await asyncio.shield(undoing)
 
     async def _run(self, tenant: str, key: str, decision: Callable[..., Finish[_Answer]]) -> _Answer:
-        return await self._runner.run(keys.partition_of(tenant, key), partial(decision, key=key))
+        return await self._trees.run(keys.partition_of(tenant, key), partial(decision, key=key))

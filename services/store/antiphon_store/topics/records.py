@@ -1,0 +1,175 @@
+"""Single responses: how they are written, for how long, and how they are read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from antiphon_core import items as item_arrays
+from antiphon_core import limits, offload
+from antiphon_core.errors import AlreadyExists, LimitExceeded
+from antiphon_core.ids import is_conversation_id
+from antiphon_core.jsons import work_bytes
+from antiphon_core.ports.lineage import LineageStore
+from antiphon_core.ports.store import (
+    NO_PRECONDITION,
+    Fence,
+    ItemPage,
+    Order,
+    Precondition,
+    Record,
+    ResponseStore,
+    Stamp,
+    TurnCommit,
+)
+from antiphon_store.arguments import checked
+from antiphon_store.decisions import lineage, nodes, records, turns
+from antiphon_store.decisions.records import CrowdedSession, LogEnd, OccupiedId, QueuedJob, Write
+from antiphon_store.rows.model import Index, Partition
+from antiphon_store.rules import common as rules
+from antiphon_store.rules.event_logs import end_of_log
+from antiphon_store.rules.jobs import turn_job
+from antiphon_store.topics.sweeping import SweepOperations
+from antiphon_store.topics.topic import one_step
+from antiphon_store.topics.trees import fence_of, tree_of
+
+
+class RecordOperations(SweepOperations):
+    """Single responses, and the chains that they end."""
+
+    page_bytes_max = limits.PAGE_BYTES_MAX
+
+    get = one_step(ResponseStore.get, records.get, only_reads=True)
+    delete = one_step(ResponseStore.delete, records.delete)
+    update_status = one_step(LineageStore.update_status, records.update_status)
+    chain = one_step(ResponseStore.chain, lineage.chain, only_reads=True)
+
+    @checked
+    async def put(
+        self,
+        tenant: str,
+        record: Record,
+        *,
+        precondition: Precondition = NO_PRECONDITION,
+        ttl_ms: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Stamp:
+        """Inserts or replaces one record, once for each key. Raises what `decisions.turns.commit` raises."""
+        write = await self._write(TurnCommit(record, ttl_ms=ttl_ms, precondition=precondition))
+        commit = partial(self._commit, tenant, write)
+        return (
+            await commit()
+            if idempotency_key is None
+            else await self._keys.put(tenant, idempotency_key, write.record, commit)
+        )
+
+    @checked
+    async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
+        groups: dict[Partition, list[str]] = {}
+        for each in dict.fromkeys(ids):
+            groups.setdefault(tree_of(tenant, each), []).append(each)
+        found = await asyncio.gather(*(self._read(*group) for group in groups.items()))
+        by_id = {record.id: record for part in found for record in part}
+        self._require_fit(map(nodes.size_of, by_id.values()), field="ids")
+        return [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
+
+    @checked
+    async def list_items(
+        self,
+        tenant: str,
+        response_id: str,
+        *,
+        after: str | None = None,
+        limit: int = limits.PAGE_ITEMS_DEFAULT,
+        order: Order = Order.DESCENDING,
+    ) -> ItemPage:
+        """A page of a response's input items. ResponseNotFound. InvalidRequest: `after` is none of them."""
+        record = await self.get(tenant, response_id)
+        return await item_page(record.input_items, f"input item of '{response_id}'", after, limit, order)
+
+    async def _read(self, partition: Partition, ids: list[str]) -> list[Record]:
+        """The readable ones of some responses of a tree."""
+        now_ms, rows = await self._trees.run(partition, partial(lineage.rows_of, response_ids=ids), only_reads=True)
+        return [
+            nodes.to_record(response_id, row)
+            for response_id, row in zip(ids, rows, strict=True)
+            if row is not None and nodes.is_readable(row, now_ms)
+        ]
+
+    def _require_fit(self, sizes: Iterable[int], *, field: str) -> None:
+        """LimitExceeded: an answer of these parts would be too large. Nothing is ever cut silently."""
+        most = self.page_bytes_max
+        if sum(sizes) > most:
+            raise LimitExceeded(
+                f"What '{field}' asks for is over the limit of {most} bytes. Ask for fewer at a time.",
+                field=field,
+                limit=f"{most} bytes",
+            )
+
+    async def _write(self, commit: TurnCommit) -> Write:
+        """The write of a commit, with what the settings say."""
+        record, settings, log_end, job = commit.record, self._settings, None, None
+        ttl_ms = self._lifetime_ms(record, commit.ttl_ms)
+        if commit.log_end is not None:
+            append = end_of_log(record.id, commit.log_end, is_terminal=commit.job is None)
+            log_end = LogEnd(append, settings.event_log_ttl_s * 1000)
+        if commit.job is not None:
+            job = QueuedJob(turn_job(record, commit.job), settings.job_ttl_s * 1000, commit.job.lease_ttl_ms)
+        size_bytes = work_bytes(record.body) + work_bytes(record.input_items) + work_bytes(record.output_items)
+        item_ids, record = await offload.run(
+            lambda: (rules.check_content(record), rules.tight(record)), size_bytes=size_bytes
+        )
+        most = settings.max_session_responses
+        return Write(record, commit.precondition, ttl_ms, item_ids, log_end, job, most)
+
+    def _lifetime_ms(self, record: Record, ttl_ms: int | None) -> int | None:
+        """The lifetime of a record: what its writer asked for, within the policy. What was said in a conversation stays
+        as long as the policy allows: a conversation must not forget its beginning."""
+        most_s = self._settings.max_ttl_s
+        is_in_conversation = is_conversation_id(record.session_id or "")
+        return rules.lifetime_ms(ttl_ms, most_s if is_in_conversation else self._settings.default_ttl_s, most_s)
+
+    async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
+        sessions = list(_sessions_of(write, fence))
+        bounded = write
+        while True:
+            decision = partial(turns.commit, write=bounded, fence=fence)
+            try:
+                return await self._trees.of_record(tenant, write.record.id, sessions, decision)
+            except OccupiedId as occupied:
+                if not await self._clear(tenant, occupied.response_id):
+                    raise AlreadyExists.of(occupied.response_id) from None
+            except CrowdedSession as crowded:
+                most = write.session_responses_max or 0
+                dead = await self._count_dead(tree_of(tenant, write.record.id), crowded.session_id, most)
+                bounded = replace(write, session_responses_max=most + dead)
+
+    async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
+        """How many entries of the session are of responses that cannot be read. LimitExceeded: too many can."""
+        dead = readable = 0
+        async for now_ms, entry in self._entries(partition, Index.MADE, session_id):
+            is_readable = nodes.is_readable(entry.row, now_ms)
+            readable, dead = readable + is_readable, dead + (not is_readable)
+            if readable >= most:
+                raise records.too_many(session_id, most)
+        return dead
+
+
+def _sessions_of(write: Write, fence: Fence | None) -> Iterator[tuple[str, str]]:
+    """The sessions that a write needs in its tree, each with the field that names it."""
+    if write.record.session_id is not None:
+        yield write.record.session_id, "record.session_id"
+    if fence is not None:
+        yield fence.session_id, "fence.session_id"
+    yield from fence_of(write.precondition)
+
+
+async def item_page(items: bytes, named: str, after: str | None, limit: int, order: Order) -> ItemPage:
+    """A page of a JSON array of items. InvalidRequest: `after` is none of them."""
+    cut = partial(item_arrays.page, items, after=after, limit=limit, order=order)
+    page = await offload.run(cut, size_bytes=len(items))
+    if page is None:
+        raise rules.invalid("after", f"'after' names no {named}.")
+    return page
