@@ -134,11 +134,8 @@ class NeverHandsIn(MemoryStore):
 
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         stamp = await self._inner.commit_turn(tenant, commit)
-        places: list[Change] = [
-            Unfile(Index.QUEUE, DISPATCH_QUEUE, place_id(tenant, 0)),
-            Delete(Ref(Kind.LINE, tenant)),
-        ]
-        await self.rows.change(*tree_of_row(DISPATCH_TENANT, tenant), *places)
+        place = Unfile(Index.QUEUE, DISPATCH_QUEUE, place_id(tenant, 0))
+        await self.rows.change(*tree_of_row(DISPATCH_TENANT, tenant), place, Delete(Ref(Kind.LINE, tenant)))
         return stamp
 
 

@@ -11,13 +11,14 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import DISPATCH_TENANT
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, JobDraft
 from antiphon_core.ports.retention import Retention
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.rows.model import Partition
 from antiphon_store.service import StoreService
 from antiphon_store.testing.calls import CALLS, TENANT, operation_of
 from antiphon_store.testing.operations import OPERATIONS
+from antiphon_store.testing.subject import draft
 from tests.support.rows import SpiedRows
 
 PROMPT = "pmpt_" + "0" * 48
@@ -46,6 +47,7 @@ async def test_an_operation_touches_its_own_tenant_only(store: StoreService, row
     for call in CALLS.values():
         with suppress(AntiphonError):  # what they answer is told elsewhere
             await call(store)
+    await store.enqueue_job(TENANT, JobDraft(draft().id, DISPATCH_QUEUE, b""))
     assert {partition.tenant for partition, _ in rows.programs} == {TENANT, DISPATCH_TENANT}  # which has the tickets
     assert {operation_of(call) for call in CALLS} <= set(dir(store))
 

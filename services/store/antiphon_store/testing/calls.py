@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
+from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import Fence, Status, TurnCommit, TurnRequest
@@ -20,7 +20,6 @@ SESSION, CONVERSATION = (f"conv_{'0' * 47}{digit}" for digit in "13")  # of one 
 RECORD = draft(tag=SESSION, session_id=SESSION)
 FENCE = Fence(SESSION, 1)
 JOB = JobDraft(RECORD.id, "q", b"payload")
-QUEUED_ID = draft(tag=SESSION).id
 KEYED_TURN = TurnRequest(idempotency_key=KEY, fingerprint=HASH, response_id=RECORD.id)
 
 Call = Callable[[Any], Awaitable[object]]
@@ -41,7 +40,6 @@ CALLS: dict[str, Call] = {
     "abort_turn under a key": lambda s: s.abort_turn(TENANT, None, idempotency_key=KEY, response_id=RECORD.id),
     "create_conversation": lambda s: s.create_conversation(TENANT, conversation_id=CONVERSATION),
     "read_events": lambda s: _first_of(s.read_events(TENANT, RECORD.id)),
-    "enqueue_job of a response": lambda s: s.enqueue_job(TENANT, JobDraft(QUEUED_ID, DISPATCH_QUEUE, b"")),
     "heartbeat_job": lambda s: s.heartbeat_job(TENANT, Fence(JOB.id, 1)),
     "settle_job": lambda s: s.settle_job(TENANT, Fence(JOB.id, 1), JobOutcome.SUCCEEDED),
 }
