@@ -19,8 +19,7 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.decisions import jobs as job_decisions
-from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 from antiphon_store.testing import conversations, jobs, prompts
 from antiphon_store.testing.event_logs import append_at, frame
 from antiphon_store.testing.event_logs import new_id as new_response_id

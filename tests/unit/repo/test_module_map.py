@@ -18,7 +18,6 @@ SOURCES = {
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
 # module -> (the tests that cover it, why they are not at the mirrored path)
 ELSEWHERE = {
-    "antiphon_store/rows/decision.py": ("tests/unit/antiphon_store/rows/test_runner.py", "types without behaviour"),
     "antiphon_store/backends/postgres/plain_text.py": (
         "tests/contract/store/test_rows.py",
         "text with NUL needs a server",

@@ -27,9 +27,8 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Fence, Record, Status
 from antiphon_store.decisions import forks, leases, nodes, packing, turns
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = N
     if session is not None and responses_ttl_ms is not None:
         view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms))
         view.file(Index.ENDS, "", f"{Kind.SESSION}/{conversation_id}")
-    return lambda _answers: None
+    return nothing
 
 
 def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[bytes]:

@@ -13,9 +13,8 @@ from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Session
 from antiphon_store.decisions import leases, records, turns
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Index, Kind, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, nothing
 
 
 def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
@@ -116,7 +115,7 @@ def undo(view: View, fork: Fork) -> Finish[None]:
     if session is not None and session.fields.get("head") == fork.head_id and not session.fields.get("fence"):
         view.delete(Kind.SESSION, fork.session_id)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fork.head_id}")
-    return lambda _answers: None
+    return nothing
 
 
 def refuse_other_tree(view: View, source: ForkSource) -> Finish[Fork]:

@@ -21,9 +21,8 @@ from typing import Any
 from antiphon_core import limits
 from antiphon_core.errors import IdempotencyMismatch
 from antiphon_core.ports.store import Record, Stamp, TurnRequest
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Partition, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, nothing
 
 UNKNOWN = ""  # the fingerprint of a key that was bound without BeginTurn
 BINDING_MS = 60_000  # how long a commit may take after its key was bound
@@ -104,7 +103,7 @@ def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> F
     """Keeps the stamp of a single write, for the same write again."""
     if view.test(Kind.KEY, key, Condition.IS, "response", response_id):
         view.set(Kind.KEY, key, stamp=list(astuple(stamp)), binding_until=0)
-    return lambda _answers: None
+    return nothing
 
 
 def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
@@ -112,7 +111,7 @@ def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
     row = view.need(Kind.KEY, key)
     if row is not None and row.fields["response"] == response_id and not row.fields["bound"]:
         view.delete(Kind.KEY, key)
-    return lambda _answers: None
+    return nothing
 
 
 def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
@@ -124,7 +123,7 @@ def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
             view.delete(Kind.KEY, key)
         elif use.is_bound:
             view.set(Kind.KEY, key, bound=0)
-    return lambda _answers: None
+    return nothing
 
 
 def _known(view: View, key: str) -> Row | None:

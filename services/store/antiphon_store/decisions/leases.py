@@ -21,9 +21,8 @@ from typing import Any
 from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ids import is_response_id
 from antiphon_core.ports.store import Fence, Lease
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 
 NOBODY = ""
 CLOCK_STEP_MS = 1_000

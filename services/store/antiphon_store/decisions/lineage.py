@@ -9,9 +9,8 @@ from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import nodes, records, turns
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 
 ANY_BYTES = 2**62
 ANY_DEPTH = 2**31

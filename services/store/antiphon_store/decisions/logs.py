@@ -19,9 +19,8 @@ from antiphon_core.errors import InternalError, LogClosed, LogNotFound, Position
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import leases
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from typing import Any
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, NotFound, VersionMismatch
 from antiphon_core.ports.prompts import Prompt
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Kind, Partition, Range, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, nothing
 
 PROMPTS_TREE = "prompts"
 COUNT = Ref(Kind.PROMPT, "count")
@@ -91,7 +90,7 @@ def delete(view: View, prompt_id: str) -> Finish[None]:
     view.delete(*_prompt(prompt_id))
     view.delete_below(Kind.PROMPT, f"{prompt_id}/")
     add_to_count(view, -1)
-    return lambda _answers: None
+    return nothing
 
 
 def _prompt(prompt_id: str) -> tuple[Kind, str]:

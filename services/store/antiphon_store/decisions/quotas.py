@@ -12,9 +12,8 @@ from typing import Any
 
 from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.spending import Account, Bucket
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import QUOTA_TREE, Kind, Partition, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 
 ROW = Ref(Kind.QUOTA, "")
 

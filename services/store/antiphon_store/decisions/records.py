@@ -21,47 +21,31 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
-from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import JobDraft
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, Stamp, Status
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, LogEnd, Precondition, Record, Stamp, Status, TurnJob
 from antiphon_store.decisions import jobs, leases, logs, nodes
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
-from antiphon_store.rows.view import AT_ONCE, View
+from antiphon_store.rows.view import AT_ONCE, Finish, View, nothing
+from antiphon_store.rules.event_logs import end_of_log
+from antiphon_store.rules.jobs import turn_job
 
 ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
-
-
-@dataclass(frozen=True, slots=True)
-class LogEnd:
-    """The last events of the record's log, and how long the log is kept from now."""
-
-    append: EventAppend
-    ttl_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
-    """The job that will run a turn, for how long it is remembered after its end, and for how long from now the lease of
-    the precondition's fence lives."""
-
-    draft: JobDraft
-    retention_ms: int
-    lease_ttl_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
     """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
     of its items, by which they can be found. `log_end` is appended and `job` is added in the same step, unless the
-    write is a repetition. `session_responses_max` bounds how many readable responses its session may have made."""
+    write is a repetition; `log_ttl_ms` is how long the log is kept from now, `job_ttl_ms` how long the job is
+    remembered after its end. `session_responses_max` bounds how many readable responses its session may have made."""
 
     record: Record
     precondition: Precondition = NO_PRECONDITION
     ttl_ms: int | None = None
     item_ids: tuple[str, ...] = ()
     log_end: LogEnd | None = None
-    job: QueuedJob | None = None
+    log_ttl_ms: int = 0
+    job: TurnJob | None = None
+    job_ttl_ms: int = 0
     session_responses_max: int | None = None
 
 
@@ -118,7 +102,7 @@ def delete(view: View, response_id: str, precondition: Precondition) -> Finish[N
     view.set(Kind.NODE, response_id, deleted=1)
     view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}")
     _unlist(view, response_id, row)
-    return lambda _answers: None
+    return nothing
 
 
 def update_status(view: View, response_id: str, status: Status, precondition: Precondition) -> Finish[Stamp]:
@@ -208,9 +192,10 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
 def _write_beside(view: View, write: Write) -> None:
     """The events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
     if write.log_end is not None:
-        logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
+        append = end_of_log(write.record.id, write.log_end, is_terminal=write.job is None)
+        logs.extend(view, append, ttl_ms=write.log_ttl_ms)
     if write.job is not None:
-        jobs.enqueue(view, write.job.draft, retention_ms=write.job.retention_ms)
+        jobs.enqueue(view, turn_job(write.record, write.job), retention_ms=write.job_ttl_ms)
         fence = write.precondition.fence
         if fence is not None and leases.tests_held(view, fence):
             view.set(Kind.SESSION, fence.session_id, lease_until=Now(write.job.lease_ttl_ms))

@@ -10,9 +10,8 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import UNFINISHED, Fence, History, Record, Stamp, Status, TurnRequest, TurnStart
 from antiphon_store.decisions import leases, nodes, records
 from antiphon_store.decisions.records import Write
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Condition, Get, Index, Kind, Payload, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 
 _UNFINISHED = sorted(status.value for status in UNFINISHED)
 

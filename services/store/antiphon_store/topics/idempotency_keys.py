@@ -11,7 +11,7 @@ from typing import TypeVar
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ports.store import History, Record, Stamp, TurnRequest, TurnStart
 from antiphon_store.decisions import keys, nodes
-from antiphon_store.rows.decision import Finish
+from antiphon_store.rows.view import Finish
 from antiphon_store.topics.trees import Trees
 
 _Answer = TypeVar("_Answer")

@@ -29,8 +29,8 @@ from antiphon_core.ports.store import Fence
 from antiphon_store.arguments import checked
 from antiphon_store.decisions import jobs
 from antiphon_store.decisions.tenant_line import tenant_of
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Entry, Index, Partition
+from antiphon_store.rows.view import Finish
 from antiphon_store.topics.tenant_line import far_ahead
 from antiphon_store.topics.topic import Topic, one_step
 
@@ -59,7 +59,7 @@ class JobOperations(Topic):
     @checked
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         if draft.queue == DISPATCH_QUEUE:
-            await self._require_room_for(tenant, draft)
+            await self._require_room_for(tenant, draft.id)
         enqueue = partial(jobs.enqueue, draft=draft, retention_ms=self._settings.job_ttl_s * 1000)
         await self._trees.of_response(tenant, draft.id, enqueue)
         await self._hand_in(tenant, draft.queue)
@@ -101,9 +101,9 @@ class JobOperations(Topic):
     async def queue_head(self, *, limit: int) -> QueueHead:
         """The jobs of all tenants in DISPATCH_QUEUE that are due, counted up to `limit`."""
         due: list[int] = []
-        now_ms, places = await self._page(DISPATCH_TENANT, DISPATCH_QUEUE, limit)
+        now_ms, places = await self._page(DISPATCH_TENANT, limit)
         for tenant in dict.fromkeys(tenant_of(each.id) for each in places if each.at <= now_ms):
-            now_ms, entries = await self._page(tenant, DISPATCH_QUEUE, limit - len(due))
+            now_ms, entries = await self._page(tenant, limit - len(due))
             due += [each.at for each in entries if each.at <= now_ms]
             if len(due) >= limit:
                 break
@@ -117,13 +117,13 @@ class JobOperations(Topic):
             await self._line.join(tenant, places=self._settings.job_places(tenant))
         self._wake(tenant, queue)
 
-    async def _require_room_for(self, tenant: str, draft: JobDraft) -> None:
+    async def _require_room_for(self, tenant: str, job_id: str) -> None:
         """RequestRateExceeded: the tenant has as many open background responses as it may, and this is another one."""
         most = self._settings.jobs_per_tenant
-        if not most or len((await self._page(tenant, draft.queue, most))[1]) < most:
+        if not most or len((await self._page(tenant, most))[1]) < most:
             return
         with suppress(JobNotFound):
-            await self.describe_job(tenant, draft.id)
+            await self.describe_job(tenant, job_id)
             return
         raise RequestRateExceeded(
             f"Rate limit reached on background responses that are not finished: Limit {most}. "
@@ -194,5 +194,6 @@ class JobOperations(Topic):
                 due += [_Ticket(each.at, each.id, queue) for each in await far_ahead(self._rows, tenant, queue)]
         return sorted(due)
 
-    async def _page(self, tenant: str, queue: str, limit: int) -> tuple[int, Sequence[Entry]]:
-        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)
+    async def _page(self, tenant: str, limit: int) -> tuple[int, Sequence[Entry]]:
+        """The first entries of DISPATCH_QUEUE."""
+        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=limit)

@@ -30,9 +30,8 @@ from antiphon_store.arguments import checked
 from antiphon_store.cursors import Position
 from antiphon_store.decisions import forks, lineage, nodes, tree_pages
 from antiphon_store.decisions.conversations import find
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 from antiphon_store.rules.lineage import chosen_session_id
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.trees import tree_of

@@ -26,11 +26,9 @@ from antiphon_core.ports.store import (
 )
 from antiphon_store.arguments import checked
 from antiphon_store.decisions import lineage, nodes, records, turns
-from antiphon_store.decisions.records import CrowdedSession, LogEnd, OccupiedId, QueuedJob, Write
+from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Index, Partition
 from antiphon_store.rules import common as rules
-from antiphon_store.rules.event_logs import end_of_log
-from antiphon_store.rules.jobs import turn_job
 from antiphon_store.topics.sweeping import SweepOperations
 from antiphon_store.topics.topic import one_step
 from antiphon_store.topics.trees import fence_of, tree_of
@@ -110,19 +108,23 @@ class RecordOperations(SweepOperations):
 
     async def _write(self, commit: TurnCommit) -> Write:
         """The write of a commit, with what the settings say."""
-        record, settings, log_end, job = commit.record, self._settings, None, None
+        record, settings = commit.record, self._settings
         ttl_ms = self._lifetime_ms(record, commit.ttl_ms)
-        if commit.log_end is not None:
-            append = end_of_log(record.id, commit.log_end, is_terminal=commit.job is None)
-            log_end = LogEnd(append, settings.event_log_ttl_s * 1000)
-        if commit.job is not None:
-            job = QueuedJob(turn_job(record, commit.job), settings.job_ttl_s * 1000, commit.job.lease_ttl_ms)
         size_bytes = work_bytes(record.body) + work_bytes(record.input_items) + work_bytes(record.output_items)
         item_ids, record = await offload.run(
             lambda: (rules.check_content(record), rules.tight(record)), size_bytes=size_bytes
         )
-        most = settings.max_session_responses
-        return Write(record, commit.precondition, ttl_ms, item_ids, log_end, job, most)
+        return Write(
+            record,
+            commit.precondition,
+            ttl_ms,
+            item_ids,
+            commit.log_end,
+            settings.event_log_ttl_s * 1000,
+            commit.job,
+            settings.job_ttl_s * 1000,
+            settings.max_session_responses,
+        )
 
     def _lifetime_ms(self, record: Record, ttl_ms: int | None) -> int | None:
         """The lifetime of a record: what its writer asked for, within the policy. What was said in a conversation stays

@@ -13,8 +13,8 @@ from antiphon_store.arguments import argument_check
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition
+from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
 from antiphon_store.topics.tenant_line import TenantLine

@@ -15,10 +15,9 @@ from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.store import Precondition
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.decision import Decision, Finish
 from antiphon_store.rows.model import Condition, Kind, Partition, Row
 from antiphon_store.rows.runner import DecisionRunner
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Decision, Finish, View, nothing
 
 POINTERS_MAX = 10_000
 
@@ -118,7 +117,7 @@ class Trees(DecisionRunner):
         home = tree_of(tenant, session_id)
         try:
             if tree_tag(session_id) is None:
-                await self.run(home, _at_home(home, [session_id], _nothing), only_reads=True)
+                await self.run(home, _at_home(home, [session_id], lambda _view: nothing), only_reads=True)
         except _Moved as moved:
             self._remember(tenant, moved)
         return self._place(tenant, session_id)
@@ -138,7 +137,7 @@ class Trees(DecisionRunner):
             if row is None and tree != home.tree:
                 require_free(view)
                 view.put(Kind.POINTER, session_id, {"tree": tree})
-            return _nothing(view)
+            return nothing
 
         await self.run(home, decide)
         await self.locate(tenant, session_id)
@@ -167,11 +166,6 @@ def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decisio
         return decision(view)
 
     return decide if nameless else decision
-
-
-def _nothing(_view: View) -> Finish[None]:
-    """A decision on nothing."""
-    return lambda _answers: None
 
 
 def _apart(session_id: str, tree: str, field: str) -> InvalidRequest:

@@ -7,6 +7,7 @@ from functools import partial
 
 from antiphon_core import limits
 from antiphon_core.errors import LimitExceeded
+from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store.arguments import checked
 from antiphon_store.decisions import conversations, forks, leases, records, turns
@@ -69,15 +70,15 @@ class TurnOperations(RecordOperations, JobOperations):
         Raises what `decisions.turns.commit` raises. IdempotencyMismatch: the key is another response's."""
         write, fence, key = await self._write(commit), commit.fence, commit.idempotency_key
         write_once = partial(self._commit, tenant, write, fence)
-        if write.job is not None:
-            await self._require_room_for(tenant, write.job.draft)
+        if commit.job is not None:
+            await self._require_room_for(tenant, commit.record.id)
         stamp = await (write_once() if key is None else self._keys.commit(tenant, key, write.record.id, write_once))
-        if write.job is not None:  # a store that dies before it leaves this to `describe_job`
-            await self._hand_in(tenant, write.job.draft.queue)
+        if commit.job is not None:  # a store that dies before it leaves this to `describe_job`
+            await self._hand_in(tenant, DISPATCH_QUEUE)
         if fence is not None:
             self._session_lines.wake_first((tenant, fence.session_id))
-        if write.log_end is not None:
-            self._followers.wake_all((tenant, write.record.id))
+        if commit.log_end is not None:
+            self._followers.wake_all((tenant, commit.record.id))
         return stamp
 
     @checked

@@ -16,10 +16,9 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
-from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
+from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Stamp, Status
 from antiphon_store.decisions import records
-from antiphon_store.decisions.records import CrowdedSession, LogEnd, OccupiedId, Write
+from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Add, Condition, Fewer, File, Grow, Index, Kind, Now, Row, Set, Unfile, made_id
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.conversations import array
@@ -65,7 +64,7 @@ def test_a_root_without_options_has_one_guard() -> None:
 
 
 def test_the_end_of_a_log_goes_with_the_record() -> None:
-    end = LogEnd(EventAppend(STORED.id, 4, 1, b"frame", terminal=True), 50)
+    end = LogEnd(4, b"data: 1\n\n")
     program = decided(put(log_end=end))
     assert guards_on(program, Kind.LOG) == [
         (Condition.IS, "next", 4),
