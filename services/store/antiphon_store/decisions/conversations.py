@@ -28,7 +28,7 @@ from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Fence, Record, Status
 from antiphon_store.decisions import forks, leases, nodes, packing, turns
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row
-from antiphon_store.rows.view import Finish, View, nothing
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[by
     elif leases.is_leased(session, view.now_ms):
         raise SessionLocked.of(conversation_id)
     _append(view, conversation_id, row.fields, addition, forks.living_head(view, session))
-    return lambda _answers: addition.items
+    return answer(addition.items)
 
 
 def read_items(view: View, conversation_id: str) -> Finish[bytes]:
@@ -203,8 +203,7 @@ def find(items: bytes, item_id: str) -> Object | None:
 
 def _shown(conversation_id: str, row: Row) -> Finish[Conversation]:
     fields = row.fields
-    shown = Conversation(conversation_id, fields["metadata"].encode(), fields["created"], fields["version"])
-    return lambda _answers: shown
+    return answer(Conversation(conversation_id, fields["metadata"].encode(), fields["created"], fields["version"]))
 
 
 def _node_id(conversation_id: str, fields: Any, addition: Addition) -> str:
@@ -231,7 +230,7 @@ def _added_before(existing: Row, addition: Addition) -> Finish[bytes]:
     """The items of an addition that was made before. IdempotencyMismatch, AlreadyExists: it was another one."""
     if loads(existing.body).get("digest") == addition.digest:
         items, _ = packing.unpack(existing.items, existing.fields["input_bytes"])
-        return lambda _answers: items
+        return answer(items)
     if addition.idempotency_key is not None:
         raise IdempotencyMismatch.of(addition.idempotency_key)
     raise AlreadyExists.of(loads(addition.items)[0]["id"])

@@ -32,7 +32,7 @@ from antiphon_core.ports.jobs import (
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions.leases import set_back_ms
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
-from antiphon_store.rows.view import Finish, View, nothing
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 NOBODY = ""
 LOOK_MS = 30_000
@@ -77,8 +77,7 @@ def claim(
         if row is None or fields is None or fields["ended"] is None or row.fields["ended"] is not None:
             return nothing
         _write(view, job_id, row.fields, fields)  # time ended it
-        ended = _granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None
-        return lambda _answers: ended
+        return answer(_granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None)
     if fields["holder"] != holder and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
         _file_for_later(view, job_id, row.fields, fields)
         return nothing
@@ -159,13 +158,12 @@ def cancel(view: View, job_id: str) -> Finish[bool]:
     """Raises the flag, and ends a job that nobody holds: whether that was not too late. JobNotFound."""
     fields = require(view, job_id)
     if fields["ended"] is not None:
-        was_in_time = fields["ended"][0] == JobState.CANCELLED.value
-        return lambda _answers: was_in_time
+        return answer(fields["ended"][0] == JobState.CANCELLED.value)
     cancelled = {**fields, "cancel": 1}
     if fields["holder"] == NOBODY:
         cancelled = _ended(cancelled, JobState.CANCELLED, "", view.now_ms)
     _write(view, job_id, fields, cancelled)
-    return lambda _answers: True
+    return answer(True)
 
 
 def describe(view: View, job_id: str) -> Finish[JobDescription]:
@@ -182,7 +180,7 @@ def describe(view: View, job_id: str) -> Finish[JobDescription]:
         cancel_requested=bool(fields["cancel"]),
         reason=ended[1] if ended else "",
     )
-    return lambda _answers: described
+    return answer(described)
 
 
 def require(view: View, job_id: str, *, by_holder: bool = False) -> Fields:
@@ -233,8 +231,7 @@ _ENDS = {
 
 def _waiting_in(fields: Fields) -> Finish[str | None]:
     """The queue of a job that may be claimed, now or later."""
-    queue = fields["queue"] if fields["ended"] is None and fields["holder"] == NOBODY else None
-    return lambda _answers: queue
+    return answer(fields["queue"] if fields["ended"] is None and fields["holder"] == NOBODY else None)
 
 
 def _add(view: View, draft: JobDraft, retention_ms: int) -> None:

@@ -20,7 +20,7 @@ from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import leases
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
-from antiphon_store.rows.view import Finish, View
+from antiphon_store.rows.view import Finish, View, answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int)
     """Appends one batch: the next position. PositionMismatch, LogClosed, StaleFence."""
     next_position = append.expected_position + append.count
     if view.peek(Kind.LOG, append.response_id) is not None and _is_there(view, append):
-        return lambda _answers: next_position
+        return answer(next_position)
     if fence is not None:
         leases.require_fence(view, fence)
     extend(view, append, ttl_ms=ttl_ms)
-    return lambda _answers: next_position
+    return answer(next_position)
 
 
 def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:

@@ -14,7 +14,7 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, NotFound, VersionMismatch
 from antiphon_core.ports.prompts import Prompt
 from antiphon_store.rows.model import Add, Kind, Partition, Range, Ref, Row
-from antiphon_store.rows.view import Finish, View, nothing
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 PROMPTS_TREE = "prompts"
 COUNT = Ref(Kind.PROMPT, "count")
@@ -116,7 +116,7 @@ def _not_found(prompt_id: str, version: int | None = None) -> NotFound:
 
 
 def _shown(prompt_id: str, prompt: Row, version: int, content: bytes) -> Finish[Prompt]:
-    return lambda _answers: _made(prompt_id, prompt, version, content)
+    return answer(_made(prompt_id, prompt, version, content))
 
 
 def _made(prompt_id: str, prompt: Row, version: int, content: bytes = b"") -> Prompt:

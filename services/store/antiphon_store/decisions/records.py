@@ -24,7 +24,7 @@ from antiphon_core.errors import (
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, LogEnd, Precondition, Record, Stamp, Status, TurnJob
 from antiphon_store.decisions import jobs, leases, logs, nodes
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
-from antiphon_store.rows.view import AT_ONCE, Finish, View, nothing
+from antiphon_store.rows.view import AT_ONCE, Finish, View, answer, nothing
 from antiphon_store.rules.event_logs import end_of_log
 from antiphon_store.rules.jobs import turn_job
 
@@ -110,7 +110,7 @@ def update_status(view: View, response_id: str, status: Status, precondition: Pr
     row = require(view, response_id)
     fields, expected = row.fields, precondition.version
     if fields["status"] == status.value and (expected is None or 0 < expected == fields["version"] - 1):
-        return lambda _answers: nodes.stamp_of(row)
+        return answer(nodes.stamp_of(row))
     if precondition.fence is not None:
         leases.require_fence(view, precondition.fence)
     require_precondition(response_id, row, precondition)
@@ -149,7 +149,7 @@ def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stam
         return _insert(view, write, fences)
     if is_readable(view, write.record.id):
         if _is_replay(row, write):
-            return lambda _answers: nodes.stamp_of(row)
+            return answer(nodes.stamp_of(row))
         _require_fences(view, fences)
         _require_admission(row, write)
         return _overwrite(view, write, row)

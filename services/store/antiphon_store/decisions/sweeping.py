@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from antiphon_store.decisions import conversations, jobs, leases, nodes
 from antiphon_store.rows.model import Condition, Entry, Index, Kind, Row, made_id
-from antiphon_store.rows.view import Finish, View, nothing
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,7 @@ def reclaim(view: View, kind: Kind, row_id: str, *, taken_until: int = 0) -> Fin
         _reschedule(view, kind, row_id, ends_at, taken_until)
         return nothing
     _reschedule(view, kind, row_id, None, taken_until)
-    size_bytes = _take_away(view, kind, row_id, row)
-    return lambda _answers: size_bytes
+    return answer(_take_away(view, kind, row_id, row))
 
 
 def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: int = 0) -> Finish[int | None]:
@@ -65,7 +64,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
     for item_id in nodes.item_ids(row):
         view.unfile(Index.ITEM, item_id, response_id)
-    return lambda _answers: int(fields["size"])
+    return answer(int(fields["size"]))
 
 
 def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None]:
@@ -80,8 +79,7 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
 def read_responses_end(view: View, session_id: str) -> Finish[int | None]:
     """The end of the responses of a conversation that was deleted; None where it has none."""
     session = view.need(Kind.SESSION, session_id)
-    responses_until: int | None = session.fields.get("responses_until") if session is not None else None
-    return lambda _answers: responses_until
+    return answer(session.fields.get("responses_until") if session is not None else None)
 
 
 def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -> Finish[None]:

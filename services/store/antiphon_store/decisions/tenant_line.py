@@ -14,7 +14,7 @@ from __future__ import annotations
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_store.decisions.jobs import LOOK_MS
 from antiphon_store.rows.model import Add, Index, Kind, Now, Row
-from antiphon_store.rows.view import Finish, View, nothing
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 def join(view: View, tenant: str, *, places: int, only_missing: bool = False) -> Finish[None]:
@@ -34,8 +34,7 @@ def join(view: View, tenant: str, *, places: int, only_missing: bool = False) ->
 
 def read(view: View, tenant: str) -> Finish[Row | None]:
     """The row of a tenant."""
-    row = view.need(Kind.LINE, tenant)
-    return lambda _answers: row
+    return answer(view.need(Kind.LINE, tenant))
 
 
 def leave(view: View, tenant: str, seen: Row | None, due_at: int | None) -> Finish[None]:

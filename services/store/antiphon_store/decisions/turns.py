@@ -11,7 +11,7 @@ from antiphon_core.ports.store import UNFINISHED, Fence, History, Record, Stamp,
 from antiphon_store.decisions import leases, nodes, records
 from antiphon_store.decisions.records import Write
 from antiphon_store.rows.model import Chain, Condition, Get, Index, Kind, Payload, Ref, Row
-from antiphon_store.rows.view import Finish, View
+from antiphon_store.rows.view import Finish, View, answer
 
 _UNFINISHED = sorted(status.value for status in UNFINISHED)
 
@@ -28,7 +28,7 @@ def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Fi
     if request.session_id is not None:
         return _begin_in_session(view, request.session_id, request, was_measured=was_measured)
     if request.previous_response_id is None:
-        return lambda _answers: TurnStart(History())
+        return answer(TurnStart(History()))
     return _begin_behind(view, request.previous_response_id, request)
 
 

@@ -22,7 +22,7 @@ from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import Maintenance, Progress
 from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Ref, Row
 from antiphon_store.rows.runner import DecisionRunner
-from antiphon_store.rows.view import Finish, View, nothing
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 ROWS_AT_ONCE = 500  # of several trees, which are written side by side
 
@@ -83,8 +83,7 @@ async def _write(runner: DecisionRunner, partition: Partition, lines: Iterable[_
 def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:
     """Writes a row that is not there: the row that is there, if any. OperationError."""
     if not view.test(*ref, Condition.ABSENT):
-        stored = view.need(*ref)
-        return lambda _answers: stored
+        return answer(view.need(*ref))
     if ref.kind is not Kind.NODE:
         view.put(*ref, row.fields, row.items, row.body)
         if prompts.is_prompt(ref):

@@ -187,5 +187,10 @@ Decision = Callable[[View], Finish[_Answer]]
 """Says what changes and what is read, or raises. It may run several times."""
 
 
+def answer(value: _Answer) -> Finish[_Answer]:
+    """Finishes a decision whose answer needs no reads."""
+    return lambda _answers: value
+
+
 def nothing(_answers: Sequence[Any]) -> None:
     """Finishes a decision that has no answer."""

@@ -83,7 +83,7 @@ class LineageOperations(RecordOperations):
         if tree_of(tenant, session_id) == there:
             return await self._trees.at_home(tenant, session_id, decision)
         if tree_tag(session_id) is not None:
-            return await self._trees.run(there, partial(forks.refuse_other_tree, source=source))
+            return await self._trees.run(there, decision)  # which refuses it, once it has found the source
         return await self._fork_elsewhere(there, session_id, decision)
 
     @checked
