@@ -52,18 +52,9 @@ class Write:
 class OccupiedId(Exception):
     """The id of a new record belongs to a node that cannot be read. It is free when nothing needs that node."""
 
-    def __init__(self, response_id: str) -> None:
-        super().__init__(response_id)
-        self.response_id = response_id
-
 
 class CrowdedSession(Exception):
-    """The session has as many entries in MADE as it may have responses. Those of expired ones do not count."""
-
-    def __init__(self, session_id: str, most: int) -> None:
-        super().__init__(session_id)
-        self.session_id = session_id
-        self.most = most
+    """The record's session has as many entries in MADE as it may have responses. Expired ones do not count."""
 
 
 def get(view: View, response_id: str) -> Finish[Record]:
@@ -155,7 +146,7 @@ def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stam
         return _overwrite(view, write, row)
     _require_fences(view, fences)
     require_precondition(write.record.id, None, write.precondition)
-    raise OccupiedId(write.record.id)
+    raise OccupiedId
 
 
 def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
@@ -247,7 +238,7 @@ def _require_room(view: View, write: Write) -> None:
     if session_id is None or most is None:
         return
     if view.is_crowded:
-        raise CrowdedSession(session_id, most)
+        raise CrowdedSession
     view.fewer(Index.MADE, session_id, most)
 
 

@@ -81,6 +81,12 @@ def check_given(data: bytes, field: str) -> None:
         raise invalid(field, f"'{field}' is missing.")
 
 
+def check_size(subject: str, size_bytes: int, most: int, field: str) -> None:
+    """TooLarge. `subject` begins its message, such as "The items are"."""
+    if size_bytes > most:
+        raise TooLarge(f"{subject} {size_bytes} bytes long; at most {most} are stored.", field=field)
+
+
 def is_text(text: str) -> bool:
     """Whether it is not empty and can be written as UTF-8."""
     return _utf8_length(text) > 0
@@ -135,10 +141,7 @@ def check_record(record: Record, field: str = "record") -> None:
     check_given(record.input_items, f"{field}.input_items")
     check_given(record.output_items, f"{field}.output_items")
     size_bytes = len(record.body) + len(record.input_items) + len(record.output_items)
-    if size_bytes > limits.RECORD_BYTES_MAX:
-        raise TooLarge(
-            f"The response is {size_bytes} bytes long; at most {limits.RECORD_BYTES_MAX} are stored.", field=field
-        )
+    check_size("The response is", size_bytes, limits.RECORD_BYTES_MAX, field)
 
 
 def check_content(record: Record) -> tuple[str, ...]:

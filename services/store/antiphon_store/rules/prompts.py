@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from antiphon_core import limits
-from antiphon_core.errors import TooLarge
 from antiphon_core.ids import is_prompt_id
 from antiphon_store.rules import common as rules
 
@@ -15,8 +14,4 @@ def check_prompt_id(prompt_id: str, field: str = "id") -> None:
 
 def check_content(content: bytes, field: str = "content") -> None:
     rules.check_given(content, field)
-    if len(content) > limits.PROMPT_CONTENT_BYTES_MAX:
-        raise TooLarge(
-            f"The prompt is {len(content)} bytes long; at most {limits.PROMPT_CONTENT_BYTES_MAX} are stored.",
-            field=field,
-        )
+    rules.check_size("The prompt is", len(content), limits.PROMPT_CONTENT_BYTES_MAX, field)

@@ -135,17 +135,17 @@ class RecordOperations(SweepOperations):
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
         sessions = list(_sessions_of(write, fence))
-        bounded = write
+        record, bounded = write.record, write
         while True:
             decision = partial(turns.commit, write=bounded, fence=fence)
             try:
-                return await self._trees.of_record(tenant, write.record.id, sessions, decision)
-            except OccupiedId as occupied:
-                if not await self._clear(tenant, occupied.response_id):
-                    raise AlreadyExists.of(occupied.response_id) from None
-            except CrowdedSession as crowded:
+                return await self._trees.of_record(tenant, record.id, sessions, decision)
+            except OccupiedId:
+                if not await self._clear(tenant, record.id):
+                    raise AlreadyExists.of(record.id) from None
+            except CrowdedSession:
                 most = write.session_responses_max or 0
-                dead = await self._count_dead(tree_of(tenant, write.record.id), crowded.session_id, most)
+                dead = await self._count_dead(tree_of(tenant, record.id), record.session_id or "", most)
                 bounded = replace(write, session_responses_max=most + dead)
 
     async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:

@@ -26,12 +26,7 @@ _Answer = TypeVar("_Answer")
 
 
 class _Moved(Exception):
-    """The session is in another tree."""
-
-    def __init__(self, session_id: str, tree: str) -> None:
-        super().__init__(session_id, tree)
-        self.session_id = session_id
-        self.tree = tree
+    """The session (the first argument) is in another tree (the second)."""
 
 
 def tree_of(tenant: str, row_id: str) -> Partition:
@@ -150,7 +145,8 @@ class Trees(DecisionRunner):
     def _remember(self, tenant: str, moved: _Moved) -> None:
         if len(self._pointers) >= POINTERS_MAX:
             self._pointers.clear()
-        self._pointers[tenant, moved.session_id] = moved.tree
+        session_id, tree = moved.args
+        self._pointers[tenant, session_id] = tree
 
 
 def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:

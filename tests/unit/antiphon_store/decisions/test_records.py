@@ -117,17 +117,15 @@ def test_an_expired_head_is_continued_by_nobody() -> None:
 
 def test_a_crowded_session_is_to_be_counted_exactly() -> None:
     rows = {NODE: None, (Kind.NODE, PARENT.id): node(PARENT)}
-    with pytest.raises(CrowdedSession) as caught:
+    with pytest.raises(CrowdedSession):
         decided(put(session_responses_max=9), rows, crowded=True)
-    assert (caught.value.session_id, caught.value.most) == ("s", 9)
     decided(put(PARENT, session_responses_max=9), {}, crowded=True)  # of no session
 
 
 @pytest.mark.parametrize("dead", [node(STORED, deleted=1), node(STORED, expires=NOW_MS)])
 def test_the_id_of_a_dead_node_has_to_be_freed(dead: Row) -> None:
-    with pytest.raises(OccupiedId) as caught:
+    with pytest.raises(OccupiedId):
         decided(put(), {NODE: dead})
-    assert caught.value.response_id == STORED.id
 
 
 # ---- Replays ----
