@@ -18,31 +18,17 @@ space around their brackets or right inside them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from antiphon_core.ports.prompts import Prompt, PromptStore
-from antiphon_store.arguments import checked
-from antiphon_store.decisions import prompts
 from antiphon_store.rows.backend import Durability
 from antiphon_store.topics.conversations import ConversationOperations
 from antiphon_store.topics.event_logs import EventLogOperations
 from antiphon_store.topics.lineage import LineageOperations
-from antiphon_store.topics.quotas import QuotaOperations
-from antiphon_store.topics.topic import one_step
+from antiphon_store.topics.tenant_wide import TenantWideOperations
 from antiphon_store.topics.turns import TurnOperations
 
 
-class StoreService(TurnOperations, LineageOperations, ConversationOperations, EventLogOperations, QuotaOperations):
+class StoreService(TurnOperations, LineageOperations, ConversationOperations, EventLogOperations, TenantWideOperations):
     """Implements `antiphon_core.ports.full_store.FullStore` and `Retention`. It holds no data, so any number of
     services may share rows. `open` comes first and `close` last; in between operations may run concurrently."""
-
-    put_prompt = one_step(PromptStore.put_prompt, prompts.put)
-    get_prompt = one_step(PromptStore.get_prompt, prompts.get, only_reads=True)
-    delete_prompt = one_step(PromptStore.delete_prompt, prompts.delete)
-
-    @checked
-    async def list_prompts(self, tenant: str) -> Sequence[Prompt]:
-        return await self._trees.run(prompts.partition_of(tenant), prompts.list_all, only_reads=True)
 
     @property
     def durability(self) -> Durability:

@@ -14,14 +14,11 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, JobDraft
 from antiphon_core.ports.retention import Retention
 from antiphon_store.backends.registry import row_backend
-from antiphon_store.rows.model import Partition
 from antiphon_store.service import StoreService
 from antiphon_store.testing.calls import CALLS, TENANT, operation_of
 from antiphon_store.testing.operations import OPERATIONS
 from antiphon_store.testing.subject import draft
 from tests.support.rows import SpiedRows
-
-PROMPT = "pmpt_" + "0" * 48
 
 
 @pytest.fixture
@@ -69,12 +66,3 @@ def test_its_durability_is_that_of_its_rows(store: StoreService, rows: SpiedRows
 def test_every_operation_says_what_it_promises(name: str) -> None:
     port = getattr(FullStore, name, getattr(Retention, name, None))
     assert inspect.getdoc(getattr(StoreService, name)) or inspect.getdoc(port)
-
-
-async def test_all_prompts_of_a_tenant_lie_in_one_partition(store: StoreService, rows: SpiedRows) -> None:
-    await store.put_prompt("t", PROMPT, 1, b"{}")
-    await store.get_prompt("t", PROMPT)
-    assert [each.id for each in await store.list_prompts("t")] == [PROMPT]
-    await store.delete_prompt("t", PROMPT)
-    assert await store.list_prompts("t") == []
-    assert {partition for partition, _program in rows.programs} == {Partition("t", "prompts")}

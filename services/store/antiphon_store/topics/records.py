@@ -56,12 +56,7 @@ class RecordOperations(SweepOperations):
     ) -> Stamp:
         """Inserts or replaces one record, once for each key. Raises what `decisions.turns.commit` raises."""
         write = await self._write(TurnCommit(record, ttl_ms=ttl_ms, precondition=precondition))
-        commit = partial(self._commit, tenant, write)
-        return (
-            await commit()
-            if idempotency_key is None
-            else await self._keys.put(tenant, idempotency_key, write.record, commit)
-        )
+        return await self._keys.put(tenant, idempotency_key, write.record, partial(self._commit, tenant, write))
 
     @checked
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:

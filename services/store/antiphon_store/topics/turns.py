@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 from antiphon_core import limits
@@ -51,34 +50,32 @@ class TurnOperations(RecordOperations, JobOperations):
         """Lease and history in one step, under a claim of the key. A history that is refused takes no lease.
 
         Raises what `decisions.turns.begin` raises. IdempotencyMismatch."""
-        begin: Callable[[], Awaitable[TurnStart]] = partial(self._begin, tenant, request)
-        if request.idempotency_key is not None:
-            claim_ttl_ms = self._settings.turn_claim_s * 1000
-            begin = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
+        claim_ttl_ms, begin = self._settings.turn_claim_s * 1000, partial(self._begin, tenant, request)
+        begin_once = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
         if request.session_id is None:
-            return await begin()
+            return await begin_once()
         if self._settings.max_session_responses is not None:
             await self._require_room(
                 tenant, request.session_id, holder=request.holder, most=self._settings.max_session_responses
             )
-        return await self._session_lines.until_free((tenant, request.session_id), begin, wait_ms=request.wait_ms)
+        return await self._session_lines.until_free((tenant, request.session_id), begin_once, wait_ms=request.wait_ms)
 
     @checked
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         """Record, head, the end of the lease and of the log in one step, under a binding of the key.
 
         Raises what `decisions.turns.commit` raises. IdempotencyMismatch: the key is another response's."""
-        write, fence, key = await self._write(commit), commit.fence, commit.idempotency_key
-        write_once = partial(self._commit, tenant, write, fence)
+        write, fence, record_id = await self._write(commit), commit.fence, commit.record.id
         if commit.job is not None:
-            await self._require_room_for(tenant, commit.record.id)
-        stamp = await (write_once() if key is None else self._keys.commit(tenant, key, write.record.id, write_once))
+            await self._require_room_for(tenant, record_id)
+        write_once = partial(self._commit, tenant, write, fence)
+        stamp = await self._keys.commit(tenant, commit.idempotency_key, record_id, write_once)
         if commit.job is not None:  # a store that dies before it leaves this to `describe_job`
             await self._hand_in(tenant, DISPATCH_QUEUE)
         if fence is not None:
             self._session_lines.wake_first((tenant, fence.session_id))
         if commit.log_end is not None:
-            self._followers.wake_all((tenant, commit.record.id))
+            self._followers.wake_all((tenant, record_id))
         return stamp
 
     @checked

@@ -1,4 +1,4 @@
-"""Quotas: spends that meet go together, and what happens to one does not happen to the others."""
+"""Spends that meet go together, and what happens to one does not happen to the others. Prompts lie in one partition."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from antiphon_store.service import StoreService
 from tests.support.rows import SpiedRows, fields_of
 
 T = "t"
+PROMPT = "pmpt_" + "0" * 48
 ONE = Spend([Draw("requests", 1, 1, 100, 0.001)])
 
 
@@ -124,3 +125,12 @@ async def test_batches_follow_one_another_as_long_as_somebody_comes(store: Store
     levels = await asyncio.gather(*(again(5) for _ in range(4)))
     assert sorted(chain.from_iterable(levels)) == [80 + each for each in range(20)]
     assert len(rows.calls) < 40  # two for each spend, if none had met
+
+
+async def test_all_prompts_of_a_tenant_lie_in_one_partition(store: StoreService, rows: SpiedRows) -> None:
+    await store.put_prompt("t", PROMPT, 1, b"{}")
+    await store.get_prompt("t", PROMPT)
+    assert [each.id for each in await store.list_prompts("t")] == [PROMPT]
+    await store.delete_prompt("t", PROMPT)
+    assert await store.list_prompts("t") == []
+    assert {partition for partition, _program in rows.programs} == {Partition("t", "prompts")}
