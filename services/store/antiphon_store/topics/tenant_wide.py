@@ -1,4 +1,4 @@
-"""What a tenant has apart from all trees: prompts, and quotas (buckets and stream slots)."""
+"""Prompts and quotas (buckets and stream slots): a tenant has them apart from all trees."""
 
 from __future__ import annotations
 

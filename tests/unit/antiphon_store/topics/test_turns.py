@@ -1,4 +1,4 @@
-"""What a turn waits for, and what it is refused for."""
+"""Turns wait for a lease, keep their key for a time, and are refused over the bounds of a history."""
 
 from __future__ import annotations
 
