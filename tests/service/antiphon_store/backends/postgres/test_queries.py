@@ -125,7 +125,7 @@ async def rows_read(connection: Connection) -> Counter[str]:
 
 
 async def use_turns(backend: StoreService, parent: Record) -> None:
-    await backend.chain("t", parent.id, max_depth=1000, max_bytes=2**30)
+    await backend.chain("t", parent.id)
     start = await backend.begin_turn("t", turn_in(SESSION))
     assert start.lease is not None
     child = draft(parent, session_id=SESSION)
