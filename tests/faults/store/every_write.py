@@ -314,7 +314,7 @@ async def the_oldest(world: World) -> Scene:
 async def whose_tenant_is_not_in_line(world: World) -> Scene:
     """The job is committed, and its tenant does not stand in the line yet."""
     draft = jobs.new_draft(queue=DISPATCH_QUEUE)
-    await world.peer._trees.change(_committed, world.tenant, draft.id, draft)
+    await world.peer._trees.decide(_committed, world.tenant, draft.id, draft)
 
     async def look() -> object:
         return (await world.peer.queue_head(limit=1_000)).due

@@ -21,6 +21,7 @@ from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
 from antiphon_store.decisions import packing
 from antiphon_store.rows.model import Now, Row
+from antiphon_store.rules.common import size_of
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +35,6 @@ def is_expired(fields: Mapping[str, Any], now_ms: int) -> bool:
 
 def is_readable(row: Row | None, now_ms: int) -> bool:
     return row is not None and not row.fields["deleted"] and not is_expired(row.fields, now_ms)
-
-
-def size_of(record: Record) -> int:
-    """The bytes of body and items."""
-    return len(record.body) + len(record.input_items) + len(record.output_items)
 
 
 def written(record: Record, ttl_ms: int | None = None) -> tuple[dict[str, Any], bytes, bytes]:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from antiphon_core import limits
-from antiphon_core.ids import Ids, is_conversation_id, new_item_id
+from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps, kind, parse_array, parse_object
 from antiphon_core.ports.store import Fence
 from antiphon_store.rules import common as rules
-
-
-def check_conversation_id(conversation_id: str, field: str) -> None:
-    if not is_conversation_id(conversation_id):
-        raise rules.invalid(field, f"'{field}' must be 'conv_' followed by 48 lower-case hexadecimal digits.")
 
 
 def require_own_fence(fence: Fence | None, conversation_id: str) -> None:

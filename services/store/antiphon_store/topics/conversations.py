@@ -52,19 +52,19 @@ class ConversationOperations(Topic):
             )
 
         founding = await offload.run(found, size_bytes=work_bytes(items))
-        return await self._trees.change(conversations.create, tenant, chosen_id, founding)
+        return await self._trees.decide(conversations.create, tenant, chosen_id, founding)
 
     @checked
     async def update_conversation(
         self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
     ) -> Conversation:
         kept_metadata = conversation_rules.parse_metadata(metadata)
-        return await self._trees.change(conversations.update, tenant, conversation_id, kept_metadata, expected_version)
+        return await self._trees.decide(conversations.update, tenant, conversation_id, kept_metadata, expected_version)
 
     @checked
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
         ttl_ms = rules.lifetime_ms(None, self._settings.default_ttl_s, None)
-        await self._trees.change(conversations.delete, tenant, conversation_id, responses_ttl_ms=ttl_ms)
+        await self._trees.decide(conversations.delete, tenant, conversation_id, responses_ttl_ms=ttl_ms)
 
     @checked
     async def add_conversation_items(
@@ -85,7 +85,7 @@ class ConversationOperations(Topic):
             return self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
 
         addition = await offload.run(read, size_bytes=work_bytes(items))
-        return await self._trees.change(conversations.add_items, tenant, conversation_id, addition)
+        return await self._trees.decide(conversations.add_items, tenant, conversation_id, addition)
 
     @checked
     async def list_conversation_items(
@@ -110,7 +110,7 @@ class ConversationOperations(Topic):
     @checked
     async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
         is_there = await self._find(tenant, conversation_id, item_id) is not None
-        return await self._trees.change(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
+        return await self._trees.decide(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
 
     async def _context(self, tenant: str, conversation_id: str) -> bytes:
         """All items as one JSON array. ConversationNotFound, ChainTooLong."""

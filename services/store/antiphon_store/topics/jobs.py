@@ -162,12 +162,12 @@ class JobOperations(Topic):
                 job = await self._claim(tenant, ticket, claim)
                 if job is not None:
                     for unused in due[place + 1 :]:
-                        await self._trees.change(jobs.put_back, tenant, unused.job_id, unused.at_ms)
+                        await self._trees.decide(jobs.put_back, tenant, unused.job_id, unused.at_ms)
                     return job
         return None
 
     async def _claim(self, tenant: str, ticket: _Ticket, claim: _Claim) -> Job | None:
-        return await self._trees.change(
+        return await self._trees.decide(
             claim, tenant, ticket.job_id, queue=ticket.queue, taken_until=ticket.taken_until
         )
 

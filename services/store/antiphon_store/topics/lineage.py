@@ -32,6 +32,7 @@ from antiphon_store.decisions import forks, lineage, nodes, tree_pages
 from antiphon_store.decisions.conversations import find
 from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
 from antiphon_store.rows.view import Finish, View
+from antiphon_store.rules.common import size_of
 from antiphon_store.rules.lineage import chosen_session_id
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.trees import tree_of
@@ -108,7 +109,7 @@ class LineageOperations(RecordOperations):
             if entry.row is None or not nodes.is_readable(entry.row, now_ms):
                 continue
             record = nodes.to_record(named_node(entry.id), entry.row)
-            size_bytes += nodes.size_of(record)
+            size_bytes += size_of(record)
             if len(found) == limit or (found and size_bytes > self.page_bytes_max):
                 return RecordPage(found, cursors.encode(question, Position.of(found[-1])))
             found.append(record)

@@ -65,7 +65,7 @@ class RecordOperations(SweepOperations):
             groups.setdefault(tree_of(tenant, each), []).append(each)
         found = await asyncio.gather(*(self._read(*group) for group in groups.items()))
         by_id = {record.id: record for part in found for record in part}
-        self._require_fit(map(nodes.size_of, by_id.values()), field="ids")
+        self._require_fit(map(rules.size_of, by_id.values()), field="ids")
         return [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
 
     @checked
@@ -109,17 +109,9 @@ class RecordOperations(SweepOperations):
         item_ids, record = await offload.run(
             lambda: (rules.check_content(record), rules.tight(record)), size_bytes=size_bytes
         )
-        return Write(
-            record,
-            commit.precondition,
-            ttl_ms,
-            item_ids,
-            commit.log_end,
-            settings.event_log_ttl_s * 1000,
-            commit.job,
-            settings.job_ttl_s * 1000,
-            settings.max_session_responses,
-        )
+        condition, log_end, job, most = commit.precondition, commit.log_end, commit.job, settings.max_session_responses
+        log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
+        return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most)
 
     def _lifetime_ms(self, record: Record, ttl_ms: int | None) -> int | None:
         """The lifetime of a record: what its writer asked for, within the policy. What was said in a conversation stays

@@ -65,12 +65,13 @@ class SweepOperations(Topic):
 
     async def _limit_responses(self, tenant: str, session_id: str, taken_until: int) -> None:
         """Sets the end of the responses of a conversation that was deleted."""
-        expires_ms = await self._trees.change(sweeping.read_responses_end, tenant, session_id)
+        read_end = partial(sweeping.read_responses_end, session_id=session_id)
+        expires_ms = await self._trees.of_response(tenant, session_id, read_end, only_reads=True)
         if expires_ms is not None:
             async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id):
                 if entry.row is not None and entry.row.fields["expires"] is None:
-                    await self._trees.change(sweeping.limit_response, tenant, named_node(entry.id), expires_ms)
-        await self._trees.change(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
+                    await self._trees.decide(sweeping.limit_response, tenant, named_node(entry.id), expires_ms)
+        await self._trees.decide(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
 
     async def _reclaim_node(self, tenant: str, response_id: str, taken_until: int = 0) -> int | None:
         # In this order: a node that can be read may become a head, and a head that moves on gets a child.
@@ -80,7 +81,7 @@ class SweepOperations(Topic):
         sessions = await self._trees.run(partition, lineage.sessions_of, only_reads=True)
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
         family = Family(row.fields["v"] if row is not None and is_dead else None, children, sessions)
-        return await self._trees.change(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
+        return await self._trees.decide(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
 
 
 def home_of(tenant: str, kind: Kind, row_id: str) -> Partition:

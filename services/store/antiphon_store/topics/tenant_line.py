@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job
 from antiphon_store.decisions import tenant_line
@@ -24,7 +25,7 @@ class TenantLine:
         self._trees = trees
 
     async def join(self, tenant: str, *, places: int = 1, only_missing: bool = False) -> None:
-        await self._trees.change(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)
+        await self._trees.decide(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)
 
     async def claim(self, claim_of: Callable[[str], Awaitable[Job | None]]) -> Job | None:
         """A job of the tenant whose turn it is, by `claim_of`; None when no tenant has one that is due."""
@@ -42,11 +43,12 @@ class TenantLine:
 
     async def _leave(self, tenant: str) -> None:
         """Lets a tenant without a due job leave, unless there is one by now."""
-        seen = await self._trees.change(tenant_line.read, DISPATCH_TENANT, tenant)
+        read = partial(tenant_line.read, tenant=tenant)
+        seen = await self._trees.of_response(DISPATCH_TENANT, tenant, read, only_reads=True)
         now_ms, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=1)
         due_at = entries[0].at if entries else None
         if due_at is None or due_at > now_ms:
-            await self._trees.change(tenant_line.leave, DISPATCH_TENANT, tenant, seen, due_at)
+            await self._trees.decide(tenant_line.leave, DISPATCH_TENANT, tenant, seen, due_at)
 
 
 async def far_ahead(rows: RowBackend, tenant: str, queue: str) -> Sequence[Entry]:

@@ -53,7 +53,7 @@ class Trees(DecisionRunner):
         """Runs it in the tree of a response, job or conversation."""
         return self.run(tree_of(tenant, response_id), decision, only_reads=only_reads)
 
-    def change(
+    def decide(
         self,
         rule: Callable[Concatenate[View, str, _Parameters], Finish[_Answer]],
         tenant: str,
@@ -61,7 +61,7 @@ class Trees(DecisionRunner):
         *args: _Parameters.args,
         **kwargs: _Parameters.kwargs,
     ) -> Awaitable[_Answer]:
-        """Runs `rule` on a response, job or conversation, in its tree."""
+        """Runs a rule that changes a response, job or conversation, in its tree."""
         return self.run(tree_of(tenant, row_id), lambda view: rule(view, row_id, *args, **kwargs))
 
     async def of_session(
