@@ -25,7 +25,7 @@ class StorePart:
         self._rows = configured_rows.rows_of(self._settings, migrate=self._settings.migrate, clock=clock)
         self.service = StoreService(self._rows, self._settings)
         self._queue_watch = QueueWatch(self.service.queue_head, every_s=self._settings.queue_watch_s)
-        self._sweeper = Sweeper(self.service, self.service.tenants, every_s=self._settings.sweep_s)
+        self._sweeper = Sweeper(self.service, every_s=self._settings.sweep_s)
         self.address = ""
 
     async def start(self) -> None:

@@ -12,6 +12,7 @@ from antiphon_store.arguments import argument_check, checked
 from antiphon_store.decisions import logs
 from antiphon_store.frames import joined
 from antiphon_store.topics.topic import Topic
+from antiphon_store.topics.trees import session_of
 
 _CHECK_READ = argument_check(EventLogs.read_events)
 
@@ -23,8 +24,7 @@ class EventLogOperations(Topic):
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
         ttl_ms = self._settings.event_log_ttl_s * 1000
         decision = partial(logs.append, append=append, fence=fence, ttl_ms=ttl_ms)
-        sessions = [(fence.session_id, "fence.session_id")] if fence is not None else []
-        position = await self._trees.of_record(tenant, append.response_id, sessions, decision)
+        position = await self._trees.of_record(tenant, append.response_id, session_of(fence), decision)
         self._followers.wake_all((tenant, append.response_id))
         return position
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -31,7 +31,7 @@ from antiphon_store.rows.model import Index, Partition
 from antiphon_store.rules import common as rules
 from antiphon_store.topics.sweeping import SweepOperations
 from antiphon_store.topics.topic import one_step
-from antiphon_store.topics.trees import fence_of, tree_of
+from antiphon_store.topics.trees import session_of, tree_of
 
 
 class RecordOperations(SweepOperations):
@@ -121,8 +121,9 @@ class RecordOperations(SweepOperations):
         return rules.lifetime_ms(ttl_ms, most_s if is_in_conversation else self._settings.default_ttl_s, most_s)
 
     async def _commit(self, tenant: str, write: Write, fence: Fence | None = None) -> Stamp:
-        sessions = list(_sessions_of(write, fence))
         record, bounded = write.record, write
+        sessions = {record.session_id: "record.session_id"} if record.session_id is not None else {}
+        sessions |= session_of(fence) | session_of(write.precondition.fence, "precondition.")
         while True:
             decision = partial(turns.commit, write=bounded, fence=fence)
             try:
@@ -144,15 +145,6 @@ class RecordOperations(SweepOperations):
             if readable >= most:
                 raise records.too_many(session_id, most)
         return dead
-
-
-def _sessions_of(write: Write, fence: Fence | None) -> Iterator[tuple[str, str]]:
-    """The sessions that a write needs in its tree, each with the field that names it."""
-    if write.record.session_id is not None:
-        yield write.record.session_id, "record.session_id"
-    if fence is not None:
-        yield fence.session_id, "fence.session_id"
-    yield from fence_of(write.precondition)
 
 
 async def item_page(items: bytes, named: str, after: str | None, limit: int, order: Order) -> ItemPage:

@@ -18,7 +18,7 @@ from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
 from antiphon_store.topics.tenant_line import TenantLine
-from antiphon_store.topics.trees import Trees, fence_of
+from antiphon_store.topics.trees import Trees, session_of
 from antiphon_store.waiting import WaitingLines
 
 _Parameters = ParamSpec("_Parameters")
@@ -87,8 +87,8 @@ def one_step(
             return rule(view, subject, *rest, **named)
 
         if "precondition" in named:
-            fences = fence_of(named["precondition"])
-            return await self._trees.of_record(tenant, subject, fences, decide)
+            sessions = session_of(named["precondition"].fence, "precondition.")
+            return await self._trees.of_record(tenant, subject, sessions, decide)
         answer: _Answer = await run(self._trees, tenant, subject, decide, only_reads=only_reads)
         return answer
 

@@ -6,13 +6,13 @@ head in another tree. Then a row POINTER at the session's home says in which (`t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 from antiphon_core.errors import AlreadyExists, InvalidRequest
 from antiphon_core.ids import session_tag, tree_tag
-from antiphon_core.ports.store import Precondition
+from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Condition, Kind, Partition, Row
@@ -34,10 +34,9 @@ def tree_of(tenant: str, row_id: str) -> Partition:
     return Partition(tenant, session_tag(tenant, row_id))
 
 
-def fence_of(precondition: Precondition) -> list[tuple[str, str]]:
-    """The session of a precondition's fence, with the field that names it."""
-    fence = precondition.fence
-    return [(fence.session_id, "precondition.fence.session_id")] if fence is not None else []
+def session_of(fence: Fence | None, at: str = "") -> dict[str, str]:
+    """The session of a fence, with the field that names it. `at` comes before the fence's own name."""
+    return {fence.session_id: f"{at}fence.session_id"} if fence is not None else {}
 
 
 class Trees(DecisionRunner):
@@ -76,20 +75,19 @@ class Trees(DecisionRunner):
                 self._remember(tenant, moved)
 
     async def of_record(
-        self, tenant: str, response_id: str, sessions: Iterable[tuple[str, str]], decision: Decision[_Answer]
+        self, tenant: str, response_id: str, sessions: Mapping[str, str], decision: Decision[_Answer]
     ) -> _Answer:
         """Runs it in the tree of a response together with sessions, of which each comes with the field that names it.
         InvalidRequest: they are not of one tree."""
         partition = tree_of(tenant, response_id)
-        named = dict(sessions)
         while True:
-            for session_id, field in named.items():
+            for session_id, field in sessions.items():
                 if self._place(tenant, session_id) != partition:
                     place = await self.locate(tenant, session_id)
                     if place != partition:
                         raise _apart(session_id, place.tree, field)
             try:
-                return await self.run(partition, _at_home(partition, named, decision))
+                return await self.run(partition, _at_home(partition, sessions, decision))
             except _Moved as moved:
                 self._remember(tenant, moved)
 
