@@ -13,6 +13,7 @@ from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import TurnCommit
 from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
 from tests.support.patience import patiently
 from tests.support.redis_servers import NO_FILES, RedisCluster, RedisServer, redis_cluster, redis_rows, wait_until
@@ -36,7 +37,8 @@ def used_bytes(server: RedisServer) -> int:
 
 
 async def test_ten_thousand_trees_of_one_tenant_lie_evenly_on_all_masters(cluster: RedisCluster) -> None:
-    backend = StoreService(redis_rows(cluster.url))
+    """They have no end, because the list of what ends is one for each tenant."""
+    backend = StoreService(redis_rows(cluster.url), StoreSettings(default_ttl_s=None))
     await backend.open()
     before = [used_bytes(master) for master in cluster.masters]
     for _ in range(0, TREES, AT_ONCE):
