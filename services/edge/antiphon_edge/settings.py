@@ -75,6 +75,8 @@ class EdgeSettings(TurnSettings, AccessSettings):
         TurnSettings.__post_init__(self)
         if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
             raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
+        if self.keep_alive_s <= 0:
+            raise SettingsError("keep_alive_s must be more than 0.")
         if self.websocket_lanes < 1:
             raise SettingsError("A WebSocket needs at least one lane.")
         _require_linger(self.event_log_linger_ms)

@@ -143,15 +143,7 @@ class Worker:
         return self._load.lag_s >= LAG_S_MAX or self._load.memory_share >= MEMORY_SHARE_MAX
 
     async def _claim(self, holder: str) -> Job | None:
-        claim = asyncio.create_task(
-            self._store.claim_job(
-                queueing.DISPATCH_TENANT,
-                [queueing.QUEUE],
-                holder=holder,
-                lease_ttl_ms=self._timing.job_lease_ms,
-                wait_ms=CLAIM_WAIT_MS,
-            )
-        )
+        claim = asyncio.create_task(self._poll(holder))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([claim, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -160,6 +152,17 @@ class Worker:
             claim.cancel()
             stopping.cancel()
             await asyncio.wait([claim, stopping])
+
+    async def _poll(self, holder: str) -> Job | None:
+        """Waits for a job, in a task of its own. An idle worker would record one trace after the other."""
+        tracing.leave_out()
+        return await self._store.claim_job(
+            queueing.DISPATCH_TENANT,
+            [queueing.QUEUE],
+            holder=holder,
+            lease_ttl_ms=self._timing.job_lease_ms,
+            wait_ms=CLAIM_WAIT_MS,
+        )
 
     async def _end_if_over(self, tenant: str, response_id: str) -> None:
         """Ends a response that its job left unfinished."""

@@ -11,7 +11,7 @@ that saw `response.completed` can continue it at once, anywhere.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -53,6 +53,8 @@ class TurnRun:
     event_log: EventLogWriter | None = None
     with_context: bool = True
     """For sealed.items.changes_of."""
+    on_ending: Callable[[], None] = lambda: None
+    """Called when the turn has its end, before its record is stored: cancelling the runner changes nothing then."""
     interrupt: Interrupt = field(default_factory=Interrupt)
     delivery: Delivery = Delivery.CALLER
     watch: TurnWatch = field(init=False)
@@ -128,11 +130,13 @@ class TurnRunner:
         try:
             terminal = await self._generate(run, policy)
             is_ending = True
+            run.on_ending()
             await policy.ended(run, terminal)
         except Exception as error:
             if is_ending:
                 raise
             is_ending = True
+            run.on_ending()
             await policy.failed(run, error)
         finally:
             if not is_ending:

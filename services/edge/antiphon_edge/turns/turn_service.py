@@ -104,14 +104,13 @@ class TurnService:
 
         begun = await begin() if key is None else None
         if isinstance(begun, AcceptedTurn):
-            await self.run(begun, receive, flow)
+            await self.run(TurnRun(begun, receive, flow))
         else:
             await self._replies.send(begin, receive, flow)
 
-    async def run(self, accepted: AcceptedTurn, receive: Receive, flow: Flow, *, with_context: bool = True) -> None:
+    async def run(self, run: TurnRun) -> None:
         """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: one that is
-        dropped keeps its session lease until that expires. `with_context` is for sealed.items.changes_of."""
-        run = TurnRun(accepted, receive, flow, with_context=with_context)
+        dropped keeps its session lease until that expires."""
         await self._runner.run(run, self._policy)
 
     async def complete(
