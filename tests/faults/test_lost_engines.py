@@ -44,10 +44,10 @@ def fleet_on(*servers: RunningTriton, name: str = MODEL_NAME, **limits: float) -
 
 @asynccontextmanager
 async def serving_all(engine: EndpointsEngine) -> AsyncIterator[TranslatorService]:
-    """A translator on the fleet, when all of it was heard of: the first turn does not wait long for who is late."""
+    """A translator on the fleet, once every endpoint has answered a probe."""
     async with serving(engine) as service:
         await patiently(engine.controls)
-        await until(lambda: not engine._answers.unknown(), "an answer of every endpoint")
+        await until(lambda: not engine._probes.unanswered(), "an answer of every endpoint")
         yield service
 
 
