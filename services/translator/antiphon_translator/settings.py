@@ -50,7 +50,7 @@ class TranslatorSettings(RpcServerSettings):
         },
     )
     media_http: bool = field(
-        default=False, metadata={"doc": "Whether http URLs are fetched, too, besides https: without encryption."}
+        default=False, metadata={"doc": "Whether images and files are fetched over http, too: without encryption."}
     )
     media_private_addresses: bool = field(
         default=False,

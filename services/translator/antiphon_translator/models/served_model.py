@@ -185,13 +185,13 @@ def _sight(profile: ModelProfile, template: ChatTemplate) -> Sight:
 
 
 def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:
-    asked, own = profile.context_length, facts.context_length
-    if asked is not None and own is not None and asked > own:
+    wanted, own = profile.context_length, facts.context_length
+    if wanted is not None and own is not None and wanted > own:
         raise SettingsError(
-            f"Model '{profile.name}': context_length = {asked} is more than the {own} tokens that "
+            f"Model '{profile.name}': context_length = {wanted} is more than the {own} tokens that "
             f"{profile.directory}/config.json allows."
         )
-    known = [length for length in (asked, own) if length is not None]
+    known = [length for length in (wanted, own) if length is not None]
     if not known and profile.directory is None:
         return 0
     if not known:

@@ -1,8 +1,8 @@
 """Finds the image mark of a chat template, the text that it writes for an image, by rendering.
 
-Each model's template has its own mark: `<|vision_start|><|image_pad|><|vision_end|>`, `[IMG]`, `<image>`. By its mark a
-template is known to support images at all, and a prompt to have each image: templates leave out images where they
-expect none (in the result of a tool), and a text can spell a mark.
+Each model's template has its own mark: `<|vision_start|><|image_pad|><|vision_end|>`, `[IMG]`, `<image>`. The mark
+shows whether a template supports images at all, and whether a prompt has all of its images: templates leave out images
+where they expect none (in the result of a tool), and a text can spell a mark.
 
 One message is rendered with and without an image at several positions. The mark is the longest text that the image adds
 to each prompt.
