@@ -18,7 +18,7 @@ DOWN_WAIT_S = 1.2
 goes on."""
 
 Deliver = Callable[[Sequence[EngineChunk]], bool]
-"""Takes chunks and returns whether more are wanted. It never waits. Its exceptions leave `Engine.generate`."""
+"""Takes chunks and returns whether more are wanted. It never waits. `Engine.generate` raises its exceptions."""
 
 
 class Engine(Protocol):

@@ -4,7 +4,7 @@
   Rendezvous hashing chooses it: when an endpoint goes, only its own keys move. The loads are bounded: an endpoint that
   has LOAD_BOUND times its share of the generations in flight is skipped for the next one in the key's order.
 * Other requests go to the endpoint with the fewest generations in flight; among equals to the least recently used one.
-* Ejection: an endpoint that could not be reached, timed out, or failed FAULTS_TO_EJECT times in a row gets no
+* Ejection: an endpoint that could not be reached, timed out, or answered with FAULTS_TO_EJECT errors in a row gets no
   generations for a while, twice as long after each further failure. Then the endpoint is due for a probe, and in use
   again when the probe succeeds, so that no generation waits for a server that may still hang. When all endpoints are
   ejected, the one that is due first is taken: a wrong guess costs less than rejecting the request.

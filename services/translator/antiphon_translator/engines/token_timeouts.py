@@ -16,7 +16,7 @@ from antiphon_core.errors import EngineTimeout
 from antiphon_core.flow import Flow
 
 SLEPT_S = 1.0
-"""A timer that fires later than this by so many seconds means that this process was suspended: the timeout restarts."""
+"""Seconds of delay of the timer that mean that this process was suspended: the timeout restarts then."""
 
 
 @dataclass(frozen=True, slots=True)
