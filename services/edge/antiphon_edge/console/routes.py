@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from antiphon_edge.callers import authentication
 from antiphon_edge.console.assets import Assets, assets
 from antiphon_edge.console.page import page
-from antiphon_edge.http.http_errors import refuse
+from antiphon_edge.http.http_errors import rejection
 
 PATH = "/console"
 _FILES = PATH + "/{version}/{path:.+}"
@@ -49,7 +49,7 @@ class ConsoleRoutes:
         files = await _files_read()
         found = files.files.get(request.match_info["path"])
         if found is None:
-            return refuse(404, "unknown_url", "The console has no such file. Load /console again.")
+            return rejection(404, "unknown_url", "The console has no such file. Load /console again.")
         headers = {
             # While edges of two releases stand behind one address, the page of one may ask the other for its files.
             hdrs.CACHE_CONTROL: _FOREVER if request.match_info["version"] == files.version else _NEVER,

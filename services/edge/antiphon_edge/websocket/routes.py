@@ -71,7 +71,7 @@ class SocketRoutes:
                 headers=_UPGRADE | {"Connection": "Upgrade" if request.keep_alive else "Upgrade, close"},
             )
         if pages.is_foreign(request, self._origins):  # no rule of browsers keeps a page from reading a WebSocket
-            return pages.refuse_foreign()
+            return pages.reject_foreign()
         if self._draining:
             raise Unavailable("The server is shutting down.")
         connections.bound_stream(request)
