@@ -164,7 +164,7 @@ class TurnRunner:
         with_context = run.with_context and not accepted.keep
 
         def look() -> Change:
-            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, told=told, with_context=with_context)
+            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, sent=told, with_context=with_context)
 
         return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
 

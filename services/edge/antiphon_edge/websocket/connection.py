@@ -251,7 +251,7 @@ class Connection:
         queue.put(turn.messages_of(batch.frames))
 
     async def _begin(self, turn: LaneTurn, asked: CreateRequest, carried: bytes | None) -> AcceptedTurn:
-        request, session_id = sessions.placed(asked, self._session_id)
+        request, session_id = sessions.with_session(asked, self._session_id)
         begun = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
         if not isinstance(begun, AcceptedTurn):
             raise AssertionError("only a request with an idempotency key is a repetition")

@@ -63,7 +63,7 @@ class SocketRoutes:
             compress=False,  # events are small: it would cost time and memory for each connection, and save little
         )
         if not _opens(socket, request):
-            if self._listing is not None and response_list.is_asked_for(request):
+            if self._listing is not None and response_list.is_list_request(request):
                 return await self._listing.page(request)
             raise web.HTTPUpgradeRequired(
                 reason="GET /v1/responses opens a WebSocket, or lists the responses of a session or conversation that "
