@@ -41,7 +41,7 @@ def ambiguity_of(message: RawRequestMessage) -> str | None:
 def is_last(message: RawRequestMessage) -> bool:
     """Whether no further request can be parsed safely on the connection of this one.
 
-    aiohttp's parser makes the last trailer behind a chunked body a header of the next request. After a request with
+    aiohttp's parser makes the last trailer after a chunked body a header of the next request. After a request with
     `Upgrade` to a protocol that it does not know, it drops the rest of the bytes that were read with the request."""
     return bool(message.chunked or message.upgrade)
 

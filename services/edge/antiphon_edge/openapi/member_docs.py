@@ -33,12 +33,12 @@ def _docs_of_module(name: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def _docs_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for member, behind in pairwise(node.body):
+    for member, following in pairwise(node.body):
         if (
             isinstance(member, ast.AnnAssign)
             and isinstance(member.target, ast.Name)
-            and isinstance(behind, ast.Expr)
-            and isinstance(behind.value, ast.Constant)
-            and isinstance(behind.value.value, str)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+            and isinstance(following.value.value, str)
         ):
-            yield member.target.id, cleandoc(behind.value.value)
+            yield member.target.id, cleandoc(following.value.value)

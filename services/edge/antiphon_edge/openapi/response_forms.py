@@ -33,7 +33,7 @@ _NEXT_CURSOR = "The `cursor` for the next page; null if there is none."
 _METADATA = doc(mapping(STRING), "The metadata of the request.")
 
 
-def _asked(schema: Object) -> Object:
+def _echoed(schema: Object) -> Object:
     """A parameter of the request that the response repeats."""
     return doc(schema, "The value in the request, or the default.")
 
@@ -177,18 +177,18 @@ _RESPONSE: dict[str, Object] = {
             "usage": doc(nullable(named("Usage")), "Null until the response has ended."),
             "previous_response_id": doc(nullable(STRING), "The response that this one continues."),
             "instructions": doc(nullable(STRING), "The instructions of this response; they are not inherited."),
-            "background": _asked(BOOLEAN),
-            "store": _asked(BOOLEAN),
-            "max_output_tokens": _asked(nullable(INTEGER)),
-            "max_tool_calls": _asked(nullable(INTEGER)),
+            "background": _echoed(BOOLEAN),
+            "store": _echoed(BOOLEAN),
+            "max_output_tokens": _echoed(nullable(INTEGER)),
+            "max_tool_calls": _echoed(nullable(INTEGER)),
             "temperature": doc(NUMBER, "As the engine got it: from the request, or the default of the model."),
             "top_p": doc(NUMBER, "As for `temperature`."),
             "presence_penalty": doc(NUMBER, "As for `temperature`."),
             "frequency_penalty": doc(NUMBER, "As for `temperature`."),
-            "top_logprobs": _asked(INTEGER),
-            "truncation": _asked(one_of(["auto", "disabled"])),
-            "parallel_tool_calls": _asked(BOOLEAN),
-            "tool_choice": _asked({"anyOf": [STRING, ANY_OBJECT]}),
+            "top_logprobs": _echoed(INTEGER),
+            "truncation": _echoed(one_of(["auto", "disabled"])),
+            "parallel_tool_calls": _echoed(BOOLEAN),
+            "tool_choice": _echoed({"anyOf": [STRING, ANY_OBJECT]}),
             "tools": doc(array(ANY_OBJECT), "The tools of the request, without `dropped_tools`."),
             "text": doc(
                 record({"format": ANY_OBJECT}, {"verbosity": STRING}),
@@ -200,8 +200,8 @@ _RESPONSE: dict[str, Object] = {
             ),
             "metadata": _METADATA,
             "service_tier": doc(STRING, "Always `default`."),
-            "safety_identifier": _asked(nullable(STRING)),
-            "prompt_cache_key": _asked(nullable(STRING)),
+            "safety_identifier": _echoed(nullable(STRING)),
+            "prompt_cache_key": _echoed(nullable(STRING)),
         },
         {
             "conversation": doc(record({"id": STRING}), "The conversation that the response was added to."),
@@ -213,7 +213,7 @@ _RESPONSE: dict[str, Object] = {
             "dropped_tools": doc(
                 array(STRING), "The types of hosted tools that were left out, if the operator has configured that."
             ),
-            "user": _asked(nullable(STRING)),
+            "user": _echoed(nullable(STRING)),
             "encrypted_context": doc(
                 STRING, "History and input, sealed, for clients that send the response as `previous_response`."
             ),
@@ -237,7 +237,7 @@ _LISTS: dict[str, Object] = {
     "ItemList": record(
         {
             "object": const("list"),
-            "data": doc(array(named("StoredItem")), "In the `order` that was asked for."),
+            "data": doc(array(named("StoredItem")), "In the requested `order`."),
             "first_id": doc(nullable(STRING), "The id of the first item of the page; null if there is none."),
             "last_id": doc(nullable(STRING), "The id of the last item of the page: `after` for the next page."),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
@@ -281,7 +281,7 @@ _TREES: dict[str, Object] = {
     "ResponseList": record(
         {
             "object": const("list"),
-            "data": doc(array(named("Response")), "In the `order` that was asked for."),
+            "data": doc(array(named("Response")), "In the requested `order`."),
             "next_cursor": doc(nullable(STRING), _NEXT_CURSOR),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
@@ -326,7 +326,7 @@ _PROMPTS: dict[str, Object] = {
     "PromptList": record(
         {
             "object": const("list"),
-            "data": doc(array(named("PromptHead")), "In the `order` that was asked for."),
+            "data": doc(array(named("PromptHead")), "In the requested `order`."),
             "first_id": doc(nullable(STRING), "The id of the first prompt of the page; null if there is none."),
             "last_id": doc(nullable(STRING), "The id of the last prompt of the page: `after` for the next page."),
             "has_more": doc(BOOLEAN, "Whether there is a next page."),

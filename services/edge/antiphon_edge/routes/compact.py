@@ -53,10 +53,10 @@ class CompactRoutes:
 
     async def compact(self, request: web.Request) -> web.Response:
         reject_stateful_headers(request, "compactions")
-        asked = await bodies.parsed(request, partial(parse, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, asked.dropped_tools)
+        body = await bodies.parsed(request, partial(parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, body.dropped_tools)
         tenant = tenant_of(request)
-        turn = await context_window.shown_off_loop(await self._starter.look(tenant, asked))
+        turn = await context_window.shown_off_loop(await self._starter.look(tenant, body))
         kept = await offload.run(partial(_kept, turn), size_bytes=turn.size_bytes)
         try:
             summary = await compaction.summarise(self._translator, turn)

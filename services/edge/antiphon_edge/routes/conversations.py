@@ -55,14 +55,14 @@ class ConversationRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.Response:
-        asked = await bodies.parsed(request, lambda body: CreateConversation.parse(body or b"{}"))
+        body = await bodies.parsed(request, lambda raw: CreateConversation.parse(raw or b"{}"))
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
-        items = await self._new_items(tenant, asked, ids)
+        items = await self._new_items(tenant, body, ids)
         try:
             made = await self._store.create_conversation(
-                tenant, conversation_id=conversation_id, metadata=dumps(asked.metadata or {}), items=items
+                tenant, conversation_id=conversation_id, metadata=dumps(body.metadata or {}), items=items
             )
         except AlreadyExists as error:
             if key is None:
@@ -75,9 +75,9 @@ class ConversationRoutes:
 
     async def update(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
-        asked = await bodies.parsed(request, UpdateConversation.parse)
+        body = await bodies.parsed(request, UpdateConversation.parse)
         return _conversation(
-            await self._store.update_conversation(tenant_of(request), conversation_id, dumps(asked.metadata or {}))
+            await self._store.update_conversation(tenant_of(request), conversation_id, dumps(body.metadata or {}))
         )
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -88,10 +88,10 @@ class ConversationRoutes:
     async def add_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
-        asked = await bodies.parsed(request, AddItems.parse)
+        body = await bodies.parsed(request, AddItems.parse)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
-        items = await self._new_items(tenant, asked, ids)
+        items = await self._new_items(tenant, body, ids)
         added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
         return answers.item_page(await offload.run(partial(_page_of, added), size_bytes=len(added)))
 
@@ -121,15 +121,15 @@ class ConversationRoutes:
                 await self._store.delete_conversation_item(tenant_of(request), conversation_id, item_id)
             )
 
-    async def _new_items(self, tenant: str, asked: CreateConversation | AddItems, ids: Ids) -> bytes:
+    async def _new_items(self, tenant: str, body: CreateConversation | AddItems, ids: Ids) -> bytes:
         """The items of a request: opened if they are sealed, with references resolved, and with new ids."""
 
         def open_all() -> list[Object]:
-            return sealed_items.opened(asked.items_given, self._sealer, tenant, where="items")
+            return sealed_items.opened(body.items_given, self._sealer, tenant, where="items")
 
-        given = await offload.run(open_all, size_bytes=asked.work_bytes)
+        given = await offload.run(open_all, size_bytes=body.work_bytes)
         found = await item_references.look_up(self._store, tenant, given, field="items")
-        return await offload.run(partial(_renamed, found, ids), size_bytes=asked.work_bytes)
+        return await offload.run(partial(_renamed, found, ids), size_bytes=body.work_bytes)
 
 
 def _renamed(items: Sequence[Object], ids: Ids) -> bytes:

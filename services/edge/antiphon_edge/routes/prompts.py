@@ -41,11 +41,11 @@ class PromptRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.Response:
-        asked = await bodies.parsed(request, PutPrompt.parse)
+        body = await bodies.parsed(request, PutPrompt.parse)
         tenant, key = tenant_of(request), key_of(request)
         prompt_id = new_prompt_id(ids_under(key, self._ids, "prompt", tenant))
         try:
-            made = await self._store.put_prompt(tenant, prompt_id, 1, dumps(asked.content))
+            made = await self._store.put_prompt(tenant, prompt_id, 1, dumps(body.content))
         except VersionMismatch as error:
             if key is None:
                 raise

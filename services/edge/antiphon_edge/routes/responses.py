@@ -62,21 +62,21 @@ class ResponseRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        asked = await bodies.parsed(request, partial(CreateRequest.parse, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, asked.dropped_tools)
-        asked, session_id = sessions.with_session(asked, sessions.session_id_of(request))
+        body = await bodies.parsed(request, partial(CreateRequest.parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, body.dropped_tools)
+        body, session_id = sessions.with_session(body, sessions.session_id_of(request))
         tenant, key = tenant_of(request), key_of(request)
-        if asked.background:
-            record = await self._background.create(tenant, asked, session_id=session_id, key=key)
-            if not asked.stream:
+        if body.background:
+            record = await self._background.create(tenant, body, session_id=session_id, key=key)
+            if not body.stream:
                 return answers.json(_as_json(record))
             return await self._send_followed(request, record.id, self._background.stream(tenant, record))
-        if not asked.stream:
-            return answers.json(await self._turns.complete(tenant, asked, session_id=session_id, key=key))
+        if not body.stream:
+            return answers.json(await self._turns.complete(tenant, body, session_id=session_id, key=key))
         headers = NO_HEADERS if key is None else resuming.BY_KEY
         answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
         try:
-            await self._turns.send(tenant, asked, answer.receive, answer.flow, session_id=session_id, key=key)
+            await self._turns.send(tenant, body, answer.receive, answer.flow, session_id=session_id, key=key)
             await answer.end()
         finally:
             answer.stop()
@@ -84,9 +84,9 @@ class ResponseRoutes:
 
     async def input_tokens(self, request: web.Request) -> web.Response:
         """Counts the tokens of the prompt that this request would have. Nothing is generated or stored."""
-        asked = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, asked.dropped_tools)
-        count = await self._turns.count_tokens(tenant_of(request), asked)
+        body = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, body.dropped_tools)
+        count = await self._turns.count_tokens(tenant_of(request), body)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:

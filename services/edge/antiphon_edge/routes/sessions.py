@@ -31,27 +31,27 @@ def session_id_of(request: web.Request) -> str | None:
     return given[0]
 
 
-def with_session(asked: CreateRequest, session_id: str | None) -> tuple[CreateRequest, str | None]:
+def with_session(body: CreateRequest, session_id: str | None) -> tuple[CreateRequest, str | None]:
     """A request and its session. If the header names a conversation, it becomes `conversation` of the request, and the
     session is None.
 
     InvalidRequest: header and body continue different conversations or responses."""
-    if session_id is None or session_id == asked.conversation_id:
-        return asked, None
-    if asked.conversation_id is not None:
+    if session_id is None or session_id == body.conversation_id:
+        return body, None
+    if body.conversation_id is not None:
         raise InvalidRequest(
             f"'conversation' and the header '{SESSION_HEADER}' name different conversations.",
             field="conversation",
             code="mutually_exclusive_parameters",
         )
     if not is_conversation_id(session_id):
-        return asked, session_id
+        return body, session_id
     refuse_two_histories(
-        previous_response_id=asked.previous_response_id,
-        previous_response=asked.previous_response,
+        previous_response_id=body.previous_response_id,
+        previous_response=body.previous_response,
         conversation=session_id,
     )
-    return asked.model_copy(update={"conversation": session_id}), None
+    return body.model_copy(update={"conversation": session_id}), None
 
 
 def reject_stateful_headers(request: web.Request, what: str) -> None:

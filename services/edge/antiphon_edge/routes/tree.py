@@ -87,13 +87,13 @@ class TreeRoutes:
 
     async def fork(self, request: web.Request) -> web.Response:
         session_id = _session_id(request)
-        asked = await bodies.parsed(request, lambda body: ForkSession.parse(body or b"{}"))
-        if asked.up_to_response_id is not None and not is_response_id(asked.up_to_response_id):
-            raise ResponseNotFound.of(asked.up_to_response_id)
+        body = await bodies.parsed(request, lambda raw: ForkSession.parse(raw or b"{}"))
+        if body.up_to_response_id is not None and not is_response_id(body.up_to_response_id):
+            raise ResponseNotFound.of(body.up_to_response_id)
         tenant = tenant_of(request)
         metadata = await self._metadata(tenant, session_id)
-        source = ForkSource(session_id=session_id, up_to_response_id=asked.up_to_response_id)
-        fork = await self._store.fork(tenant, source, new_session_id=asked.new_session_id)
+        source = ForkSource(session_id=session_id, up_to_response_id=body.up_to_response_id)
+        fork = await self._store.fork(tenant, source, new_session_id=body.new_session_id)
         if is_conversation_id(fork.session_id):
             with suppress(AlreadyExists):  # a retry: the fork exists, and may have other metadata by now
                 await self._store.create_conversation(tenant, conversation_id=fork.session_id, metadata=metadata)

@@ -252,8 +252,8 @@ class Connection:
         self._session.end(turn, accepted, final)
         queue.put(turn.messages_of(batch.frames))
 
-    async def _begin(self, turn: LaneTurn, asked: CreateRequest, carried: bytes | None) -> AcceptedTurn:
-        request, session_id = sessions.with_session(asked, self._session_id)
+    async def _begin(self, turn: LaneTurn, body: CreateRequest, carried: bytes | None) -> AcceptedTurn:
+        request, session_id = sessions.with_session(body, self._session_id)
         accepted = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
         if not isinstance(accepted, AcceptedTurn):
             raise AssertionError("only a request with an idempotency key can be a retry")
