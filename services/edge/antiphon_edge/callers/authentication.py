@@ -2,8 +2,8 @@
 
 There are two methods. An API key, sent as `Authorization: Bearer ak_...`, belongs to one tenant. A proxy that
 authenticates clients by itself names the tenant in `x-tenant-id`, and must have an address in a trusted network. From
-other addresses the header is rejected, not ignored: a client that believes in its effect would otherwise read and write
-the conversations of another tenant unnoticed.
+other addresses the header is rejected, not ignored: a client that sends it expects to act for that tenant, and would
+otherwise use the data of another one without noticing.
 
 Without either method (on loopback, or with `insecure`) all requests belong to the default tenant.
 """

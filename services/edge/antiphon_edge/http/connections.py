@@ -127,8 +127,7 @@ class _MessageBound:
 
 
 def cut(request: web.Request) -> None:
-    """Resets the connection of a client that does not read. Its handler is cancelled, as when the client
-    disconnects."""
+    """Resets the connection of a client that does not read. This cancels its handler."""
     log.info("%s does not read its stream, and is disconnected", request.remote)
     _set_option(request, socket.SOL_SOCKET, socket.SO_LINGER, _DROP_UNSENT)
     if request.transport is not None:

@@ -27,7 +27,7 @@ class HeadBound:
         self._size = 0
 
     def try_add(self, peer: str, size: int, *, is_in_head: bool) -> bool:
-        """Counts a piece of a head. Returns False if it exceeds a limit. Bytes that are not `is_in_head` end the
+        """Counts a piece of a head. Returns False if it exceeds a limit. Other bytes (not `is_in_head`) end the
         head."""
         if not is_in_head:
             self.clear()

@@ -165,7 +165,7 @@ class _Connection(StreamConnection):
             return
         heads = self._request_count
         super().data_received(data)
-        self._sender.came(data, self._messages[-1][1] if self._request_count > heads else None)
+        self._sender.note_received(data, self._messages[-1][1] if self._request_count > heads else None)
         if self.frames is None and not self._head.try_add(self.peer, len(data), is_in_head=self._sender.is_in_head):
             self._reject_head()
             return
@@ -192,7 +192,7 @@ class _Connection(StreamConnection):
         self._loop.call_later(LINGER_S, self.force_close)
 
     def _hang_up(self) -> None:
-        log.info("%s is disconnected: read timeout of a request head", self.peername)
+        log.info("%s is disconnected: read timeout before the head of a request was complete", self.peername)
         self.force_close()
 
     def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:
@@ -216,7 +216,7 @@ class _Connection(StreamConnection):
         self._is_over = True
         request_ids.assign(request, self._ids)
         why = rejection_of(exc)
-        log.info("malformed request from %s is rejected with %d: %s", request.remote, why.status, why.message)
+        log.info("a request from %s is rejected with %d: %s", request.remote, why.status, why.message)
         cors = self._cors.headers_for_all() if self._cors is not None else {}
         return _reject(why, {**request_ids.headers_of(request), **cors})
 
@@ -239,8 +239,7 @@ class _Connection(StreamConnection):
         return finished
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """Logs an exception. Incomplete bodies and clients that disconnect are no errors of the server, and are logged
-        in one line."""
+        """Logs an exception; without a traceback if a body was incomplete or the client has disconnected."""
         if isinstance(options.get("exc_info"), web.RequestPayloadError):
             log.info("the body of a request from %s was not read to its end", self.peername)
         elif isinstance(options.get("exc_info"), ConnectionError):

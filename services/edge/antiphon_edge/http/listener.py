@@ -37,8 +37,7 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Listener:
-    """Accepts connections on listening sockets until `close`. It belongs to the event loop that runs when it is
-    made."""
+    """Accepts connections on listening sockets until `close`. Make it within the event loop."""
 
     def __init__(
         self,
@@ -159,8 +158,8 @@ class ListeningSite(web.BaseSite):
         self._server = cast(asyncio.AbstractServer, listener)  # aiohttp reads its sockets and closes it
 
     async def _bound(self) -> Sequence[socket.socket]:
-        """A bound socket for each address of the host. asyncio resolves and binds them; its own server is closed
-        again."""
+        """A bound socket for each address of the host. A server of asyncio binds them, and is closed without
+        serving."""
         bound = await asyncio.get_running_loop().create_server(
             asyncio.Protocol, self._host, self._port, reuse_port=self._shares_port or None, start_serving=False
         )

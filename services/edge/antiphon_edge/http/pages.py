@@ -20,8 +20,7 @@ from antiphon_edge.http.http_errors import Handler, rejection
 SAFE_METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
 """Methods that change nothing. Pages of other origins cannot read their answers."""
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal")
-"""Names below these are not in the public DNS (RFC 6761, RFC 6762, ICANN's .internal), so no attacker can register
-one."""
+"""Domains that are not in the public DNS (RFC 6761, RFC 6762, ICANN's .internal): no attacker can own a name there."""
 
 
 def is_foreign(request: web.Request, origins: Collection[str]) -> bool:

@@ -36,8 +36,7 @@ _BEGUN_STATUS: web.RequestKey[int] = web.RequestKey("begun_status", int)
 
 
 def observed(handler: Handler, ids: Ids) -> Handler:
-    """Wraps a handler: assigns the request id, and writes a span, metrics and an access line when the answer is
-    sent."""
+    """Wraps a handler: assigns the request id, and writes a span, metrics and an access line at the end."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         assign(request, ids)

@@ -29,7 +29,7 @@ class SenderWatch:
         self._heard_at = self._loop.time()
         self._timer = self._loop.call_later(limit_s, self._check)
 
-    def came(self, data: bytes, body: StreamReader | None) -> None:
+    def note_received(self, data: bytes, body: StreamReader | None) -> None:
         """Notes that `data` was read. `body` is the body of the request whose head `data` completed, if it did. `data`
         is empty when aiohttp's parser continues with bytes that it had buffered."""
         is_piece_of_head = body is None and self._body is None

@@ -42,7 +42,7 @@ class LoadLimits:
 
 
 class LoadShedder:
-    """Counts the turns of one process, which has one instance."""
+    """Counts and admits the turns of a process. A process has one instance."""
 
     def __init__(self, limits: LoadLimits, load: ProcessLoad) -> None:
         self._limits = limits

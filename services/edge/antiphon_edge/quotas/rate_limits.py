@@ -1,7 +1,7 @@
 """Rate limits of tenants: requests per minute, tokens per minute, and concurrent responses.
 
-Each request makes one call to the counter (counting.py), which checks all three: is a request left, are tokens left, is
-a stream slot free. The tokens of a response are known when it ends, and are charged then, in the background
+A request makes one call to the counter (counting.py), which checks all three: is a request left, are tokens left, is a
+stream slot free. The tokens of a response are known when it ends, and are charged then, in the background
 (settling.py). A charge is never rejected: it can overdraw the bucket, and then requests are rejected until the bucket
 has refilled.
 """
@@ -135,8 +135,7 @@ class RateLimiter:
         return levels
 
     async def admit(self, tenant: str, *, generates: bool) -> None:
-        """Counts a request. One that `generates` also needs tokens. RequestRateExceeded, TokenRateExceeded:
-        rejected."""
+        """Counts a request. If it `generates`, tokens must be left. RequestRateExceeded, TokenRateExceeded."""
         draws = self._draws(generates)
         if draws:
             self._require(tenant, await self._counts.spend(tenant, Spend(draws)))

@@ -35,8 +35,7 @@ def tally_of(request: web.Request) -> Tally:
 
 
 async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
-    """Parses the body with `parse`, and raises the errors of `parse`. RequestRateExceeded, Unavailable: over the
-    budget."""
+    """Reads the body, and parses it with `parse`. RequestRateExceeded, Unavailable: over the budget."""
     with tally_of(request) as tally:
         body = await _read(request, tally)
         return await offload.run(partial(parse, body), size_bytes=work_bytes(body))

@@ -12,8 +12,7 @@ from antiphon_core.clock import Clock
 
 
 class Readiness:
-    """Decides whether an edge is ready: at once when all its dependencies are, and for `hold_s` after they last
-    were."""
+    """An edge is ready while all its dependencies are, and for `hold_s` after they last were."""
 
     def __init__(self, *, hold_s: float, clock: Clock) -> None:
         self._hold_s = hold_s

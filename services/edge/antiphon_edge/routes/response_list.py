@@ -29,8 +29,7 @@ class ResponseList:
         self._store = store
 
     async def page(self, request: web.Request) -> web.Response:
-        """A page of the readable responses, by creation time. ConversationNotFound; an unknown session has no
-        responses."""
+        """A page of readable responses by creation time; empty for an unknown session. ConversationNotFound."""
         tenant, session_id = tenant_of(request), _session_id(request)
         if is_conversation_id(session_id):
             await self._store.get_conversation(tenant, session_id)

@@ -17,8 +17,7 @@ from antiphon_edge.routes.readiness import Readiness
 
 METRICS_PATH = "/v1/metrics"
 MODEL_PATHS = ("/v1/models", "/v1/models/{id}", "/v1/metadata")
-"""Routes that list models. The NIM Operator reads the first without an API key, and the last if the first is
-missing."""
+"""Routes that list models. Without an API key, the NIM Operator reads the first one, or else the last one."""
 
 
 class ServiceRoutes:
@@ -73,9 +72,9 @@ class ServiceRoutes:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
 
     async def ready(self, _request: web.Request) -> web.Response:
-        """200 if the store and at least one model are ready, or were ready a moment ago (readiness.py), else 503. The
-        message names the faults. An edge with a full store is ready: the others have the same store, and reads and
-        deletes still work."""
+        """200 if the store and at least one model are ready, or were ready a moment ago (readiness.py); otherwise, and
+        during a shutdown, 503. The message names the faults. An edge with a full store is ready: the others have the
+        same store, and reads and deletes still work."""
         checks = await asyncio.gather(self._store.ready(), self._translator.ready(), return_exceptions=True)
         faults = [check for check in checks if isinstance(check, BaseException)]
         unexpected = [fault for fault in faults if not isinstance(fault, Unavailable)]

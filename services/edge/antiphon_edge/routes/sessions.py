@@ -55,8 +55,8 @@ def with_session(body: CreateRequest, session_id: str | None) -> tuple[CreateReq
 
 
 def reject_stateful_headers(request: web.Request, what: str) -> None:
-    """InvalidRequest: a header needs stored state, on a route that stores nothing. `what` it makes is in the
-    message."""
+    """Rejects headers that need stored state, for routes that store nothing. InvalidRequest, which names `what` it
+    is."""
     for header in (idempotency_keys.HEADER, SESSION_HEADER):
         if header in request.headers:
             raise InvalidRequest(

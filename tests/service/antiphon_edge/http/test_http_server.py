@@ -64,7 +64,7 @@ async def test_what_is_no_request_is_refused_like_one_and_repeated_nowhere(
     answer = await exchange(edge.server.url, request_)
     require(answer, status, code)
     (record,) = [record for record in caplog.records if "rejected" in record.getMessage()]
-    said = f"malformed request from 127.0.0.1 is rejected with {status}: {answer.error['message']}"
+    said = f"a request from 127.0.0.1 is rejected with {status}: {answer.error['message']}"
     assert record.getMessage() == said
     assert "canary" not in caplog.text
     assert b"canary" not in answer.body
