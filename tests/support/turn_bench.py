@@ -113,7 +113,7 @@ class Bench:
                 take(batch)
 
             if accepted.key is None:
-                await self.turns.run(accepted, receive, Flow(), **options)
+                await self.turns.run(TurnRun(accepted, receive, **options))
             else:
                 keyed = TurnRun(accepted, receive, state=state or LogState())
                 await self.keyed_turns._run(keyed, is_takeover=state is not None)

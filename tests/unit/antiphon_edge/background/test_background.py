@@ -273,7 +273,7 @@ async def test_a_response_whose_job_is_forgotten_fails(shop: Bench) -> None:
     await shop.backend.lose(TENANT, Kind.JOB, record.id)
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert (ended["status"], fold(await shop.log(record.id))) == ("failed", ended)
-    assert "forgotten" in ended["error"]["message"]
+    assert "no longer exists" in ended["error"]["message"]
 
 
 async def test_one_whose_log_is_forgotten_as_well_fails_with_a_log(shop: Bench) -> None:
@@ -337,7 +337,7 @@ async def test_a_stream_that_is_not_kept_any_more_is_told_again(shop: Bench) -> 
     assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
     assert text_of(log[-1]["response"]) == shop.engine.text
     for after in (0, len(log) - 1, 99):
-        with pytest.raises(InvalidRequest, match="Ask without 'starting_after'") as refused:
+        with pytest.raises(InvalidRequest, match="Without 'starting_after'") as refused:
             await shop.frames(record.id, after=after)
         assert (refused.value.field, refused.value.code) == ("starting_after", "unsupported_parameter")
 
