@@ -11,18 +11,16 @@ from typing import TypeVar
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ports.store import History, Record, Stamp, TurnRequest, TurnStart
 from antiphon_store.decisions import keys, nodes
-from antiphon_store.engine.trees import Trees
-from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.rows.view import Finish
+from antiphon_store.topics.trees import Trees
 
 _Answer = TypeVar("_Answer")
 
 
 class IdempotencyKeys:
-    """The keys of all tenants."""
+    """The keys of all tenants. What comes without a key is done as it is."""
 
-    def __init__(self, runner: DecisionRunner, trees: Trees) -> None:
-        self._runner = runner
+    def __init__(self, trees: Trees) -> None:
         self._trees = trees
         self._undoing: set[asyncio.Future[None]] = set()
 
@@ -34,7 +32,9 @@ class IdempotencyKeys:
 
         `replay`: the key was bound to this response, which is readable (one that is not leaves the key free).
         `running_response_id`: the key is claimed."""
-        key = request.idempotency_key or ""
+        key = request.idempotency_key
+        if key is None:
+            return await begin()
         claim = partial(keys.claim, request=request, claim_ttl_ms=claim_ttl_ms)
         use = await self._run(tenant, key, claim)
         while not use.is_mine:
@@ -48,15 +48,21 @@ class IdempotencyKeys:
             await self._undo(tenant, key, use)
             raise
 
-    async def commit(self, tenant: str, key: str, response_id: str, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
+    async def commit(
+        self, tenant: str, key: str | None, response_id: str, write: Callable[[], Awaitable[Stamp]]
+    ) -> Stamp:
         """Commits a turn under a binding of the key. IdempotencyMismatch: the key is another response's, and nothing
         was written."""
+        if key is None:
+            return await write()
         use = await self._run(tenant, key, partial(keys.bind, response_id=response_id))
         return await self._written(tenant, key, use, write)
 
-    async def put(self, tenant: str, key: str, record: Record, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
+    async def put(self, tenant: str, key: str | None, record: Record, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
         """Writes a record under a binding of the key; for a bound key the first stamp, whatever became of its record.
         IdempotencyMismatch."""
+        if key is None:
+            return await write()
         bind = partial(keys.bind, response_id=record.id, fingerprint=keys.fingerprint_of(record).hex())
         use = await self._run(tenant, key, bind)
         if use.stamp is not None:
@@ -105,4 +111,4 @@ class IdempotencyKeys:
         await asyncio.shield(undoing)
 
     async def _run(self, tenant: str, key: str, decision: Callable[..., Finish[_Answer]]) -> _Answer:
-        return await self._runner.run(keys.partition_of(tenant, key), partial(decision, key=key))
+        return await self._trees.run(keys.partition_of(tenant, key), partial(decision, key=key))

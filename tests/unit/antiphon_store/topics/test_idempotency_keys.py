@@ -10,34 +10,34 @@ from antiphon_core.errors import (
     ResponseNotFound,
     StoreUnavailable,
 )
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_core.ports.store import TurnCommit
 from antiphon_store.rows.model import Partition, Program
+from antiphon_store.service import StoreService
 from antiphon_store.testing.idempotency import FINGERPRINT, keyed
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Write
 from tests.support.rows import SpiedRows
 
 T, HASH = "t", FINGERPRINT
 
 
-async def test_a_refused_turn_claims_no_key(engine: StoreEngine) -> None:
+async def test_a_refused_turn_claims_no_key(store: StoreService) -> None:
     record = draft()
     with pytest.raises(PreviousResponseNotFound):
-        await engine.begin_turn(T, keyed(record, previous_response_id=draft().id), claim_ttl_ms=1000)
+        await store.begin_turn(T, keyed(record, previous_response_id=draft().id))
     other = draft()
-    assert (await engine.begin_turn(T, keyed(other), claim_ttl_ms=1000)).running_response_id is None
+    assert (await store.begin_turn(T, keyed(other))).running_response_id is None
 
 
-async def test_a_refused_repetition_keeps_the_claim(engine: StoreEngine) -> None:
+async def test_a_refused_repetition_keeps_the_claim(store: StoreService) -> None:
     record = draft()
-    await engine.begin_turn(T, keyed(record), claim_ttl_ms=1000)
+    await store.begin_turn(T, keyed(record))
     with pytest.raises(PreviousResponseNotFound):
-        await engine.begin_turn(T, keyed(record, previous_response_id=draft().id), claim_ttl_ms=1000)
-    assert (await engine.begin_turn(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id == record.id
+        await store.begin_turn(T, keyed(record, previous_response_id=draft().id))
+    assert (await store.begin_turn(T, keyed(draft()))).running_response_id == record.id
 
 
 async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_over(
-    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
+    store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
 
@@ -47,33 +47,33 @@ async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_ov
 
     rows.before_transact = fail
     with pytest.raises(StoreUnavailable):
-        await engine.commit_turn(T, Write(record), None, key="k")
+        await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
     rows.before_transact = None
     asked = keyed(draft())
-    assert (await engine.begin_turn(T, asked, claim_ttl_ms=1000)).running_response_id == record.id
+    assert (await store.begin_turn(T, asked)).running_response_id == record.id
     clock.advance(61)
-    assert (await engine.begin_turn(T, asked, claim_ttl_ms=1000)).running_response_id is None
+    assert (await store.begin_turn(T, asked)).running_response_id is None
 
 
-async def test_a_bound_key_whose_response_is_gone_is_free(engine: StoreEngine) -> None:
+async def test_a_bound_key_whose_response_is_gone_is_free(store: StoreService) -> None:
     record, other = draft(), draft()
-    await engine.commit_turn(T, Write(record), None, key="k")
-    replayed = (await engine.begin_turn(T, keyed(other), claim_ttl_ms=1000)).replay
+    await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
+    replayed = (await store.begin_turn(T, keyed(other))).replay
     assert replayed is not None
-    await engine.remove(T, record.id)
-    start = await engine.begin_turn(T, keyed(other), claim_ttl_ms=1000)
+    await store.delete(T, record.id)
+    start = await store.begin_turn(T, keyed(other))
     assert (start.replay, start.running_response_id) == (None, None)
 
 
 async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
-    engine: StoreEngine, rows: SpiedRows
+    store: StoreService, rows: SpiedRows
 ) -> None:
     orphan, record = draft(draft()), draft()
     with pytest.raises(ResponseNotFound):
-        await engine.put(T, Write(orphan), key="k")
-    first = await engine.put(T, Write(record), key="k")
-    await engine.remove(T, record.id)
-    assert await engine.put(T, Write(record), key="k") == first
+        await store.put(T, orphan, idempotency_key="k")
+    first = await store.put(T, record, idempotency_key="k")
+    await store.delete(T, record.id)
+    assert await store.put(T, record, idempotency_key="k") == first
 
     async def lose_the_answer(_partition: Partition, program: Program) -> None:
         if any(getattr(each, "id", "") == lost.id for each in program.changes):
@@ -83,5 +83,5 @@ async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
     lost = draft()
     rows.after_transact = lose_the_answer
     with pytest.raises(StoreUnavailable):
-        await engine.put(T, Write(lost), key="l")
-    assert (await engine.put(T, Write(lost), key="l")).version == 1
+        await store.put(T, lost, idempotency_key="l")
+    assert (await store.put(T, lost, idempotency_key="l")).version == 1

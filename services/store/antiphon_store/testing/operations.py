@@ -1,4 +1,4 @@
-"""Every operation of the engine, read off its class, and which of them only read.
+"""Every operation of the store, read off its class, and which of them only read.
 
 Nothing has to be added here for a new operation. One that only reads is named in `READS`; any other counts as one that
 writes.
@@ -11,20 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.service import StoreService
 
-LIFE = frozenset({"open", "close"})  # of the engine, not of its data
+LIFE = frozenset({"open", "close"})  # of the store, not of its data
 
 READS = frozenset(
-    "ready fetch ancestry describe_session require_room count_jobs "
-    "fetch_many session_records find_items tree leaves children siblings "
-    "read_log describe_job queue_head fetch_conversation conversation_items fetch_prompt list_prompts tenants".split()
+    "ready get chain batch_get list_items list_responses resolve_items tree leaves children siblings describe_session "
+    "get_conversation list_conversation_items get_conversation_item read_events describe_job queue_head "
+    "get_prompt list_prompts tenants".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
-    """`declaration` is the method of the engine: its signature and its meaning."""
+class Operation:
+    """`declaration` is the method of the store: its signature and its meaning."""
 
     name: str
     declaration: Callable[..., Any]
@@ -37,8 +37,12 @@ class Atom:
         return self.name not in READS
 
 
-ATOMS: dict[str, Atom] = {
-    name: Atom(name, method)
-    for name, method in inspect.getmembers(StoreEngine, inspect.iscoroutinefunction)
+def _is_operation(member: object) -> bool:
+    return inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member)
+
+
+OPERATIONS: dict[str, Operation] = {
+    name: Operation(name, method)
+    for name, method in inspect.getmembers(StoreService, _is_operation)
     if name not in LIFE and not name.startswith("_")
 }

@@ -8,11 +8,9 @@ from functools import partial
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job
 from antiphon_store.decisions import tenant_line
 from antiphon_store.decisions.jobs import LOOK_MS
-from antiphon_store.engine.reclaiming import partition_of
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.decision import Decision
-from antiphon_store.rows.model import Entry, Index, Kind, Partition
-from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.rows.model import Entry, Index, Partition
+from antiphon_store.topics.trees import Trees
 
 VISITS_MAX = 64
 """Tenants that one claim looks at: those without a due job leave, so the next claim comes further."""
@@ -22,13 +20,12 @@ FAR_MAX = 16
 class TenantLine:
     """The tenants with jobs in DISPATCH_QUEUE."""
 
-    def __init__(self, rows: RowBackend, runner: DecisionRunner) -> None:
+    def __init__(self, rows: RowBackend, trees: Trees) -> None:
         self._rows = rows
-        self._runner = runner
+        self._trees = trees
 
     async def join(self, tenant: str, *, places: int = 1, only_missing: bool = False) -> None:
-        decision = partial(tenant_line.join, tenant=tenant, places=places, only_missing=only_missing)
-        await self._run(tenant, decision)
+        await self._trees.decide(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)
 
     async def claim(self, claim_of: Callable[[str], Awaitable[Job | None]]) -> Job | None:
         """A job of the tenant whose turn it is, by `claim_of`; None when no tenant has one that is due."""
@@ -46,14 +43,12 @@ class TenantLine:
 
     async def _leave(self, tenant: str) -> None:
         """Lets a tenant without a due job leave, unless there is one by now."""
-        seen = await self._runner.run(_home(tenant), partial(tenant_line.read, tenant=tenant), only_reads=True)
+        read = partial(tenant_line.read, tenant=tenant)
+        seen = await self._trees.of_response(DISPATCH_TENANT, tenant, read, only_reads=True)
         now_ms, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=1)
         due_at = entries[0].at if entries else None
         if due_at is None or due_at > now_ms:
-            await self._run(tenant, partial(tenant_line.leave, tenant=tenant, seen=seen, due_at=due_at))
-
-    async def _run(self, tenant: str, decision: Decision[None]) -> None:
-        await self._runner.run(_home(tenant), decision)
+            await self._trees.decide(tenant_line.leave, DISPATCH_TENANT, tenant, seen, due_at)
 
 
 async def far_ahead(rows: RowBackend, tenant: str, queue: str) -> Sequence[Entry]:
@@ -62,7 +57,3 @@ async def far_ahead(rows: RowBackend, tenant: str, queue: str) -> Sequence[Entry
         Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=FAR_MAX, descending=True
     )
     return [each for each in entries if each.at > now_ms + LOOK_MS]
-
-
-def _home(tenant: str) -> Partition:
-    return partition_of(DISPATCH_TENANT, Kind.LINE, tenant)
