@@ -146,7 +146,7 @@ class TurnPipeline:
         self._assembly.take(self._output.end(cut_off=cut_off))
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
-            self._assembly.say_nothing("incomplete" if cut_off else "completed")
+            self._assembly.add_empty_message("incomplete" if cut_off else "completed")
         self.usage = self._output.usage()
         if cut_off:
             self._machine.send(Incomplete(self.usage, "max_output_tokens"))

@@ -1,6 +1,6 @@
-"""Finds the item because of which a model cannot be given a conversation, so that its 400 can name it.
+"""Finds the item because of which a conversation is rejected, so that the error 400 can name it.
 
-Only a conversation that was refused is looked at: its beginnings are tried again, by halves.
+It runs only for a conversation that was rejected, and tries beginnings of the conversation by binary search.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ def named(
     attempt: Callable[[Conversation], object],
     path_of: Callable[[int], str],
 ) -> InvalidRequest:
-    """The error with the path of the first item with which `attempt` refuses the conversation. `path_of` is the path of
-    the item that began the message at a place. An error that names something itself stays as it is."""
+    """Adds to an error the path of the first item with which `attempt` rejects the conversation. `path_of` gives the
+    path of the item that began the message at an index. An error that names a more exact field than `input` stays as it
+    is."""
     if error.field != "input" or not conversation.messages:
         return error
-    taken, refused = 0, len(conversation.messages)
-    while refused - taken > 1:
-        middle = (taken + refused) // 2
-        if _takes(attempt, conversation.with_messages(conversation.messages[:middle])):
-            taken = middle
+    accepted, rejected = 0, len(conversation.messages)
+    while rejected - accepted > 1:
+        middle = (accepted + rejected) // 2
+        if _accepts(attempt, conversation.with_messages(conversation.messages[:middle])):
+            accepted = middle
         else:
-            refused = middle
-    path = path_of(refused - 1)
+            rejected = middle
+    path = path_of(rejected - 1)
     return InvalidRequest(f"'{path}': {error.message}", field=path, code=error.code)
 
 
-def _takes(attempt: Callable[[Conversation], object], beginning: Conversation) -> bool:
+def _accepts(attempt: Callable[[Conversation], object], beginning: Conversation) -> bool:
     try:
         attempt(beginning)
     except InvalidRequest:
