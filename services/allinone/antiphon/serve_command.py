@@ -27,7 +27,7 @@ def _run(options: argparse.Namespace) -> int:
     names = expand(options.target.split(","))
     loaded = load(options, flags=flags)
     logs.configure(loaded.log)
-    loaded.print_warnings(names)  # the settings of a target are in the section of its name
+    loaded.print_warnings(names)  # a target's settings are in the section of its name
     if loaded.serve.workers > 1:
         return _run_workers(names, loaded)
     event_loop.run(_run_targets(names, loaded))

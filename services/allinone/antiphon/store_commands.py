@@ -1,8 +1,7 @@
-"""The commands on a store: `antiphon store migrate | backup | restore | export | import
-| erase | verify | stats`.
+"""The maintenance commands: `antiphon store migrate | backup | restore | export | import | erase | verify | stats`.
 
-Each opens the database that a running store uses, and may run beside it. The exit status is 0 when it is done, 1 when
-it cannot be, or when `verify` found damage, and 2 for mistakes in the arguments.
+Each opens the store's database directly, also while a store is running on it. The exit status is 0 after success, 1
+after a failure or if `verify` found damage, and 2 for mistakes in the arguments or for `erase` without --yes.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """The exit status of a command. What goes wrong is one line."""
+    """Runs a command and returns its exit status. An error is printed as one line."""
     from antiphon_store.operations.files import OperationError
 
     store = load(options).store
@@ -68,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 async def _migrate(_options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.opening import open_backend  # the databases are not needed to tell of the arguments
+    from antiphon_store.opening import open_backend  # imported late: --help needs no database drivers
 
     backend = open_backend(store.url, durability=store.durability)
     await backend.open()
@@ -79,14 +78,14 @@ async def _migrate(_options: argparse.Namespace, store: StoreSettings) -> int:
 
 async def _backup(options: argparse.Namespace, store: StoreSettings) -> int:
     with _progress("blocks") as progress:
-        await _copied_as_a_whole(store).backup(options.file, progress)
+        await _backup_maintenance(store).backup(options.file, progress)
     print(f"{options.file} is a backup of the store, as it was when the command began.")
     return 0
 
 
 async def _restore(options: argparse.Namespace, store: StoreSettings) -> int:
     with _progress("blocks") as progress:
-        await _copied_as_a_whole(store).restore(options.file, progress)
+        await _backup_maintenance(store).restore(options.file, progress)
     print(f"The store is what {options.file} was.")
     return 0
 
@@ -172,7 +171,8 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
 
 @asynccontextmanager
 async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
-    """The rows of a store that is there, and what they are named by. `writes`: content is written."""
+    """Opens the rows of an existing store, and its maintenance. `writes`: the command writes content, so a store that
+    is to be encrypted is marked as such."""
     from antiphon_store.encryption import configured_rows
     from antiphon_store.rows.maintenance import MaintainedRows
 
@@ -190,7 +190,7 @@ async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterato
         await rows.close()
 
 
-def _copied_as_a_whole(store: StoreSettings) -> BackupMaintenance:
+def _backup_maintenance(store: StoreSettings) -> BackupMaintenance:
     from antiphon_store.backends.registry import row_backend
     from antiphon_store.rows.maintenance import BackupMaintenance
 
@@ -213,7 +213,7 @@ def _progress(unit: str) -> Iterator[ProgressLine]:
 
 @contextmanager
 def _short_logs() -> Iterator[None]:
-    """Lets the log say on one line what a database reports, without a traceback."""
+    """Logs the warnings of a database on one line each, without a traceback."""
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_OneLine())

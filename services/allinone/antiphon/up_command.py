@@ -1,4 +1,4 @@
-"""`antiphon up`: its arguments, and the plan and the settings that they make."""
+"""`antiphon up`: declares its arguments, and makes the plan and the settings of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from antiphon import up  # what makes models is not needed to tell of the arguments
+    from antiphon import up  # imported late: --help needs none of the packages that prepare models
 
     flags = flags_of(options)
     if options.port is not None:

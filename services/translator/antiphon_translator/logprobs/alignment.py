@@ -28,7 +28,8 @@ from antiphon_translator.tokenizer.tokens import REPLACEMENT
 
 @dataclass(slots=True)
 class _Place:
-    """The characters that a token wrote, counted from the beginning of the output. A part of a character counts as one."""
+    """The characters that a token wrote, counted from the beginning of the output. A part of a character counts as
+    one."""
 
     token: ScoredToken
     start: int

@@ -42,7 +42,8 @@ CALL_ID_DIGITS = 24
 
 
 class Assembly:
-    """Assembles the items of one response. `calls` is the number of calls so far, `is_empty` whether no item was begun."""
+    """Assembles the items of one response. `calls` is the number of calls so far, `is_empty` whether no item was
+    begun."""
 
     def __init__(
         self, machine: ResponseMachine, tools: ToolSet, ids: Ids, *, one_call: bool = False, summary: bool = False

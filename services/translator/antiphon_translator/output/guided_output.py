@@ -41,7 +41,8 @@ ANSWER_SUFFIX = "-answer"
 
 
 def output_of(plan: TurnPlan) -> ModelOutput:
-    """The output of the turn's generation. With a guide for the answer alone, `follow_up` may be a second generation."""
+    """The output of the turn's generation. With a guide for the answer alone, `follow_up` may be a second
+    generation."""
     if plan.answer_guide is None:
         return outputs.output_of(plan.model, plan.prompt, plan.request)
     make_output = partial(outputs.read_output_of, plan.model, plan.prompt, plan.request)

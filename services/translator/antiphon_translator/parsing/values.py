@@ -33,7 +33,8 @@ _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
 def member(schema: Object, key: str) -> Object:
-    """The schema of a member of an object, or with the key `item` of the elements of an array; empty if there is none."""
+    """The schema of a member of an object, or with the key `item` of the elements of an array; empty if there is
+    none."""
     for each in _alternatives(schema):
         properties = each.get("properties")
         if isinstance(properties, Mapping) and isinstance(properties.get(key), Mapping):

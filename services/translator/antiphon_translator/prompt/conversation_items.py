@@ -124,7 +124,8 @@ class _Draft:
             _row(_READERS, item, path, default="message")(self, item, path)
 
     def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
-        """The history as read so far, for later turns; only the known one if the rest depends on more than its bytes."""
+        """The history as read so far, for later turns; only the known one if the rest depends on more than its
+        bytes."""
         if items == known.items or not self.is_whole or self.media.has_read:
             return known
         return ReadHistory(

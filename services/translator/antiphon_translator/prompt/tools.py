@@ -103,7 +103,8 @@ class ToolSet:
 
 
 def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
-    """The tools of a turn. InvalidRequest: two tools have the same name, or `choice` names a tool that is not declared."""
+    """The tools of a turn. InvalidRequest: two tools have the same name, or `choice` names a tool that is not
+    declared."""
     tools = tuple(_flat(declared))
     _require_unique(tools)
     match choice:
