@@ -77,7 +77,7 @@ def _disk(folder: Path) -> Finding:
     message = f"{free / 2**30:.1f} GiB free for {folder}"
     if free >= DISK_BYTES_MIN:
         return Finding(Level.OK, "disk", message)
-    return Finding(Level.WARNING, "disk", message, "A store that cannot write takes no turns. Make room.")
+    return Finding(Level.WARNING, "disk", message, "A store that cannot write rejects turns. Free some disk space.")
 
 
 def of_settings(loaded: Settings) -> Iterator[Finding]:
@@ -86,7 +86,7 @@ def of_settings(loaded: Settings) -> Iterator[Finding]:
     for message, explanation in warnings:
         yield Finding(Level.WARNING, "settings", message, explanation)
     if not warnings:
-        yield Finding(Level.OK, "settings", "nothing to remark")
+        yield Finding(Level.OK, "settings", "no warnings")
 
 
 async def of_store(store: StoreSettings) -> list[Finding]:
@@ -98,7 +98,7 @@ async def of_store(store: StoreSettings) -> list[Finding]:
         return [Finding(Level.WARNING, "store", "memory", remedy)]
     scheme, _, path = store.url.partition(":///")
     if scheme == "sqlite" and not await asyncio.to_thread(Path(path).exists):
-        return [Finding(Level.WARNING, "store", f"{path} is not there yet", "The first start makes it.")]
+        return [Finding(Level.WARNING, "store", f"{path} does not exist yet", "The first start creates it.")]
     try:
         rows = row_backend(store.url, durability=store.durability, migrate=False)
         await rows.open()
@@ -125,7 +125,7 @@ async def of_profiles(loaded: Settings) -> list[Finding]:
         try:
             reason = await reason_of(profiles.load(file))
         except SettingsError as error:
-            found.append(Finding(Level.FAULT, file.stem, str(error), f"'antiphon profile check {file}' says more."))
+            found.append(Finding(Level.FAULT, file.stem, str(error), f"Run 'antiphon profile check {file}'."))
             continue
         level = Level.FAULT if reason else Level.OK
         found.append(Finding(level, file.stem, reason or "its engine is ready"))

@@ -41,7 +41,9 @@ class _Parser(Protocol):
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", required=True, help="how the model writes reasoning and calls")
-    parser.add_argument("--prompt-tail", default="", help="the end of the prompt: what the template began")
+    parser.add_argument(
+        "--prompt-tail", default="", help="the end of the prompt, where the template may begin the answer"
+    )
     parser.add_argument("--tools", type=Path, help="a JSON file with the tools of the request")
     parser.add_argument("--tool-choice", help="the tool_choice of the request, as JSON")
     parser.add_argument("--finish", choices=["stop", "length"], default="stop", help="why the model ended")

@@ -24,9 +24,9 @@ UNKNOWN = "not known here: the server says when a prompt is too long"
 
 def declare(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    check = actions.add_parser("check", help="say what is wrong in a profile, what becomes of it, and who answers")
+    check = actions.add_parser("check", help="check a profile, show how it is understood, and ask its server")
     check.add_argument("file", type=Path, metavar="FILE", help="a model profile (*.toml)")
-    check.add_argument("--offline", action="store_true", help="leave the server alone")
+    check.add_argument("--offline", action="store_true", help="do not ask the server")
     check.set_defaults(run=_check)
 
 

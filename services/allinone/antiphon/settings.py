@@ -23,8 +23,8 @@ class ServeSettings:
     workers: int = field(
         default=1,
         metadata={
-            "doc": "Processes that 'antiphon serve' runs its targets in, each on a core of its own, with one set of "
-            "ports. More than one need a store that several processes may share."
+            "doc": "How many processes 'antiphon serve' runs, each with all targets, on the same ports. A process uses "
+            "about one core at most. Several need a store that processes can share."
         },
     )
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _USED = ("--store-url", "--store-durability", "--store-encryption-keys-file")
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "FILE": {"metavar": "FILE", "type": Path, "help": "the file"},
-    "--tenant": {"required": True, "help": "whose data"},
+    "--tenant": {"required": True, "help": "the tenant"},
     "--of": {"metavar": "TENANT", "dest": "tenant", "help": "of this tenant only"},
     "--merge": {"action": "store_true", "help": "the tenant may have data: rows that are there stay as they are"},
-    "--yes": {"action": "store_true", "help": "do it: without, the command only says what there is"},
+    "--yes": {"action": "store_true", "help": "erase the rows; without it they are only counted"},
 }
 
 _Run = Callable[[argparse.Namespace, StoreSettings], Coroutine[Any, Any, int]]
@@ -138,7 +138,7 @@ async def _verify(options: argparse.Namespace, store: StoreSettings) -> int:
                 damaged, hints = damaged + is_damage, hints + (not is_damage)
                 progress.end()
                 print(f"{'damage' if is_damage else 'hint'}: tenant {tenant}: {text}")
-    print(f"{damaged:,} damaged, {hints:,} hints. Hints lead nowhere and do no harm.")
+    print(f"{damaged:,} damaged, {hints:,} hints. A hint is a name whose row is missing; it does no harm.")
     return 1 if damaged else 0
 
 
@@ -163,8 +163,8 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
     "restore": (_restore, "fill an empty SQLite or PostgreSQL store from a backup", "FILE"),
     "export": (_export, "write all rows of one tenant as JSON lines, which any database can import", "--tenant FILE"),
     "import": (_import, "write the rows of an export into the store", "FILE --merge"),
-    "erase": (_erase, "take away everything of one tenant, for good", "--tenant --yes"),
-    "verify": (_verify, "look for damaged bytes, and for names that lead nowhere", "--of"),
+    "erase": (_erase, "delete all data of one tenant permanently", "--tenant --yes"),
+    "verify": (_verify, "look for damaged rows, and for names whose row is missing", "--of"),
     "stats": (_stats, "count rows and bytes by tenant and kind", "--of"),
 }
 
@@ -181,7 +181,7 @@ async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterato
         raise SettingsError(f"There is no file {path}. 'antiphon store migrate' makes an empty store.")
     rows = configured_rows.rows_of(store, migrate=False)
     if not isinstance(rows, MaintainedRows):
-        raise SettingsError("This database does not say what it holds: its backend has no maintenance.")
+        raise SettingsError("This command does not work with this database: its backend has no maintenance.")
     await rows.open()
     try:
         await configured_rows.require_readable(rows, store, writes=writes)
@@ -197,7 +197,7 @@ def _backup_maintenance(store: StoreSettings) -> BackupMaintenance:
     maintenance = getattr(row_backend(store.url, durability=store.durability), "maintenance", None)
     if not isinstance(maintenance, BackupMaintenance):
         raise SettingsError(
-            "This database is backed up by its own means. To move a tenant to another one, use export and import."
+            "Back up this database with its own tools. To move a tenant to another database, use export and import."
         )
     return maintenance
 

@@ -1,4 +1,4 @@
-"""`antiphon tree ID`: the tree that a response stands in."""
+"""`antiphon tree ID`: shows the tree of a response."""
 
 from __future__ import annotations
 

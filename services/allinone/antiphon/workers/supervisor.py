@@ -65,7 +65,7 @@ class Supervisor:
         return max(task.result() for task in kept)
 
     def _stop(self, number: signal.Signals) -> None:
-        log.info("%s: draining %d workers; once more to stop at once", number.name, len(self._workers))
+        log.info("%s: draining %d workers; send it again to stop at once", number.name, len(self._workers))
         self._stopping.set()
         for worker in self._workers.values():
             worker.terminate()
@@ -81,7 +81,7 @@ class Supervisor:
             if self._clock.monotonic() - began_s > STEADY_S:
                 pause_s = self._restart_pause_s
             log.error(
-                "worker %d %s; another one is started in %g s",
+                "worker %d %s; it is restarted in %g s",
                 number,
                 describe_ending(status),
                 pause_s,

@@ -362,7 +362,8 @@ def _reject_images(parts: Sequence[str | Image], item: str, role: str) -> None:
     for n, part in enumerate(parts):
         if isinstance(part, Image):
             path = f"{item}.content[{n}]"
-            raise _unsupported(path, f"'{path}' is an image, which a user can show, or a tool, but not the {role}.")
+            message = f"'{path}' is an image. Only messages of the user and outputs of tools may have images, not the "
+            raise _unsupported(path, f"{message}{role}'s.")
 
 
 def _read_part(part: Any, path: str) -> str:

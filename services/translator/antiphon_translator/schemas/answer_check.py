@@ -72,7 +72,7 @@ class Mismatches:
         mismatch = check.mismatch(text) if text is not None else None
         if mismatch is not None:
             self.count += 1
-            log.warning("%s: the answer is not what was asked for: %s", response["id"], mismatch)
+            log.warning("%s: the answer does not match its format: %s", response["id"], mismatch)
 
 
 def answer_of(response: Object) -> str | None:

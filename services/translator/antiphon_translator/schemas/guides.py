@@ -25,7 +25,7 @@ def of_request(parameters: Parameters, controls: frozenset[str]) -> Guide | None
         guide, field = of_extensions(parameters.extensions), ".".join(("nvext", *parameters.extensions.guides))
     if guide is not None and "guide" not in controls:
         raise InvalidRequest(
-            f"'{field}' cannot be granted: this model's engine cannot be told what an answer must look like.",
+            f"'{field}' is not supported with this model: its engine cannot guide an answer.",
             field=field,
             code="unsupported_parameter",
         )

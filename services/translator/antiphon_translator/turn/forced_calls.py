@@ -59,8 +59,8 @@ def require_grammars(tools: ToolSet, forced: ForcedCall) -> None:
             continue
         if forced.guide is None or not (custom_formats.can_be_held(tool.grammar) and _is_held_to_schema(tool)):
             raise InvalidRequest(
-                f"Invalid value for 'tool_choice': a call of '{tool.name}' that is forced could not be held to the "
-                "grammar in its 'format' by this server and model. With 'auto' the model is shown the grammar.",
+                f"Invalid value for 'tool_choice': with this model, a forced call of '{tool.name}' cannot be guided by "
+                "the grammar in its 'format'. With 'auto' the model is only shown the grammar.",
                 field="tool_choice",
                 code="unsupported_value",
             )
