@@ -46,8 +46,8 @@ def find_interpreter() -> Interpreter:
     """The running Python if it is suitable, else the best on PATH. Raises LocalModelError, which names the packages to
     install."""
     candidates = [sys.executable, *(found for v in VERSIONS if (found := shutil.which(f"python{v}")))]
-    found = [interpreter for path in candidates if (interpreter := _described(path)) is not None]
-    fitting = [interpreter for interpreter in found if interpreter.version in VERSIONS]
+    described = [interpreter for path in candidates if (interpreter := _described(path)) is not None]
+    fitting = [interpreter for interpreter in described if interpreter.version in VERSIONS]
     for interpreter in fitting:
         if interpreter.has_library:
             return interpreter

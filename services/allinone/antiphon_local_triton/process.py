@@ -78,8 +78,8 @@ class ServerProcess:
         return True
 
     async def stop(self, grace_s: float) -> None:
-        """Sends SIGTERM, waits for `grace_s`, then kills the rest of the process group and waits for its end. Can be
-        called again."""
+        """Sends SIGTERM and waits for at most `grace_s` (with 0 it does neither), then kills the rest of the process
+        group and waits for its end. Can be called again."""
         if self.exit_code is None and grace_s > 0:
             self._process.terminate()
             await self.wait(grace_s)

@@ -95,8 +95,8 @@ class TurnPipeline:
         if self._resume is not None:
             self._machine.skip_to(self._resume.next_sequence)
         batches = self._machine.take()
-        if self._plan.prompt.forced.begun:
-            self._assembly.take(self._output.write(self._plan.prompt.forced.begun))
+        if self._plan.prompt.forced.beginning:
+            self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))
         if self._resume is not None and self._resume.token_ids:
             return batches, self._resumed(self._resume)
         return batches, self._plan.request

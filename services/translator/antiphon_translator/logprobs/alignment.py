@@ -45,7 +45,7 @@ class Alignment:
         self._ahead = ""  # the text that is predicted to be read next
         self._partial = b""  # the bytes of an incomplete character behind it
 
-    # ---- what comes in ----
+    # ---- input ----
 
     def token(self, token: ScoredToken, written: bytes | str) -> None:
         """Takes the next token. It writes these bytes or, if it is a control token, this text."""
@@ -81,7 +81,7 @@ class Alignment:
         self._ahead = ""
         self._partial = b""
 
-    # ---- what goes out ----
+    # ---- output ----
 
     def scored(self, segments: Iterable[Segment]) -> list[Segment]:
         """Joins neighbouring texts into one segment each, with the tokens that wrote them; passes other segments on."""

@@ -112,7 +112,7 @@ def _read_output(
             watch=watch,
         )
         return TokenOutput(parser, request, model.kv_block_tokens)
-    tail = request.prompt_as(TextPrompt).text.removesuffix(prompt.forced.begun)
+    tail = request.prompt_as(TextPrompt).text.removesuffix(prompt.forced.beginning)
     literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
     return TextOutput(literal, request, model.tokenizer)
 

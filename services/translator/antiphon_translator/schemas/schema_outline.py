@@ -73,8 +73,8 @@ class Place:
     def get(self, keyword: str, kind: type[T]) -> T:
         """The value of a keyword; an empty value of `kind` where the keyword is missing or has a value of another kind.
         Drafts that do not know a keyword let values of any kind pass."""
-        said = self.keywords.get(keyword)
-        return said if isinstance(said, kind) else kind()
+        value = self.keywords.get(keyword)
+        return value if isinstance(value, kind) else kind()
 
     def within(self) -> Iterator[Place]:
         """The schemas that are nested directly in this one."""

@@ -84,8 +84,8 @@ def require(outline: Outline) -> None:
 
 
 def _types(place: Place) -> list[str]:
-    said = place.keywords.get("type", [])
-    return [said] if isinstance(said, str) else said
+    given = place.keywords.get("type", [])
+    return [given] if isinstance(given, str) else given
 
 
 def _decisive(place: Place) -> str | None:

@@ -26,10 +26,10 @@ _ANY_OBJECT: Object = {"type": "object"}
 
 @dataclass(frozen=True, slots=True)
 class ForcedCall:
-    """The means to force a call. `begun` is the text with which the answer begins, at the end of the prompt; empty if
-    the family's table has none. `rest` is the text that is added to the output if the guide ends before the call."""
+    """The means to force a call. `beginning` is the text with which the answer begins, at the end of the prompt; empty
+    if the family's table has none. `rest` is the text that is added to the output if the guide ends before the call."""
 
-    begun: str = ""
+    beginning: str = ""
     guide: Guide | None = None
     rest: str = ""
 
@@ -42,14 +42,14 @@ def of(family: Family, tools: ToolSet, prompt_tail: str, *, guides: bool) -> For
     end of the prompt, in the characters of `family`."""
     name = tools.forced_name
     if name is None and guides and family.forced_object:
-        begun = family.behind_reasoning(family.forced_object, prompt_tail)
-        return ForcedCall(begun, _schema({"anyOf": [_call(tool) for tool in tools.callable]}))
-    begun = family.beginning_of_call(name, prompt_tail)
+        beginning = family.behind_reasoning(family.forced_object, prompt_tail)
+        return ForcedCall(beginning, _schema({"anyOf": [_call(tool) for tool in tools.callable]}))
+    beginning = family.beginning_of_call(name, prompt_tail)
     if name is None or not guides or not family.forced_json:
-        return ForcedCall(begun)
+        return ForcedCall(beginning)
     tool = tools.callable[0]
     guide = _schema(_arguments(tool)) if _is_held_to_schema(tool) else Guide(GuideKind.JSON)
-    return ForcedCall(begun, guide, rest="}" * begun.count("{"))
+    return ForcedCall(beginning, guide, rest="}" * beginning.count("{"))
 
 
 def require_grammars(tools: ToolSet, forced: ForcedCall) -> None:

@@ -64,10 +64,10 @@ def choose(
 
 
 def _value(control: _Control, asked: Object, defaults: Mapping[str, float | int], controls: frozenset[str]) -> float:
-    wish = asked.get(control.name)
+    asked_value = asked.get(control.name)
     if control.name in controls:
-        return float(wish) if wish is not None else defaults.get(control.name, control.neutral)
-    if wish is not None and wish != control.neutral:
+        return float(asked_value) if asked_value is not None else defaults.get(control.name, control.neutral)
+    if asked_value is not None and asked_value != control.neutral:
         raise unsupported(control.field or control.name)
     return control.neutral
 

@@ -144,11 +144,13 @@ def _generation(
 ) -> GenerationRequest:
     """The request for the engine. ContextLengthExceeded: prompt and output do not fit into the model's context."""
     parameters = given.parameters
-    begun = model.tokenizer.encode(prompt.forced.begun) if prompt.forced.begun and level is not Level.CHAT else []
+    beginning = (
+        model.tokenizer.encode(prompt.forced.beginning) if prompt.forced.beginning and level is not Level.CHAT else []
+    )
     return GenerationRequest(
         request_id=turn.response_id,
-        prompt=prompt.for_engine(model, level, begun),
-        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, begun=len(begun)),
+        prompt=prompt.for_engine(model, level, beginning),
+        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, beginning_tokens=len(beginning)),
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
         stop=parameters.stop_texts,
         ignore_eos=bool(parameters.extensions.ignore_eos),
@@ -165,7 +167,7 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     """InvalidRequest: the request requires a call, and the model cannot be forced to write one."""
     if not prompt.tools.required:
         return
-    if not prompt.forced.begun and level is not Level.CHAT:  # the family's table has no beginning of a call
+    if not prompt.forced.beginning and level is not Level.CHAT:  # the family's table has no beginning of a call
         raise InvalidRequest(
             "This model can be offered tools, but not be made to call one: 'tool_choice' must be 'auto' or 'none'.",
             field="tool_choice",
@@ -174,14 +176,14 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     forced_calls.require_grammars(prompt.tools, prompt.forced)
 
 
-def _output_limit(asked: int | None, model: ServedModel, prompt: TurnPrompt, *, begun: int) -> int:
+def _output_limit(asked: int | None, model: ServedModel, prompt: TurnPrompt, *, beginning_tokens: int) -> int:
     """The token limit of the output: the request's, else that of the model's profile. It is cut to the context that is
-    left behind the prompt and the `begun` tokens of the answer, if prompts are counted here."""
+    left behind the prompt and the tokens of the answer's beginning, if prompts are counted here."""
     asked = model.max_output_tokens if asked is None else asked
     if not model.is_measured:
         return UNLIMITED if asked is None else asked
     context_length = model.context_length
-    prompt_tokens = prompt.tokens + begun
+    prompt_tokens = prompt.tokens + beginning_tokens
     room = context_length - prompt_tokens
     if room < 1:
         raise ContextLengthExceeded.of(

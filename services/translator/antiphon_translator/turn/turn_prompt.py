@@ -101,17 +101,17 @@ class TurnPrompt:
             return False
         return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.encoded))
 
-    def for_engine(self, model: ServedModel, level: Level, begun: Sequence[int]) -> Prompt:
-        """The prompt in the form of the engine's level. `begun` are the ids of the answer's beginning, which go behind
-        the prompt. InvalidRequest: see `PromptEncoder.text` and `PromptEncoder.defused`."""
+    def for_engine(self, model: ServedModel, level: Level, beginning: Sequence[int]) -> Prompt:
+        """The prompt in the form of the engine's level. `beginning` are the ids of the answer's beginning, which go
+        behind the prompt. InvalidRequest: see `PromptEncoder.text` and `PromptEncoder.defused`."""
         match level:
             case Level.TOKENS:
-                return TokenPrompt([*self.ids, *begun] if begun else self.ids)
+                return TokenPrompt([*self.ids, *beginning] if beginning else self.ids)
             case Level.TEXT:
                 encoded = self.encoded or self.encode(self.conversation)
-                text = model.prompt.text(encoded, self.conversation) + self.forced.begun
+                text = model.prompt.text(encoded, self.conversation) + self.forced.beginning
                 images = tuple(image.content for image in self.conversation.images)
-                return TextPrompt(text, tokens=len(self.ids) + len(begun), images=images)
+                return TextPrompt(text, tokens=len(self.ids) + len(beginning), images=images)
             case Level.CHAT:
                 shown = model.prompt.defused(self.roles.adapt(self.conversation))
                 return chat_form.of_conversation(shown, self.tools, self.switches)
