@@ -47,6 +47,7 @@ def combinations() -> Iterator[tuple[str, ...]]:
         yield tuple(name for name in ("store-sqlite", engine, front, *observed) if name)
     yield ("store-postgres", "keda", "mtls", *ENGINES[:1], *ENGINES[2:], *FRONTS, *OBSERVED)
     yield ("store-sqlite", *FRONTS, "console")
+    yield from ((store, "mtls", "encryption") for store in STORES)
 
 
 def overlay(name: str) -> list[Manifest]:
@@ -75,9 +76,14 @@ def build(folder: Path) -> list[Manifest]:
     return [document for document in yaml.load_all(done.stdout, _LOADER) if document]
 
 
+def variants() -> list[str]:
+    """The names of all overlays and combinations."""
+    return sorted((*OVERLAYS, *map("+".join, combinations())))
+
+
 @cache
 def everything() -> dict[str, list[Manifest]]:
-    """All overlays and combinations, each under a name that a failing test can print."""
+    """All overlays and combinations by name. It takes seconds, so nothing calls it while tests are collected."""
     named = {"+".join(components): components for components in combinations()}
     with ThreadPoolExecutor(max_workers=4) as pool:
         overlays = dict(zip(OVERLAYS, pool.map(overlay, OVERLAYS), strict=True))
