@@ -164,9 +164,9 @@ class OutputParser:
         yield from syntax.read(self._reading)
 
     def _give_back(self, opener: str, before: str, *, was_cut_off: bool) -> Reader[None]:
-        """Handles an opener without a call, with the cursor marked behind it. The opener becomes text. It is dropped
-        instead, with the text of its call, if the output was cut off within the call, or if only the next call or the
-        end of the output follows a call that cannot be read."""
+        """Handles an opener without a call, with the cursor marked behind it. The opener becomes text. Outside of
+        reasoning and sentences it is dropped instead, with the text of its call, if the output ended within the call,
+        or if only the next call or the end of the output follows a call that cannot be read."""
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
         is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
         is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)
