@@ -171,7 +171,7 @@ def answer(read: Read, found: Any) -> Any:
     payload = read.payload
     if isinstance(read, Get):
         return found and part(found, payload)
-    return [(row_id, part(row, payload)) for row_id, row in found]
+    return [(row_id, part(row, payload)) for row_id, row in found.named()]
 
 
 def part(row: Any, payload: Payload) -> Any:

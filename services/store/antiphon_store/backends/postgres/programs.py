@@ -17,6 +17,7 @@ from antiphon_store.rows.model import (
     Add,
     Applied,
     Chain,
+    ChainRows,
     Change,
     Delete,
     DeleteBelow,
@@ -149,7 +150,7 @@ def _applied(place: int, program: Program, found: _Found, now_ms: int) -> Applie
         rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _CHAINS + number), []))
         for number, read in enumerate(program.reads)
     ]
-    if any(isinstance(each, _ChainLines) and not each for each in answers):  # it may be over a bound
+    if any(isinstance(each, ChainRows) and not each.ids for each in answers):  # it may be over a bound
         return None
     return Applied(now_ms, answers)
 
@@ -278,28 +279,15 @@ def _filed(tree: str, change: File) -> list[Value]:
 def _answer(read: Read, lines: list[Line]) -> Any:
     if isinstance(read, Get):
         return _row(lines[0]) if lines else None
-    return _ChainLines(lines) if isinstance(read, Chain) else [_named(line) for line in lines]
+    return _chain(lines) if isinstance(read, Chain) else [(original(line[3] or ""), _row(line)) for line in lines]
 
 
-class _ChainLines(Sequence[tuple[str, Row]]):
-    """A chain whose rows are made as they are looked at: of a thousand there is one at a time."""
-
-    def __init__(self, lines: list[Line]) -> None:
-        lines.sort(key=_DEPTH)
-        self._lines = lines
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, place: Any) -> Any:
-        return _named(self._lines[place])
-
-    def __iter__(self) -> Iterator[tuple[str, Row]]:
-        return map(_named, self._lines)
-
-
-def _named(line: Line) -> tuple[str, Row]:
-    return original(line[3] or ""), Row(from_json(line[4] or ""), line[5] or b"", line[6] or b"")
+def _chain(lines: list[Line]) -> ChainRows:
+    if not lines:
+        return ChainRows()
+    lines.sort(key=_DEPTH)
+    *_, ids, fields, items, bodies = zip(*lines, strict=True)
+    return ChainRows([*map(original, ids)], from_json(f"[{','.join(fields)}]"), items, bodies)
 
 
 def _row(line: Line) -> Row | None:

@@ -36,7 +36,7 @@ INSERT INTO schema_version (version, name) VALUES (%(version)s, %(name)s);
 -- name: fetch
 -- Rows by name, chains, and the time. A get: [program, number, tenant, tree, kind, id, payload]. A chain: [program,
 -- tenant, tree, as `chain_rows` takes it].
-SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields::text,
+SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields,
     CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
 FROM jsonb_array_elements(%(gets)s::jsonb) AS get
 CROSS JOIN LATERAL (
@@ -44,7 +44,7 @@ CROSS JOIN LATERAL (
     WHERE tenant = get ->> 2 AND tree = get ->> 3 AND kind = get ->> 4 AND id = get ->> 5 LIMIT 1
 ) AS found
 UNION ALL
-SELECT (part ->> 0)::int, number, at, id, fields::text, items, body
+SELECT (part ->> 0)::int, number, at, id, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
 CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false)
@@ -53,18 +53,18 @@ SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
 
 -- name: ask
 -- The programs as a list, each with its tenant and its tree. A line of an answer begins with the number of its program.
-SELECT place::int - 1, number, at, id, fields::text, items, body
+SELECT place::int - 1, number, at, id, fields, items, body
 FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
 CROSS JOIN LATERAL ask(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program);
 
 -- name: transact
-SELECT place::int - 1, number, at, id, fields::text, items, body
+SELECT place::int - 1, number, at, id, fields, items, body
 FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
 CROSS JOIN LATERAL transact(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program, %(payloads)s);
 
 -- name: page_forwards
 -- Each line with the time; one line without an entry when there is none.
-SELECT now_ms, page.id, at, fields::text, items, body
+SELECT now_ms, page.id, at, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 LEFT JOIN (
     SELECT id, at FROM entry
@@ -81,7 +81,7 @@ LEFT JOIN LATERAL (
 ORDER BY at, page.id;
 
 -- name: page_backwards
-SELECT now_ms, page.id, at, fields::text, items, body
+SELECT now_ms, page.id, at, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 LEFT JOIN (
     SELECT id, at FROM entry
@@ -115,7 +115,7 @@ WITH RECURSIVE below (id, fields, levels) AS (
     ) AS child
     WHERE below.levels IS DISTINCT FROM 0
 )
-SELECT now_ms, cut.id, cut.fields::text
+SELECT now_ms, cut.id, cut.fields
 FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;
 
 -- name: take_due

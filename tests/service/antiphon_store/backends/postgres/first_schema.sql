@@ -5,6 +5,8 @@
 --
 -- Every key begins with tenant and tree, so each table can be partitioned by hash of the two, and a partition of rows
 -- is never split. What orders is compared byte by byte (COLLATE "C"), which is the order of code points.
+--
+-- Fields are JSON as text: rows are read as they lie, thousands in a chain, and few fields of few rows are looked at here.
 
 -- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch.
 CREATE TABLE stored_row (
@@ -13,7 +15,7 @@ CREATE TABLE stored_row (
     kind text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
     place bigint,
-    fields jsonb NOT NULL,
+    fields text NOT NULL,
     items bytea NOT NULL DEFAULT '',
     body bytea NOT NULL DEFAULT '',
     PRIMARY KEY (tenant, tree, kind, id)
@@ -44,7 +46,7 @@ CREATE INDEX entry_by_time ON entry (tenant, tree, index, key, at, id);
 
 -- One line of what a program comes to. The last one has number -1, and as id "applied", "refused", "depth" or "bytes".
 -- The others are rows: of the guard of that number when refused, else of the read.
-CREATE TYPE answer AS (number int, at bigint, id text, fields jsonb, items bytea, body bytea);
+CREATE TYPE answer AS (number int, at bigint, id text, fields text, items bytea, body bytea);
 
 CREATE FUNCTION clock_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT coalesce(given, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
@@ -62,17 +64,17 @@ LANGUAGE sql STABLE AS $$
     WHERE NOT CASE guard ->> 3
         WHEN 'absent' THEN found.id IS NULL
         WHEN 'present' THEN found.id IS NOT NULL
-        WHEN 'is' THEN coalesce(fields -> (guard ->> 4), 'null') = guard -> 5
-        WHEN 'in' THEN guard -> 5 @> jsonb_build_array(fields -> (guard ->> 4))
-        WHEN 'not_in' THEN NOT guard -> 5 @> jsonb_build_array(fields -> (guard ->> 4))
-        WHEN 'ahead' THEN coalesce((fields ->> (guard ->> 4))::bigint > now_ms, true)
-        WHEN 'behind' THEN coalesce((fields ->> (guard ->> 4))::bigint <= now_ms, true)
+        WHEN 'is' THEN coalesce(fields::jsonb -> (guard ->> 4), 'null') = guard -> 5
+        WHEN 'in' THEN guard -> 5 @> jsonb_build_array(fields::jsonb -> (guard ->> 4))
+        WHEN 'not_in' THEN NOT guard -> 5 @> jsonb_build_array(fields::jsonb -> (guard ->> 4))
+        WHEN 'ahead' THEN coalesce((fields::jsonb ->> (guard ->> 4))::bigint > now_ms, true)
+        WHEN 'behind' THEN coalesce((fields::jsonb ->> (guard ->> 4))::bigint <= now_ms, true)
     END
 $$;
 
 -- The indexes that are too full. A bound: [number, index, key, count].
 CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
-    SELECT (bound ->> 0)::int, NULL::bigint, NULL::text, NULL::jsonb, NULL::bytea, NULL::bytea
+    SELECT (bound ->> 0)::int, NULL::bigint, NULL::text, NULL::text, NULL::bytea, NULL::bytea
     FROM jsonb_array_elements(bounds) AS bound
     WHERE (bound ->> 3)::bigint <= 0 OR EXISTS (
         SELECT FROM entry
@@ -90,12 +92,12 @@ LANGUAGE sql STABLE AS $$
         FROM stored_row
         WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = CASE chain ->> 5
                 WHEN 'true' THEN (
-                    SELECT fields ->> 'head' FROM stored_row
+                    SELECT fields::jsonb ->> 'head' FROM stored_row
                     WHERE tenant = a_tenant AND tree = a_tree AND kind = 'session' AND id = chain ->> 1
                 )
                 ELSE chain ->> 1
             END
-            AND coalesce((fields ->> 'expires')::bigint > now_ms, true)
+            AND coalesce((fields::jsonb ->> 'expires')::bigint > now_ms, true)
     ), segment (first, last) AS (
         SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
         UNION ALL
@@ -105,16 +107,16 @@ LANGUAGE sql STABLE AS $$
         ) AS begun
         WHERE forked_at IS NOT NULL
     ), whole AS MATERIALIZED (
-        SELECT CASE chain ->> 2
-            WHEN 'ib' THEN sum((fields ->> 'size')::bigint)
-            ELSE 1 + sum(octet_length(items) + (items <> '')::int)
+        SELECT 1 + sum(octet_length(items) + (items <> '')::int) + CASE chain ->> 2
+            WHEN 'ib' THEN sum(octet_length(body)) ELSE 0
         END > (chain ->> 4)::bigint AS is_excess
         FROM segment CROSS JOIN LATERAL (
-            SELECT fields, items FROM stored_row
+            SELECT items, body FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
         ) AS node
     )
-    SELECT (chain ->> 0)::int, place & 4294967295, id, fields, items, CASE chain ->> 2 WHEN 'ib' THEN body END
+    SELECT (chain ->> 0)::int, place & 4294967295, id, fields, CASE WHEN chain ->> 2 <> '' THEN items ELSE '' END,
+        CASE chain ->> 2 WHEN 'ib' THEN body ELSE '' END
     FROM segment CROSS JOIN LATERAL (
         SELECT place, id, fields, items, body FROM stored_row
         WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
@@ -313,13 +315,13 @@ BEGIN
         WHEN 'set' THEN
             LOOP
                 UPDATE stored_row AS old SET
-                    fields = old.fields || written || (
+                    fields = (old.fields::jsonb || written || (
                         SELECT jsonb_object_agg(each.key, CASE jsonb_typeof(value)
                             WHEN 'array' THEN now_ms + (value ->> 0)::bigint
-                            ELSE coalesce((old.fields ->> each.key)::bigint, 0) + value::bigint
+                            ELSE coalesce((old.fields::jsonb ->> each.key)::bigint, 0) + value::bigint
                         END)
                         FROM jsonb_each(part -> 7) AS each
-                    ),
+                    ))::text,
                     items = coalesce(new_items, old.items),
                     body = coalesce(new_body, old.body)
                 WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
@@ -329,16 +331,16 @@ BEGIN
             END LOOP;
         WHEN 'put' THEN
             INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
-            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written, new_items, new_body)
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written::text, new_items, new_body)
             ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
-                fields = written,
+                fields = written::text,
                 items = new_items,
                 body = new_body;
         WHEN 'grow' THEN
             new_place := new_place(a_tenant, a_tree, part ->> 7);
             written := written || jsonb_build_object('depth', new_place & 4294967295, 'created', now_ms, 'updated', now_ms);
             INSERT INTO stored_row (tenant, tree, kind, id, place, fields, items, body)
-            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, new_place, written, new_items, new_body);
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, new_place, written::text, new_items, new_body);
             IF part ->> 7 IS NOT NULL THEN
                 filed := filed || jsonb_build_array(
                     jsonb_build_array(a_tree, 'children', part ->> 7, part ->> 2, now_ms));
