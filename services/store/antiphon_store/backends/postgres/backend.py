@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock
@@ -16,22 +17,20 @@ from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
 from antiphon_store.backends.postgres.programs import (
     Call,
-    answers_of_fetch,
-    gets_of,
-    is_fetch,
+    fetched,
     outcomes_of,
+    outcomes_of_fetch,
     size_of,
     tree_of,
     written,
 )
-from antiphon_store.backends.postgres.queries import QUERIES
+from antiphon_store.backends.postgres.queries import QUERIES, fetch
 from antiphon_store.backends.postgres.room import Room
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.joint_calls import JointCalls, Limits
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     VOLATILE_TREES,
-    Applied,
     Entry,
     Index,
     Outcome,
@@ -78,21 +77,23 @@ class PostgresRows:
         self._writing: JointCalls[Call, Outcome] = JointCalls(
             blamed(self._transact), TOGETHER, size_bytes=size_of, fits=_are_apart
         )
-        self._asking: JointCalls[Call, Outcome] = JointCalls(blamed(self._ask), TOGETHER)
-        self._fetching: JointCalls[Call, Applied | None] = JointCalls(blamed(self._fetch), TOGETHER)
+        self._fetching, self._explaining = (
+            JointCalls[Call, Outcome | None](blamed(partial(self._fetch, in_full=in_full)), TOGETHER)
+            for in_full in (False, True)
+        )
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
         await self._aside.open(_nothing)
 
     async def close(self) -> None:
-        for each in (self._fetching, self._asking, self._writing):
+        for each in (self._fetching, self._explaining, self._writing):
             await each.settle()
         await self._aside.close()
         await self._connections.close()
 
     async def ready(self) -> None:
-        ((is_read_only, _any_row),) = await self._run("rows_ready", {}, timeout_s=READY_TIMEOUT_S)
+        ((is_read_only, _any_row),) = await self._run(QUERIES["rows_ready"], {}, timeout_s=READY_TIMEOUT_S)
         if is_read_only:
             raise StoreUnavailable("The store cannot be used: its database is read-only.")
         await self._room.require()
@@ -106,11 +107,11 @@ class PostgresRows:
                 with self._room.doubted():
                     return await self._writing.run(Call(partition, program))
             return await self._in_reserve(lambda: self._writing.run(Call(partition, program)))
-        if is_fetch(program):
-            outcome = await self._fetching.run(Call(partition, program))
-            if outcome is not None:
-                return outcome
-        return await self._asking.run(Call(partition, program))
+        outcome = await self._fetching.run(Call(partition, program))
+        if outcome is None:
+            outcome = await self._explaining.run(Call(partition, program))
+        assert outcome is not None  # noqa: S101 - in full it is known
+        return outcome
 
     async def page(
         self,
@@ -134,7 +135,7 @@ class PostgresRows:
             "limit": limit,
             "with_rows": with_rows,
         }
-        found = await self._run("page_backwards" if descending else "page_forwards", parameters)
+        found = await self._run(QUERIES["page_backwards" if descending else "page_forwards"], parameters)
         return found[0][0], [
             Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
             for _now_ms, entry_id, at, fields, items, body in found
@@ -146,7 +147,7 @@ class PostgresRows:
     ) -> tuple[int, Sequence[Entry]]:
         named = [plain(each) for each in starts]
         parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes, "levels": levels}
-        found = await self._run("subtree", parameters)
+        found = await self._run(QUERIES["subtree"], parameters)
         return found[0][0], [
             Entry(original(node_id), 0, Row(from_json(fields)))
             for _now_ms, node_id, fields in found
@@ -155,12 +156,12 @@ class PostgresRows:
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
-        taken = await self._in_reserve(lambda: self._run("take_due", parameters))
+        taken = await self._in_reserve(lambda: self._run(QUERIES["take_due"], parameters))
         found = [Entry(original(entry_id), at) for entry_id, at in taken]
         return sorted(found, key=lambda entry: (entry.at, entry.id))
 
     async def tenants(self) -> Sequence[str]:
-        return [tenant for (tenant,) in await self._run("tenants", {})]
+        return [tenant for (tenant,) in await self._run(QUERIES["tenants"], {})]
 
     # ---- Programs together ----
 
@@ -168,15 +169,14 @@ class PostgresRows:
         in_order = sorted(range(len(calls)), key=lambda place: calls[place].partition)
         ordered = [calls[place] for place in in_order]  # two statements that lock trees in one order end
         programs, payloads = written(ordered)
-        lines = await self._run("transact", {"programs": programs, "payloads": payloads})
+        lines = await self._run(QUERIES["transact"], {"programs": programs, "payloads": payloads})
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
 
-    async def _ask(self, calls: Sequence[Call]) -> list[Outcome]:
-        return outcomes_of(calls, await self._run("ask", {"programs": written(calls)[0]}))
-
-    async def _fetch(self, calls: Sequence[Call]) -> list[Applied | None]:
-        return answers_of_fetch(calls, await self._run("fetch", gets_of(calls)))
+    async def _fetch(self, calls: Sequence[Call], *, in_full: bool) -> list[Outcome | None]:
+        documents = fetched(calls, in_full=in_full)
+        lines = await self._run(fetch(*documents), documents)
+        return outcomes_of_fetch(calls, lines, in_full=in_full)
 
     # ---- Connections ----
 
@@ -189,12 +189,12 @@ class PostgresRows:
                 if not (error.is_full and await self._room.lend()):
                     raise
 
-    async def _run(self, name: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
+    async def _run(self, query: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
         """The rows that a statement gives."""
         values = {"now_ms": self._clock.now_ms() if self._clock else None, **parameters}
 
         async def atom(connection: Connection) -> list[Any]:
-            return await (await connection.execute(QUERIES[name], values, binary=True)).fetchall()
+            return await (await connection.execute(query, values, binary=True)).fetchall()
 
         return await self._connections.run(atom, timeout_s=timeout_s)
 

@@ -50,7 +50,7 @@ Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes |
 """The number of a program, and the type `answer`."""
 _Found = dict[tuple[int, int], list[Line]]
 _DEPTH = itemgetter(2)
-_CHAINS = 1_000_000  # chains are numbered from here, behind the rows
+_PARTS = 1_000_000  # numbers of `_parts` begin here, behind those of rows
 
 _Part = TypeVar("_Part")
 
@@ -102,56 +102,67 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
     return {name: each for name, each in document.items() if each}
 
 
-def is_fetch(program: Program) -> bool:
-    """Whether the rows that decide a program without changes are known by name. It may read chains besides."""
-    return all(isinstance(each, Guard | Get | Chain) for each in (*program.guards, *program.reads))
-
-
-def _fetched(program: Program) -> dict[Ref, Payload]:
+def _named_rows(program: Program, *, in_full: bool) -> dict[Ref, Payload]:
     """The rows that a program names, with what is to be read of each."""
-    rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
+    of_guards = Payload.ALL if in_full else Payload.NONE
+    rows = {each.ref: of_guards for each in program.guards if isinstance(each, Guard)}
     for read in program.reads:
         if isinstance(read, Get):
             rows[read.ref] = max(rows.get(read.ref, Payload.NONE), read.payload)
     return rows
 
 
-def gets_of(calls: Sequence[Call]) -> dict[str, str]:
-    """The documents for `fetch`."""
+def _parts(program: Program) -> Sequence[Any]:
+    return *program.reads, *program.guards
+
+
+def fetched(calls: Sequence[Call], *, in_full: bool) -> dict[str, str]:
+    """The documents that programs without changes need, by the names of the parts of their statement. `in_full`: with
+    what an outcome says of a refusal."""
     gets = [
         [place, number, *partition, *ref, payload]
         for place, (partition, program) in enumerate(calls)
-        for number, (ref, payload) in enumerate(_fetched(program).items())
+        for number, (ref, payload) in enumerate(_named_rows(program, in_full=in_full).items())
     ]
-    chains = [
-        [place, *partition, [_CHAINS + number, *read]]
-        for place, (partition, program) in enumerate(calls)
-        for number, read in _numbered(program.reads, Chain)
-    ]
-    return {"gets": to_json(gets), "chains": to_json(chains)}
+    chains, ranges, bounds = (
+        [
+            [place, *partition, [_PARTS + number, *part]]
+            for place, (partition, program) in enumerate(calls)
+            for number, part in _numbered(_parts(program), kind)
+        ]
+        for kind in (Chain, Range, Fewer)
+    )
+    excesses = chains if in_full else []
+    documents = {"gets": gets, "chains": chains, "excesses": excesses, "ranges": ranges, "bounds": bounds}
+    return {name: to_json(each) for name, each in documents.items() if each}
 
 
-def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
-    """Reads the lines of `fetch`. None: the program is refused, and `ask` says why."""
+def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line], *, in_full: bool) -> list[Outcome | None]:
+    """Reads the lines of `fetch`. None: the program may be refused, which takes `in_full` to say."""
     found = _grouped(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
-    return [_applied(place, call.program, found, now_ms) for place, call in enumerate(calls)]
+    return [_outcome_of_fetch(place, call.program, found, now_ms, in_full) for place, call in enumerate(calls)]
 
 
-def _applied(place: int, program: Program, found: _Found, now_ms: int) -> Applied | None:
+def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int, in_full: bool) -> Outcome | None:
     rows = {
         ref: _row(found[place, number][0]) if (place, number) in found else None
-        for number, ref in enumerate(_fetched(program))
+        for number, ref in enumerate(_named_rows(program, in_full=in_full))
     }
-    if not all(holds(each, rows[each.ref], now_ms) for each in program.guards if isinstance(each, Guard)):
-        return None
+    guards = [each for each in program.guards if isinstance(each, Guard)]
+    failing = {each.ref: rows[each.ref] for each in guards if not holds(each, rows[each.ref], now_ms)}
+    is_crowded = any((place, _PARTS + number) in found for number, _ in _numbered(_parts(program), Fewer))
+    if failing or is_crowded:
+        return Refused(now_ms, failing, crowded=is_crowded) if in_full else None
+    if (place, -1) in found:
+        return Refused(now_ms, {}, too_long=found[place, -1][0][3] or "")
     answers = [
-        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _CHAINS + number), []))
+        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _PARTS + number), []))
         for number, read in enumerate(program.reads)
     ]
-    if any(isinstance(each, ChainRows) and not each.ids for each in answers):  # it may be over a bound
-        return None
+    if not in_full and any(isinstance(each, ChainRows) and not each.ids for each in answers):
+        return None  # it may be over a bound
     return Applied(now_ms, answers)
 
 
@@ -169,7 +180,7 @@ def tree_of(tree: str, index: Index) -> str:
 
 
 def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
-    """Reads the lines of `ask` or `transact`."""
+    """Reads the lines of `transact`."""
     found = _grouped(lines)
     return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
 

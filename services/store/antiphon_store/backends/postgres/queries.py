@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from antiphon_store.backends import named_queries
 
 QUERIES = named_queries.load("antiphon_store.backends.postgres")
+
+
+@lru_cache(maxsize=32)
+def fetch(*parts: str) -> str:
+    """One statement of so many parts, and the time."""
+    return " UNION ALL ".join(QUERIES[f"fetch_{each}"].rstrip(";") for each in (*parts, "time"))

@@ -162,50 +162,6 @@ BEGIN
 END
 $$;
 
--- Runs a program without changes, as of one moment. programs.py writes `program`.
-CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) RETURNS SETOF answer
-LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    now_ms bigint := clock_ms(given_ms);
-    is_refused boolean := false;
-    part jsonb;
-BEGIN
-    IF program ? 'guards' THEN
-        RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
-        is_refused := FOUND;
-    END IF;
-    IF program ? 'bounds' THEN
-        RETURN QUERY SELECT * FROM crowded(a_tenant, a_tree, program -> 'bounds');
-        is_refused := is_refused OR FOUND;
-    END IF;
-    IF is_refused THEN
-        RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
-        RETURN;
-    END IF;
-    IF program ? 'chains' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'chains') - 1 LOOP
-            part := program -> 'chains' -> i;
-            RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, false);
-            IF NOT FOUND THEN
-                RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, true);
-                IF FOUND THEN
-                    RETURN;
-                END IF;
-            END IF;
-        END LOOP;
-    END IF;
-    IF program ? 'gets' THEN
-        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
-    END IF;
-    IF program ? 'ranges' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
-        END LOOP;
-    END IF;
-    RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
-END
-$$;
-
 -- The place of a new node: behind its parent, or the first of a new branch.
 CREATE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -244,7 +200,7 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes. Locks come first, so each later statement sees what was committed under them: that of
+-- Applies a program with changes; programs.py writes `program`. Locks come first, so each later statement sees what was committed under them: that of
 -- the tree, or, with `locks`, a shared one of the tree and one of each row in their order, [name, whether it changes].
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
