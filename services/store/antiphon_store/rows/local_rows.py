@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from antiphon_store.rows.model import (
@@ -49,6 +50,8 @@ from antiphon_store.rows.model import (
 
 NamedRow = tuple[str, Row]
 
+
+_SIZE = itemgetter("size")
 
 CHAIN_PART_NODES = 256
 """The nodes of a chain that are read between two looks at its bound of bytes."""
@@ -196,10 +199,13 @@ class LocalRows(ABC):
             return ChainRows()
         if node.fields["depth"] + 1 > read.max_depth:
             raise TooLong("depth")
-        parts, used = [], 1
+        with_bodies = read.payload is Payload.ALL
+        parts, used = [], 0 if with_bodies else 1
         for part in self.ancestors(start, read.payload):
-            payloads = part[2:] if read.payload is Payload.ALL else part[2:3]
-            used += sum(sum(map(len, each)) for each in payloads) + len(part.items) - part.items.count(b"")
+            if with_bodies:
+                used += sum(map(_SIZE, part.fields))
+            else:
+                used += sum(map(len, part.items)) + len(part.items) - part.items.count(b"")
             if used > read.max_bytes:
                 raise TooLong("bytes")
             parts.append(part)

@@ -205,8 +205,8 @@ class Chain(NamedTuple):
     """Reads a node and its ancestors, root first. The answer: `ChainRows`; empty when the node is not there or is
     expired. It starts at `start`, or at the `head` of a session.
 
-    Over `max_depth` nodes or `max_bytes` the whole program is refused. The bytes are those of the JSON array that the
-    packed items make together, and with ALL payloads those of the bodies, too."""
+    Over `max_depth` nodes or `max_bytes` the whole program is refused. With ALL payloads the bytes are the sum of the
+    nodes' `size`; with ITEMS those of the JSON array that the packed items make together."""
 
     start: str
     payload: Payload

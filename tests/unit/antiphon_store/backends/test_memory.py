@@ -60,7 +60,7 @@ async def read(rows: MemoryRows, what: Read) -> Any:
 
 
 def grow(node_id: str, parent: str | None = None, items: bytes = b"", **fields: Any) -> Grow:
-    defaults = {"parent": parent, "session": None, "expires": None}
+    defaults = {"parent": parent, "session": None, "expires": None, "size": len(items)}
     return Grow(node_id, parent, defaults | fields, items, b"body")
 
 
@@ -117,8 +117,8 @@ CHAINS = [
     (Chain("c", Payload.ITEMS, 2, 100), "depth"),
     (Chain("c", Payload.ITEMS, 3, 10), ["a", "b", "c"]),  # [12,34,56]
     (Chain("c", Payload.ITEMS, 3, 9), "bytes"),
-    (Chain("c", Payload.ALL, 3, 22), ["a", "b", "c"]),  # and three times "body"
-    (Chain("c", Payload.ALL, 3, 21), "bytes"),
+    (Chain("c", Payload.ALL, 3, 6), ["a", "b", "c"]),
+    (Chain("c", Payload.ALL, 3, 5), "bytes"),
     (Chain("nothing", Payload.ITEMS, 3, 100), []),
     (Chain("over", Payload.ITEMS, 3, 100), []),
     (Chain("s", Payload.ITEMS, 3, 100, from_head=True), ["a", "b"]),

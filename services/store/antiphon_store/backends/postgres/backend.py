@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_store.backends.postgres import schema, server
+from antiphon_store.backends.postgres import queries, schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
 from antiphon_store.backends.postgres.faults import has_changed_nothing
 from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
@@ -24,7 +24,7 @@ from antiphon_store.backends.postgres.programs import (
     tree_of,
     written,
 )
-from antiphon_store.backends.postgres.queries import QUERIES, fetch
+from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.room import Room
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.joint_calls import JointCalls, Limits
@@ -175,7 +175,7 @@ class PostgresRows:
 
     async def _fetch(self, calls: Sequence[Call], *, in_full: bool) -> list[Outcome | None]:
         documents = fetched(calls, in_full=in_full)
-        lines = await self._run(fetch(*documents), documents)
+        lines = await self._run(queries.fetch(*documents), documents)
         return outcomes_of_fetch(calls, lines, in_full=in_full)
 
     # ---- Connections ----

@@ -7,6 +7,7 @@ from functools import lru_cache
 from antiphon_store.backends import named_queries
 
 QUERIES = named_queries.load("antiphon_store.backends.postgres")
+QUERIES["page_backwards"] = QUERIES["page_forwards"].replace("(at, id) >", "(at, id) <").replace(" ASC", " DESC")
 
 
 @lru_cache(maxsize=32)

@@ -84,7 +84,7 @@ LEFT JOIN (
     SELECT id, at FROM entry
     WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
         AND (at, id) > (%(after_at)s, %(after_id)s)
-    ORDER BY at, id LIMIT %(limit)s
+    ORDER BY at ASC, id ASC LIMIT %(limit)s
 ) AS page ON true
 LEFT JOIN LATERAL (
     SELECT fields, items, body FROM stored_row
@@ -92,24 +92,7 @@ LEFT JOIN LATERAL (
         AND id = substring(page.id FROM '[^/]*$')
     LIMIT 1
 ) AS node ON true
-ORDER BY at, page.id;
-
--- name: page_backwards
-SELECT now_ms, page.id, at, fields, items, body
-FROM clock_ms(%(now_ms)s) AS now_ms
-LEFT JOIN (
-    SELECT id, at FROM entry
-    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
-        AND (at, id) < (%(after_at)s, %(after_id)s)
-    ORDER BY at DESC, id DESC LIMIT %(limit)s
-) AS page ON true
-LEFT JOIN LATERAL (
-    SELECT fields, items, body FROM stored_row
-    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
-        AND id = substring(page.id FROM '[^/]*$')
-    LIMIT 1
-) AS node ON true
-ORDER BY at DESC, page.id DESC;
+ORDER BY at ASC, page.id ASC;
 
 -- name: subtree
 -- Each line with the time; one line without a node when there is none.

@@ -15,6 +15,7 @@ CREATE TABLE stored_row (
     kind text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
     place bigint,
+    size bigint, -- of a node, as in its fields
     fields text NOT NULL,
     items bytea NOT NULL DEFAULT '',
     body bytea NOT NULL DEFAULT '',
@@ -107,11 +108,12 @@ LANGUAGE sql STABLE AS $$
         ) AS begun
         WHERE forked_at IS NOT NULL
     ), whole AS MATERIALIZED (
-        SELECT 1 + sum(octet_length(items) + (items <> '')::int) + CASE chain ->> 2
-            WHEN 'ib' THEN sum(octet_length(body)) ELSE 0
+        SELECT CASE chain ->> 2
+            WHEN 'ib' THEN sum(size)
+            ELSE 1 + sum(octet_length(items) + (items <> '')::int)
         END > (chain ->> 4)::bigint AS is_excess
         FROM segment CROSS JOIN LATERAL (
-            SELECT items, body FROM stored_row
+            SELECT size, items FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
         ) AS node
     )
@@ -278,6 +280,7 @@ BEGIN
                         END)
                         FROM jsonb_each(part -> 7) AS each
                     ))::text,
+                    size = coalesce((written ->> 'size')::bigint, old.size),
                     items = coalesce(new_items, old.items),
                     body = coalesce(new_body, old.body)
                 WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
@@ -295,8 +298,9 @@ BEGIN
         WHEN 'grow' THEN
             new_place := new_place(a_tenant, a_tree, part ->> 7);
             written := written || jsonb_build_object('depth', new_place & 4294967295, 'created', now_ms, 'updated', now_ms);
-            INSERT INTO stored_row (tenant, tree, kind, id, place, fields, items, body)
-            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, new_place, written::text, new_items, new_body);
+            INSERT INTO stored_row (tenant, tree, kind, id, place, size, fields, items, body)
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, new_place, (written ->> 'size')::bigint, written::text,
+                new_items, new_body);
             IF part ->> 7 IS NOT NULL THEN
                 filed := filed || jsonb_build_array(
                     jsonb_build_array(a_tree, 'children', part ->> 7, part ->> 2, now_ms));

@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from antiphon_core.jsons import dumps, loads
@@ -50,6 +50,18 @@ _CHAIN = {
     payload: f"SELECT place, id, fields, {columns} FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC"  # noqa: S608
     for payload, columns in _PAYLOADS.items()
 }
+
+_BELOW = """
+    WITH RECURSIVE below (id, fields, levels) AS (
+        SELECT id, fields, ?3 FROM node WHERE tree = ?1 AND id IN (SELECT value FROM json_each(?2))
+        UNION ALL
+        SELECT node.id, node.fields, levels - 1 FROM below
+        CROSS JOIN entry ON scope = ?1 AND name = 'children' AND key = below.id
+        CROSS JOIN node ON node.tree = ?1 AND node.id = entry.id
+        WHERE levels IS NOT 0
+    )
+    SELECT id, fields FROM below
+"""
 
 _READ_ROW = f"SELECT tree, 0, fields, items, body FROM row WHERE tree = ({_FIND_TREE}) AND kind = ? AND id = ?"  # noqa: S608
 _WRITE_ROW = """
@@ -147,6 +159,13 @@ class TreeRows(LocalRows):
         """The place that a branch continues."""
         found = self._connection.execute(_FORK_OF, (place // (_DEPTH_MAX + 1),)).fetchone()
         return found[0] if found is not None else None
+
+    def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
+        found = self._connection.execute(_BELOW, (self._tree(), dumps(starts).decode(), levels))
+        while nodes := found.fetchmany(CHAIN_PART_NODES):
+            ids, fields = zip(*nodes, strict=True)
+            rows = map(Row, loads(b"[%b]" % b",".join(fields)))
+            yield from map(Entry, ids, repeat(0), rows)
 
     def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
         former = self._rows.get(ref) or NO_ROW

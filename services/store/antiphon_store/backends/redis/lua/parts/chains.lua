@@ -1,20 +1,26 @@
 -- A node and its ancestors, within bounds.
 -- needs: rows
 
--- The ids and fields from the node up to its root, or nil when there are more than `max_depth`. Each ancestor is one HGET.
-local function climb(id, max_depth)
-  local key, ids, texts, length = root .. ':node', {}, {}, 0
+-- The ids and fields from the node up to its root, or which bound is exceeded. Each ancestor is one HGET.
+local function climb(id, max_depth, max_bytes)
+  local key, ids, texts, used, length = root .. ':node', {}, {}, 0, 0
   local text = redis.call('HGET', key, id)
   local expires = text and field(text, 'expires')
   if not text or (expires ~= UNKNOWN and tonumber(expires) <= now_ms) then
     return ids, texts
   end
   if tonumber(field(text, 'depth')) + 1 > max_depth then
-    return nil
+    return nil, 'depth'
   end
   while id do
     length = length + 1
     ids[length], texts[length] = id, text
+    if max_bytes then
+      used = used + tonumber(string.match(text, '\n,"size":(%d+)'))
+      if used > max_bytes then
+        return nil, 'bytes'
+      end
+    end
     id = string.match(text, '\n,"parent":"([^"\\]*)"') or plain(field(text, 'parent'))
     text = id and redis.call('HGET', key, id)
     if id and not text then
@@ -24,40 +30,39 @@ local function climb(id, max_depth)
   return ids, texts
 end
 
--- Payloads of so many nodes, and how many bytes they and what separates them are.
-local function read_payloads(name, ids, first, separator)
-  local key, last, used = root .. ':node:' .. name, math.min(first + PER_CALL - 1, #ids), 0
-  local found = redis.call('HMGET', key, unpack(ids, first, last))
-  for _, each in ipairs(found) do
-    used = used + (each and #each + separator or 0)
+-- The packed items of so many nodes, unless the array that they make is longer than that.
+local function read_items(ids, max_bytes)
+  local parts, used = {}, 1
+  for first = 1, #ids, PER_CALL do
+    local items = redis.call('HMGET', root .. ':node:items', unpack(ids, first, math.min(first + PER_CALL - 1, #ids)))
+    for _, each in ipairs(items) do
+      used = used + (each and #each + 1 or 0)
+    end
+    if used > max_bytes then
+      return nil
+    end
+    parts[#parts + 1] = items
   end
-  return found, used
+  return parts
 end
 
 -- {the node's id, fields, items, bodies}, from the node up: the fields name the parents; or nil and which bound is
 -- exceeded. Items and bodies come in parts.
 local function read_chain(start, is_head, payload, max_depth, max_bytes)
+  local with_bodies = payload == 'ib'
   if is_head then
     start = plain(field(redis.call('HGET', root .. ':session', start), 'head'))
   end
   if not start then
     return {'', {}, {}, {}}
   end
-  local ids, texts = climb(start, max_depth)
+  local ids, texts = climb(start, max_depth, with_bodies and max_bytes)
   if not ids then
-    return nil, 'depth'
+    return nil, texts
   end
-  local items, bodies, used, more = {}, {}, 1, 0
-  for first = 1, payload ~= '' and #ids or 0, PER_CALL do
-    items[#items + 1], more = read_payloads('items', ids, first, 1)
-    used = used + more
-    if payload == 'ib' then
-      bodies[#bodies + 1], more = read_payloads('body', ids, first, 0)
-      used = used + more
-    end
-    if used > max_bytes then
-      return nil, 'bytes'
-    end
+  local items = payload == '' and {} or read_items(ids, with_bodies and math.huge or max_bytes)
+  if not items then
+    return nil, 'bytes'
   end
-  return {ids[1] or '', texts, items, bodies}
+  return {ids[1] or '', texts, items, with_bodies and read_many(root .. ':node:body', ids) or {}}
 end
