@@ -37,17 +37,16 @@ run: install     ## start everything on this machine, with a real Triton and a s
 # Tests start hundreds of interpreters, which read the bytecode that the first of them wrote.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 
-# Four plain runs at once, two of them mostly waiting: pytest-xdist would collect all tests in each of its processes and
-# send every result to another, which takes a fifth of the time. A timer thread for each test takes another twentieth.
-UNIT_RUNS := unit-programs unit-turns unit-translator unit-others
-UNIT_programs := $(addprefix tests/unit/,antiphon antiphon_core repo)
-UNIT_turns := $(addprefix tests/unit/antiphon_edge/,background turns)
+# Three plain runs at once, which wait a little: pytest-xdist would collect all tests in each of its processes and send
+# every result to another, which takes a fifth of the time. A timer thread for each test takes another twentieth.
+UNIT_RUNS := unit-edge unit-translator unit-others
+UNIT_edge := tests/unit/antiphon_edge
 UNIT_translator := tests/unit/antiphon_translator
-UNIT_others := tests/unit $(addprefix --ignore=,$(UNIT_programs) $(UNIT_turns) $(UNIT_translator))
+UNIT_others := tests/unit $(addprefix --ignore=,$(UNIT_edge) $(UNIT_translator))
 .PHONY: $(UNIT_RUNS)
 
 unit: $(VENV)/.installed-dev  ## the fast loop: the tests of single modules, without check
-	$(MAKE) --no-print-directory --jobs=4 --keep-going --output-sync=target $(UNIT_RUNS)
+	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(UNIT_RUNS)
 
 $(UNIT_RUNS): unit-%: $(VENV)/.installed-dev
 	@$(PYTEST) -n 0 -q -p no:schemathesis --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(ARGS)

@@ -27,10 +27,20 @@ grpc.aio.init_grpc_aio()
 
 # Examples per property: few while you work, more in `make test`, random ones at night (--hypothesis-profile). The same
 # examples in each run are no surprise for the next contributor. A slow machine is no fault of the code: no deadline.
-settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
-settings.register_profile("full", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("nightly", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile("quick")
+
+WORKERS_MAX = 5
+YOUNG_OBJECTS = 20_000
+"""New objects that start a garbage collection. With Python's 700, collections took a seventh of the tests' time."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests wait for servers, for disks, for what is to time out. Each process starts a
+    Triton with a model, and they take 3 GB together."""
+    return min(len(os.sched_getaffinity(0)) + 1, WORKERS_MAX)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +58,7 @@ def pytest_collection_finish() -> None:
     would take pauses, and a timeout would take such a pause for a server that does not answer."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, 20, 20)
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,8 @@ from typing import Any
 
 SAMPLE_S = 0.005
 STACK_FRAMES = 12
+OUTSIDE = ("select", "timed")
+"""Functions in which the loop's thread is when no callback runs."""
 
 
 @dataclass(frozen=True)
@@ -101,5 +103,5 @@ class _Sampler:
     def _sample(self) -> None:
         while not self._stopping.wait(SAMPLE_S):
             frame = sys._current_frames().get(self.thread_id)
-            if frame is not None and frame.f_code.co_name != "select":
+            if frame is not None and frame.f_code.co_name not in OUTSIDE:
                 self.stack = "".join(traceback.format_stack(frame, STACK_FRAMES))

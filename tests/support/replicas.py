@@ -155,7 +155,7 @@ async def fleet(
             "store": (f"--store-url={store_url}",),
             "translator": (f"--translator-profiles={_profiles(folder, triton_endpoint)}",),
             "edge": (*where["edge"], *edge_options),
-            "worker": (f"--worker-slots={WORKER_SLOTS}", "--worker-drain-s=1", *where["worker"]),
+            "worker": (f"--worker-slots={WORKER_SLOTS}", *where["worker"]),
         }
 
         def launch(target: str, host: str) -> Command:

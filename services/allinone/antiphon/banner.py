@@ -1,4 +1,4 @@
-"""The banner: addresses and a first command, printed when everything is up."""
+"""The banner: addresses and a first command to try, printed when everything is up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def addresses(process: Process) -> str:
-    """One line per target: where it listens, and for whom."""
+    """One line per target: its address and how it authenticates callers."""
     lines = []
     settings = process.settings
     if process.store is not None:
@@ -31,7 +31,7 @@ def addresses(process: Process) -> str:
 
 
 def welcome(process: Process, *, models: Sequence[str], engine: str) -> str:
-    """The banner of `antiphon up`: addresses, models, and a line to paste that asks the first."""
+    """The banner of `antiphon up`: addresses, models, and a command to paste that asks the first model."""
     assert process.edge is not None  # noqa: S101 - `up` runs all targets
     return "\n".join(
         [
@@ -51,15 +51,15 @@ def welcome(process: Process, *, models: Sequence[str], engine: str) -> str:
 
 
 def curl_line(url: str, model: str, *, with_key: bool) -> str:
-    """A request that works when pasted; where keys are asked for, once the SDKs' own variable has one."""
+    """A curl command to paste. With `with_key` it sends the API key in OPENAI_API_KEY, as OpenAI's SDKs do."""
     body = dumps({"model": model, "input": "What is the capital of France?", "temperature": 0}).decode()
     key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if with_key else ""
     return f"curl {url}/v1/responses{key} -H 'Content-Type: application/json' -d {shlex.quote(body)}"
 
 
 def store_line(process: Process) -> str:
-    """Which engine keeps the data, and what its promise is worth."""
-    assert process.store is not None  # noqa: S101 - asked for by who has one
+    """The URL of the store's database, and its durability."""
+    assert process.store is not None  # noqa: S101 - `addresses` has checked
     return f"{without_password(process.settings.store.url)}, durability {process.store.backend.durability}"
 
 
@@ -71,12 +71,12 @@ _SECRET = re.compile(
 
 
 def without_password(url: str) -> str:
-    """A URL that may be shown: its passwords, in whichever form, replaced by stars. They stand before the last '@' of
-    what follows '://', where a password may have an '@', ':' or '/' of its own; in a parameter; or in a DSN."""
+    """A URL of a store that may be shown: stars replace its passwords. A password stands before the last '@' behind
+    '://', where it may have an '@', ':' or '/' of its own; in a parameter; or in a libpq connection string."""
     shown = re.sub(r"(://[^:/?#@\s]*):.*@", r"\1:***@", url)
     return _SECRET.sub(r"\1***", shown)
 
 
 def workers(addresses: str, count: int) -> str:
-    """The banner of several workers: what one says of itself holds for each."""
+    """The banner of several workers, which all have the addresses that one of them reported."""
     return f"{addresses}\nworkers     {count} processes, each with all of this"

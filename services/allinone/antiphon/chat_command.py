@@ -25,10 +25,10 @@ _THEME = Theme({"text": "default", "thought": "dim italic", "note": "dim", "erro
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("message", nargs="*", help="a first message; without a terminal, the only one")
+    parser.add_argument("message", nargs="*", help="a first message; the only one if standard input is no terminal")
     parser.add_argument("--model", help="the model (default: the first that the server lists)")
-    parser.add_argument("--instructions", help="what the model is told before everything else")
-    parser.add_argument("--resume", metavar="ID", help="go on behind this response")
+    parser.add_argument("--instructions", help="instructions for the model")
+    parser.add_argument("--resume", metavar="ID", help="continue after this response")
     parser.add_argument("--tools", type=Path, metavar="FILE", help="a Python file whose functions the model may call")
     parser.add_argument("--max-output-tokens", type=int, metavar="N", help="end each answer after so many tokens")
     api.declare(parser)
@@ -60,7 +60,8 @@ def _talk(options: argparse.Namespace, screen: RichScreen, runner: asyncio.Runne
 
 
 def _take(chat: Chat, line: str, screen: RichScreen, runner: asyncio.Runner) -> bool:
-    """Does what a line says. Ctrl-C while an answer comes stops the answer, and the model hears of it at once."""
+    """Handles a line; False at the end of the conversation. Ctrl-C closes the stream of an answer, which stops the
+    model."""
     try:
         return runner.run(chat.take(line))
     except KeyboardInterrupt:
@@ -69,7 +70,8 @@ def _take(chat: Chat, line: str, screen: RichScreen, runner: asyncio.Runner) -> 
 
 
 def _lines(options: argparse.Namespace) -> Iterator[str]:
-    """The lines to take: those of the arguments, then those that the user types, or that a pipe brings."""
+    """The lines to handle: first those of the arguments, then those of standard input. A pipe is read only if there is
+    no message among the arguments."""
     if options.resume:
         yield f"/resume {options.resume}"
     if options.message:
@@ -80,7 +82,7 @@ def _lines(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _line() -> str | None:
-    """A line of the user's; None at the end."""
+    """The next line of standard input; None at its end."""
     try:
         return input("> " if sys.stdin.isatty() else "")
     except (EOFError, KeyboardInterrupt):
@@ -88,7 +90,7 @@ def _line() -> str | None:
 
 
 class RichScreen:
-    """A terminal in colour; plain text where the output is no terminal."""
+    """Writes in colour to a terminal, and plain text to any other output."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -108,7 +110,8 @@ class RichScreen:
 
 @contextmanager
 def _history(file: Path) -> Iterator[None]:
-    """Keeps the lines of former conversations, where a terminal asks for lines."""
+    """Loads the lines that were typed in earlier conversations, and saves them with the new ones at the end. Does
+    nothing if standard input is no terminal."""
     if not sys.stdin.isatty():
         yield
         return

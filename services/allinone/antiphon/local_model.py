@@ -1,6 +1,6 @@
-"""`antiphon up` without a model server of yours: a Triton on this machine, with the toy model or your GGUF file.
+"""The model of `antiphon up` without a model server: a Triton on this machine, with the toy model or your GGUF file.
 
-The only module that imports antiphon_local_triton, which knows nothing of Antiphon.
+No other module imports antiphon_local_triton, which knows nothing of Antiphon.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from antiphon_local_triton.supervisor import LocalTriton
 
 log = logging.getLogger(__name__)
 
-TOY_SAMPLING = {"temperature": 0.2, "top_p": 0.9}  # what its makers recommend
-# Prompt and answer together, for each slot: 0.5 GB with the toy model, 0.9 GB at twice the length.
+TOY_SAMPLING = {"temperature": 0.2, "top_p": 0.9}  # what the makers of the toy model recommend
+# Prompt and answer together, in each slot. All slots of the toy model then take 0.5 GB of memory; with twice the length
+# they would take 0.9 GB.
 CONTEXT_TOKENS_MAX = 4_096
-# Of an answer whose request does not say: a small model may repeat itself until its context is full, which takes a
-# CPU a minute or more.
+# The limit of an answer whose request sets none. Without it a small model may repeat itself until its context is full,
+# which takes a CPU a minute or more.
 OUTPUT_TOKENS_DEFAULT = 1_024
-SLOTS = 4
+SLOTS = 4  # generations that run at once
 
 
 class LocalModel:
-    """A model that this process's own Triton serves, restarted when it dies: a part of `antiphon up`."""
+    """A part of `antiphon up`: one model on a local Triton, which is restarted when it dies."""
 
     name = "triton"
     ready_timeout_s = 180.0  # a large file from a slow disk
@@ -50,6 +51,7 @@ class LocalModel:
         )
 
     async def start(self) -> None:
+        """Starts Triton, without waiting until it is ready, and writes the model profile with its address."""
         await self._triton.start()
         (model_name,) = self.names
         profile: dict[str, str | int] = {
@@ -66,11 +68,11 @@ class LocalModel:
         await self._triton.stop()
 
 
-def prepared(model_name: str, *, gguf: Path | None, data: Path, profiles_folder: Path) -> LocalModel:
+def prepare(model_name: str, *, gguf: Path | None, data: Path, profiles_folder: Path) -> LocalModel:
     """Prepares everything that the local Triton needs, in the folder `data`. Without a `gguf` file it serves the toy
-    model. Blocks, the first time for as long as the download takes.
+    model. Blocks; the first call downloads the server, which takes up to minutes.
 
-    SettingsError: this machine cannot run the model, and what would help."""
+    SettingsError: this machine cannot run the model; the message says what would help."""
     venv = ensure_server_venv(cache_folder(), _report)
     directory = data / "models" / model_name
     if gguf is None:

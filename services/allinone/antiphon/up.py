@@ -135,7 +135,7 @@ async def _models(plan: Plan) -> _Models:
     if plan.triton and plan.model_directory:
         return _RemoteModel(plan.triton, plan.model_directory, plan)
     return await asyncio.to_thread(
-        local_model.prepared, plan.name, gguf=plan.gguf, data=plan.data, profiles_folder=plan.profiles
+        local_model.prepare, plan.name, gguf=plan.gguf, data=plan.data, profiles_folder=plan.profiles
     )
 
 

@@ -1,8 +1,8 @@
-"""Settings of access to the edge: where it listens, whom it lets in, and how much each may ask for.
+"""Settings of access to the edge: its address, authentication, quotas, timeouts and limits of connections.
 
-The rule is that of the gRPC services (antiphon_core.rpc.settings): an edge that is reached from other machines knows
-its callers, by their keys or through proxies that it trusts. One that does not starts on loopback only, or when
-`insecure` says that the network does it instead.
+An edge on an address that other machines reach authenticates its callers, by API keys or through trusted proxies.
+Without authentication it starts only on loopback, or with `insecure`, for networks that authenticate by themselves. The
+gRPC services have the same rule (antiphon_core.rpc.settings).
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ _MAY_BE_ZERO = (
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """The settings that the edge's own inherit. A subclass with a __post_init__ calls this one in it."""
+    """The part of EdgeSettings that concerns access. A subclass that defines __post_init__ must call this one in it."""
 
     host: str = field(
         default="127.0.0.1",
-        metadata={"doc": "Address to listen on. One that other machines reach needs keys_file or trusted_proxies."},
+        metadata={
+            "doc": "Address to listen on. An address that other machines reach needs keys_file or trusted_proxies."
+        },
     )
     port: int = field(
         default=8000, metadata={"doc": "Port to listen on; 0 lets the system choose.", "alias": "NIM_HTTP_API_PORT"}
@@ -54,37 +56,37 @@ class AccessSettings:
     keys_pepper_file: Path | None = field(
         default=None,
         metadata={
-            "doc": "File with the secrets that the keys of keys_file are kept under, a line each, the newest first. "
-            "Read again when it changes."
+            "doc": "File with the peppers, the secrets under which keys_file keeps the HMACs of API keys: one on each "
+            "line, the newest first. Read again when it changes."
         },
     )
     secrets_grace_s: float = field(
         default=GRACE_S,
         metadata={
-            "doc": "Seconds for which what was read before stays valid when keys_file, keys_pepper_file or "
-            "sealing_keys_file cannot be used any more: deleted, emptied, wrong, or open to other users. Then nobody "
-            "is let in until it is corrected."
+            "doc": "Seconds for which the keys that were read last stay valid after keys_file, keys_pepper_file or "
+            "sealing_keys_file became unusable: deleted, emptied, malformed, or open to other users. Then requests "
+            "that need these keys are rejected until the file is corrected."
         },
     )
     trusted_proxies: tuple[str, ...] = field(
         default=(),
         metadata={
-            "doc": "Networks (CIDR, with commas between them) of proxies that authenticate by themselves and say the "
-            "tenant in 'x-tenant-id'. From anybody else that header is refused."
+            "doc": "Networks (CIDR, with commas between them) of proxies that authenticate clients by themselves and "
+            "name the tenant in 'x-tenant-id'. From any other address that header is rejected."
         },
     )
     insecure: bool = field(
         default=False,
         metadata={
-            "doc": "Whether anybody who reaches the port may ask for anything, on any address and under any name: for "
-            "closed networks, and service meshes that authenticate."
+            "doc": "Whether the edge may run without authentication on any address, and answer requests with any "
+            "'Host' header: for closed networks, and service meshes that authenticate."
         },
     )
     models_open: bool = field(
         default=False,
         metadata={
             "doc": "Whether callers without an API key may list the models (/v1/models, /v1/metadata), as NIM allows. "
-            "The NIM Operator does so before it calls a NIMService ready."
+            "The NIM Operator lists them before it reports a NIMService as ready."
         },
     )
     requests_per_minute: int = field(
@@ -104,21 +106,22 @@ class AccessSettings:
     turns_max: int = field(
         default=1_000,
         metadata={
-            "doc": "Turns that one process runs at once for callers that wait; one more is refused with 503, and with "
-            "429 where its tenant has four times as many as are free. 0 for no limit."
+            "doc": "Turns that one process runs at once for callers that wait; 0 for no limit. When all are taken, a "
+            "new turn is rejected with 503. A turn of a tenant that runs at least four times as many turns as are "
+            "still free is rejected with 429."
         },
     )
     shed_lag_ms: int = field(
         default=500,
         metadata={
             "doc": "Milliseconds by which the event loop may be late, three times in a row, before new turns are "
-            "refused with 503. 0 for no limit."
+            "rejected with 503. 0 for no limit."
         },
     )
     memory_limit_bytes: int = field(
         default=0,
         metadata={
-            "doc": "Memory of the process: at 90 % of it new turns are refused with 503. 0 for the limit of the "
+            "doc": "Memory of the process: at 90 % of it new turns are rejected with 503. 0 for the limit of the "
             "container, or the machine's memory."
         },
     )
@@ -133,56 +136,58 @@ class AccessSettings:
     replicas: int = field(
         default=1,
         metadata={
-            "doc": "How many edges share the limits of shared_limits where the store does not count them, or while it "
-            "does not answer."
+            "doc": "Number of edges. Each enforces its part of the limits by itself when shared_limits is off, and "
+            "while the store does not answer."
         },
     )
     stream_slot_ttl_s: float = field(
         default=STREAM_SLOT_TTL_S,
         metadata={
-            "doc": "Seconds after which what an edge had in progress when it died does not count towards "
-            "streams_per_tenant any more."
+            "doc": "Seconds after which the responses and streams of an edge that died no longer count towards "
+            "streams_per_tenant."
         },
     )
     cors_origins: tuple[str, ...] = field(
         default=(),
         metadata={
             "doc": "Origins, such as https://app.example.com, whose web pages may call, with commas between them; * "
-            "for all. Pages of other hosts cannot read answers, and where no keys are asked for nothing is done for "
-            "them.",
+            "for all. Pages of other hosts cannot read answers. Without authentication, their requests that would "
+            "change something are rejected, too.",
             "alias": "NIM_CORS_ALLOW_ORIGINS",
         },
     )
     read_timeout_s: float = field(
         default=60.0,
         metadata={
-            "doc": "Seconds in which the head of a request must come, and for which nothing of its body may come, "
-            "before it is given up."
+            "doc": "Seconds after which a request is given up: since the beginning of its head while that is "
+            "incomplete, then since the last bytes of its body."
         },
     )
     write_timeout_s: float = field(
         default=15.0,
-        metadata={"doc": "Seconds for which a client may take nothing of what is sent before it is cut off."},
+        metadata={"doc": "Seconds after which a client that reads nothing of what is sent is disconnected."},
     )
     connections_max: int = field(
         default=16_384,
         metadata={
-            "doc": "Connections that are open at once. The process's limit of open files less 64 counts where that is "
-            "smaller. An idle connection is closed for a new one."
+            "doc": "Connections that are open at once, and at most 64 fewer than the files that the process may open. "
+            "When all are taken, an idle connection is closed for a new one."
         },
     )
     connections_per_peer: int = field(
         default=2_048,
         metadata={
-            "doc": "Connections of one address at once, and half of all at most. trusted_proxies may have any number."
+            "doc": "Connections of one address at once, half of connections_max at most. trusted_proxies have no such "
+            "limit."
         },
     )
     bodies_bytes_max: int = field(
         default=256 * 2**20,
-        metadata={"doc": "Bytes of bodies and WebSocket messages that are received and not parsed yet."},
+        metadata={"doc": "Bytes of bodies and WebSocket messages that are received and not parsed yet, in total."},
     )
     bodies_bytes_per_tenant: int = field(
-        default=64 * 2**20, metadata={"doc": "Bytes of bodies_bytes_max that one tenant may hold: six of the largest."}
+        default=64 * 2**20,
+        metadata={"doc": "Bytes of bodies_bytes_max that one tenant may hold: six bodies of the largest size."},
     )
     send_buffer_bytes: int = field(
         default=64 * 2**10, metadata={"doc": "Bytes of a stream that the kernel keeps for a client that reads slowly."}
@@ -196,7 +201,7 @@ class AccessSettings:
         self._check_numbers()
         if not (self.knows_callers or self.insecure or is_loopback(self.host)):
             raise SettingsError(
-                f"The edge would listen on {self.host} and answer whoever asks. Set {_variable('keys_file')} (API "
+                f"The edge would listen on {self.host} and answer every client. Set {_variable('keys_file')} (API "
                 f"keys, made by 'antiphon keys create') or {_variable('trusted_proxies')} (proxies that authenticate), "
                 f"listen on 127.0.0.1, or set {_variable('insecure')} where the network authenticates."
             )
@@ -214,17 +219,18 @@ class AccessSettings:
         return " and ".join(name for name, used in ways if used) or "no authentication"
 
     def access_warnings(self) -> Iterator[tuple[str, str]]:
-        """Yields what is legal and unwise about access: (message, explanation)."""
+        """Yields a (message, explanation) for each setting of access that is valid but unsafe."""
         if not (self.knows_callers or is_loopback(self.host)):
             yield (
                 f"The edge listens on {self.host}, and requests are not authenticated.",
-                "'insecure' is on: whoever reaches the port can use the models and read every stored response of the "
-                "default tenant. Keep it to a network that authenticates by itself, or set keys_file.",
+                "'insecure' is on: every client that reaches the port can use the models and read all stored responses "
+                "of the default tenant. Expose the port only to a network that authenticates, or set keys_file.",
             )
         if any(network.prefixlen == 0 for network in self.networks()):
             yield (
                 "The edge trusts every address to be a proxy that authenticates.",
-                "Whoever reaches the port can say any tenant in 'x-tenant-id'. Name the networks of your proxies.",
+                "Every client that reaches the port can name any tenant in 'x-tenant-id'. List the networks of your "
+                "proxies only.",
             )
 
     def _check_numbers(self) -> None:

@@ -1,4 +1,4 @@
-"""The translator's port over gRPC."""
+"""A client of the translator over gRPC."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from antiphon_translator import wire
 log = logging.getLogger(__name__)
 
 SILENT_ATTEMPTS_MAX = 3
-"""How many translators a turn is offered to over grpc.aio, while each falls silent."""
+"""Attempts at a turn over grpc.aio, while each translator falls silent before its first event."""
 
 Transport = Literal["lean", "grpc"]
 """The transport of generations: antiphon_core.http2 or grpc.aio."""
 
 
 class TranslatorClient:
-    """A Translator elsewhere. Make, use and close it inside one event loop; `endpoint` is a gRPC target.
+    """The port of a translator in another process. Create, use and close it inside one event loop; `endpoint` is a gRPC
+    target.
 
-    Generations come over antiphon_core.http2, unless `transport` is "grpc" or the target is of another kind than
-    host:port and dns:///host:port. All other calls, and what is asked for readiness, go over grpc.aio. All of them wait
-    for a translator that cannot be reached, for the first `wait_s` of its absence.
+    Generations use antiphon_core.http2, unless `transport` is "grpc" or the target is of another kind than host:port
+    and dns:///host:port. All other calls use grpc.aio. A call that cannot reach a translator is repeated for the first
+    `wait_s` of its absence. Two are not: a generation over grpc.aio is tried three times, and `ready` once.
     """
 
     def __init__(
@@ -44,8 +45,8 @@ class TranslatorClient:
         silence_s: float = 0.0,
         wait_s: float = 0.0,
     ) -> None:
-        """A translator that sends nothing for `silence_s` during a generation, not even a heartbeat, is lost; with 0
-        only its connection tells."""
+        """A translator that sends nothing for `silence_s` during a generation, not even a heartbeat, is given up as
+        lost. With 0 it is lost only when its connection ends."""
         self._silence_s = silence_s
         self._rpc = RpcClient(
             endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s
@@ -92,7 +93,7 @@ class TranslatorClient:
     async def _read(
         self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None, tenant: str
     ) -> None:
-        """Generates over grpc.aio. A call that fell silent before its first event goes to the next translator."""
+        """Generates over grpc.aio. When a translator falls silent before its first event, the next one is called."""
         for attempt in range(SILENT_ATTEMPTS_MAX):
             has_begun = False
             try:
@@ -122,7 +123,7 @@ class TranslatorClient:
 
 
 def _lean_streams(endpoint: str, credentials: ClientCredentials, wait_s: float) -> LeanStreams | None:
-    """None: the endpoint is of a kind that only gRPC's own library knows."""
+    """The streams over antiphon_core.http2; None for a kind of endpoint that only grpc.aio knows."""
     try:
         return LeanStreams(
             endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s

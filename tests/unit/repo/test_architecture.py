@@ -15,7 +15,7 @@ CHANGES = (
     "access log",
     "cancelled generation stops",
     "store outage",
-    "takes over a turn under an idempotency key",
+    "takeover of a turn under an idempotency key",
     "a metric",
     "a header",
     "option of an engine",

@@ -1,4 +1,4 @@
-"""Where a module's tests are: at the same path under tests/unit, or under tests/service if they need a real backend, a
+"""Where a module's tests are: at the same path under tests/unit, or under tests/service if they need a server, a
 process or real time. Exceptions stand in a table, with their reason."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ELSEWHERE = {
         "constants: tested where used, here their form",
     ),
     "antiphon_core/telemetry/log_fields.py": ("tests/unit/antiphon_core/test_logs.py", "names without behaviour"),
-    "antiphon_core/rpc/call_metadata.py": ("tests/unit/antiphon_core/rpc/test_server.py", "names without behaviour"),
+    "antiphon_core/rpc/call_metadata.py": ("tests/service/antiphon_core/rpc/test_server.py", "names without behaviour"),
     "antiphon_core/ports/store.py": ("tests/contract/store", "a protocol: every implementation runs its suite"),
     "antiphon_core/ports/translator.py": ("tests/contract/translator", "a protocol: local and remote run its suite"),
     "antiphon_core/ports/full_store.py": ("tests/contract/store/test_suites.py", "the sum of protocols"),

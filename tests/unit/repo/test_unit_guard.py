@@ -1,4 +1,4 @@
-"""The guard of tests/unit notices what a unit test must not do, and its exceptions are of files that exist."""
+"""The guard of tests/unit notices what a unit test must not do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import grpc
 import pytest
 
 from tests.support.unit_guard import WAIT_MAX_S, Effect, UnitGuard, installed_guard
-from tests.unit.conftest import EXEMPT, HERE, exempt_effects
 
 TOO_LONG_S = WAIT_MAX_S + 0.01
 
@@ -64,10 +63,3 @@ async def test_an_event_loop_that_is_woken_has_not_waited(guard: UnitGuard) -> N
         asyncio.get_running_loop().call_later(0.01, woken.set)
         await woken.wait()
     assert kinds(guard) == []
-
-
-def test_an_exception_is_of_a_file_or_of_a_folder() -> None:
-    assert exempt_effects(HERE / "antiphon_store/test_client.py") == {"listen"}
-    assert exempt_effects(HERE / "antiphon_edge/routes/test_sse.py") == {"listen", "wait"}
-    assert exempt_effects(HERE / "antiphon_store/test_clients.py") == set()
-    assert not [place for place in EXEMPT if not (HERE / place).exists()]

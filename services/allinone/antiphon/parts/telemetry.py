@@ -1,5 +1,5 @@
-"""The telemetry of a process as its first part: it starts before the targets and stops behind them, so that it sees all
-that they do."""
+"""The telemetry of a process. It is the first part to start and the last to stop, so that it records everything that
+the targets do."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from antiphon_core.version import VERSION
 
 
 class TelemetryPart:
-    """Serves metrics on a port of their own, and exports traces, where settings and `OTEL_*` variables ask for it."""
+    """Serves metrics on their own port if the settings have one, and exports traces if `OTEL_*` variables say so."""
 
     name = "telemetry"
 
     def __init__(
         self, settings: MetricsSettings, exposition: Exposition, targets: Sequence[str], *, number: int | None = None
     ) -> None:
-        """`number` is that of the process among several of the same targets: each has a port of its own."""
+        """`number`: the number of this process, from 1, where several run the same targets. The first serves metrics
+        on the port of the settings, each further one on the next port."""
         self._server: MetricsServer | None = None
         if settings.port is not None:
             port = settings.port + (number - 1 if number is not None and settings.port else 0)
@@ -31,7 +32,7 @@ class TelemetryPart:
 
     @property
     def metrics_port(self) -> int | None:
-        """The port of the metrics, once it has started; None without one."""
+        """The port of the metrics, once the part has started; None if the settings have none."""
         return self._server.port if self._server is not None else None
 
     async def start(self) -> None:

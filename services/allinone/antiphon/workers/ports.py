@@ -1,9 +1,9 @@
-"""The ports of a service whose workers listen on them together.
+"""The ports that all workers of a service listen on.
 
-The supervisor binds each port and never listens: the port stays the service's while workers come and go, and a 0 has
-become a number that all workers can be told. Workers bind it again with SO_REUSEPORT, which the kernel allows to
-processes of the same user. So another service of that user could join in by mistake; before it reserves a port, the
-supervisor asks for it alone, which fails while anybody listens there.
+The supervisor binds each port and never listens on it. So the service keeps the port while workers restart, and port 0
+becomes one number for all workers. Workers bind the port again with SO_REUSEPORT, which the kernel allows to all
+processes of the same user. Another service of that user could therefore share the port by mistake. To prevent this, the
+supervisor first binds the port without SO_REUSEPORT, which fails while another process listens there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import replace
 from antiphon.settings import Settings
 
 LISTENING = ("store", "translator", "edge")
-"""Targets that have a port, each in the section of its name."""
+"""Targets that listen. The port of each is in the section of the settings that has its name."""
 
 
 class ReservedPorts:
@@ -26,7 +26,8 @@ class ReservedPorts:
         self._sockets = ExitStack()
 
     def reserve(self, settings: Settings, targets: Collection[str]) -> Settings:
-        """The settings with the ports that were reserved. OSError: somebody else listens on one."""
+        """Reserves the ports of `targets`, and returns the settings with their numbers. OSError: another process
+        listens on one of them."""
         for name in LISTENING:
             if name in targets:
                 section = getattr(settings, name)
@@ -38,7 +39,7 @@ class ReservedPorts:
         self._sockets.close()
 
     def _bind_all(self, host: str, port: int) -> int:
-        """Reserves a port on all addresses of a host; which."""
+        """Reserves a port on all addresses of a host, and returns its number; with port 0, any free port."""
         if port:
             for family, address in _addresses(host):
                 with socket.socket(family) as alone:

@@ -1,14 +1,14 @@
-"""API keys: how they look, how they are kept, and how one is known again.
+"""API keys: their format, the file that stores them, and how a presented key is checked.
 
-A key is `ak_` + its id + `_` + 256 random bits. The keys file has one line per key and no key in it, only what
-HMAC-SHA256 makes of the whole key under the pepper, which is a secret in a file of its own:
+A key is `ak_` + its id + `_` + 256 random bits. The keys file has one line per key. The line holds no key, only the
+HMAC-SHA256 of the whole key under the pepper, a secret in a file of its own:
 
     # ID           TENANT  HMAC-SHA256       CREATED               EXPIRES               REVOKED  NAME
     9f2c51d0a3e8   acme    0c5b...64 digits  2026-11-21T20:38:00Z  2027-11-21T20:38:00Z  -        the ci runner
 
-So whoever reads the file can ask for nothing, and whoever writes it without knowing the pepper can let nobody in. The
-pepper is rotated by a new line above it: new keys are made with the first line, older keys are known by the others
-until these are taken out.
+So reading the file does not help to make a request, and writing to it does not add a valid key without the pepper.
+To rotate the pepper, add a new one as the first line of its file: new keys are made with the first line, and the other
+lines still verify older keys until you remove them.
 
 The id of a key is not a secret: it finds the line, and stands for the key in messages, logs and lists. The rest of a
 key appears in none of them.
@@ -39,7 +39,7 @@ _DIGEST_DIGITS = 64
 _ID = re.compile(r"[0-9a-f]{12}")
 _KEY = re.compile(r"ak_([0-9a-f]{12})_[0-9a-f]{64}")
 _NAME = re.compile(rf"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{{0,{NAME_CHARS_MAX}}}")  # stays on its line
-_NOBODYS_DIGEST = bytes(32)
+_UNKNOWN_DIGEST = bytes(32)  # compared where no key has the id
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +74,18 @@ class KeyRing:
     keys: Mapping[str, ApiKey]
 
     def identify(self, given: str, now_ms: int) -> ApiKey:
-        """Finds the key that a caller presents. InvalidApiKey: none, or it is over, which only its holder is told.
+        """Finds the key that a caller presents. Digests are compared in constant time, even for an unknown id.
 
-        The digests are compared in constant time, also when there is no such id.
+        Raises:
+            InvalidApiKey: the key is malformed, unknown, revoked or expired. The message says revoked or expired only
+                to the holder of the key: its digest matched.
         """
         form = _KEY.fullmatch(given)
         if form is None:
             raise InvalidApiKey("Incorrect API key provided. Keys of this server begin with 'ak_'.")
         key_id = form.group(1)
         key = self.keys.get(key_id)
-        kept = key.digest if key is not None else _NOBODYS_DIGEST
+        kept = key.digest if key is not None else _UNKNOWN_DIGEST
         matches = [hmac.compare_digest(digest(pepper, given), kept) for pepper in self.peppers]
         if key is None or not any(matches):
             raise InvalidApiKey(f"Incorrect API key provided: ak_{key_id}_***.", key_id=key_id)
@@ -94,10 +96,10 @@ class KeyRing:
 
 
 class KeyGuard:
-    """Knows callers by the keys of a file, read again when it or the pepper changes.
+    """Identifies callers by the keys of a file, which is read again when it or the pepper file changes.
 
-    SettingsError: a file that cannot be used, and what is wrong in which of its lines. After `grace_s` without usable
-    files no key is known any more.
+    SettingsError at the start: a file cannot be used; the message says why. When a file becomes unusable later,
+    the keys stay valid for `grace_s`.
     """
 
     def __init__(self, keys_file: Path, pepper_file: Path, *, clock: Clock, grace_s: float = GRACE_S) -> None:
@@ -110,7 +112,12 @@ class KeyGuard:
         )
 
     def identify(self, given: str) -> ApiKey:
-        """InvalidApiKey as KeyRing.identify. Unavailable: the files have been unusable for too long."""
+        """Finds the key that a caller presents.
+
+        Raises:
+            InvalidApiKey: as in KeyRing.identify.
+            Unavailable: the files have been unusable for longer than the grace.
+        """
         return self._ring.get().identify(given, self._clock.now_ms())
 
 

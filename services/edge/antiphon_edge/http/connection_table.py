@@ -1,8 +1,9 @@
-"""All open connections of an edge, so many in total and of one peer.
+"""The open connections of an edge, limited in total and for each peer.
 
-A process without a free file descriptor serves nobody. So connections stop short of its limit of open files, and where
-they are too many the idlest one that owes and waits for nothing is closed: one of the peer that has the most. A peer
-that holds thousands of idle connections loses its own.
+A process without a free file descriptor cannot accept connections or reach the store, so the total stays below the
+process's limit of open files. At a limit, a new connection replaces the one that has been idle for longest: among
+those of its peer at the limit per peer, among those of the peer with the most connections at the total. A peer that
+holds thousands of idle connections therefore loses its own.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ log = logging.getLogger(__name__)
 RESERVED_DESCRIPTORS = 64
 """Kept for the store, the translator, files and name servers."""
 MIN_CONNECTIONS = 16
-"""Also where the limit of open files is hardly more than the reserve."""
+"""The least total, even where the limit of open files leaves room for fewer."""
 LOG_INTERVAL_S = 10.0
-"""One line about refused and closed connections at most in this time."""
+"""Seconds between two log lines about rejected and closed connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +38,23 @@ class ConnectionLimits:
 
     @classmethod
     def of(cls, settings: AccessSettings) -> Self:
-        """The limits of the settings, within what the process may have open."""
-        return cls(settings.connections_max, settings.connections_per_peer).within(open_files_max())
+        """The limits of the settings, lowered to the file descriptors that the process has free."""
+        return cls(settings.connections_max, settings.connections_per_peer).within(free_descriptors())
 
-    def within(self, open_files_max: int) -> Self:
-        """These limits in a process that may have so many files open. One peer has half of them at most."""
-        total = max(MIN_CONNECTIONS, min(self.total, open_files_max - RESERVED_DESCRIPTORS))
+    def within(self, free_descriptors: int) -> Self:
+        """These limits, lowered for a process with this many free file descriptors. One peer gets half of the total at
+        most."""
+        total = max(MIN_CONNECTIONS, min(self.total, free_descriptors - RESERVED_DESCRIPTORS))
         return type(self)(total, max(1, min(self.per_peer, total // 2)))
 
 
-def open_files_max() -> int:
-    """How many more files the process may have open than it has now."""
+def free_descriptors() -> int:
+    """How many more files the process may open."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (soft if soft != resource.RLIM_INFINITY else 2**20) - sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-class Listed(Protocol):
+class TableConnection(Protocol):
     """A connection in the table."""
 
     @property
@@ -60,16 +62,17 @@ class Listed(Protocol):
 
     @property
     def idle_since_s(self) -> float | None:
-        """Since when nothing is owed by either side; None while something is."""
+        """When the connection became idle; None while it handles a request or is a WebSocket."""
         ...
 
     def shed(self) -> None:
-        """Closes the connection. The table forgets it when it is closed."""
+        """Closes the connection. The table has removed it before."""
         ...
 
 
 class ConnectionTable:
-    """The connections of one edge. `is_exempt` says which peers may have any number: proxies, which bring everybody."""
+    """The connections of one edge. `is_exempt` says whether a peer has no limit of its own: trusted proxies, whose
+    connections carry the requests of many clients."""
 
     def __init__(
         self,
@@ -81,19 +84,19 @@ class ConnectionTable:
         self._limits = limits
         self._is_exempt = is_exempt
         self._now_s = now_s
-        self._by_peer: dict[str, dict[Listed, None]] = {}
+        self._by_peer: dict[str, dict[TableConnection, None]] = {}
         self._count = 0
-        self._untold = 0
-        self._tell_at_s = -LOG_INTERVAL_S
+        self._unlogged = 0
+        self._log_at_s = -LOG_INTERVAL_S
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, connection: Listed) -> None:
+    def add(self, connection: TableConnection) -> None:
         self._by_peer.setdefault(connection.peer, {})[connection] = None
         self._count += 1
 
-    def remove(self, connection: Listed) -> None:
+    def remove(self, connection: TableConnection) -> None:
         of_peer = self._by_peer.get(connection.peer, {})
         if connection in of_peer:
             del of_peer[connection]
@@ -101,28 +104,30 @@ class ConnectionTable:
             if not of_peer:
                 del self._by_peer[connection.peer]
 
-    def has_room(self, peer: str, *, arriving: int = 0) -> bool:
-        """Whether one more connection of `peer` can be opened, besides those that are `arriving`. An idle one is closed
-        for it if need be."""
-        mine = self._by_peer.get(peer, {})
-        if len(mine) >= self._limits.per_peer and not self._is_exempt(peer):
-            return self._is_shed("peer", mine)
+    def make_room(self, peer: str, *, arriving: int = 0) -> bool:
+        """Makes room for one more connection of `peer`, by closing an idle one if a limit is reached. Returns False
+        when the new connection must be rejected. `arriving` connections were accepted and are not in the table yet;
+        they count towards the total."""
+        of_peer = self._by_peer.get(peer, {})
+        if len(of_peer) >= self._limits.per_peer and not self._is_exempt(peer):
+            return self._shed_idlest("peer", of_peer)
         if self._count + arriving >= self._limits.total:
             return self.shed_one()
         return True
 
     def shed_one(self) -> bool:
-        """Closes the idlest connection of the peer that has the most, or of any other. Whether there was one."""
+        """Closes the connection that has been idle for longest: one of the peer with the most connections or, if that
+        has no idle one, of any peer. Returns False when no connection is idle."""
         most = max(self._by_peer.values(), key=len, default={})
         if any(each.idle_since_s is not None for each in most):
-            return self._is_shed("total", most)
-        return self._is_shed("total", chain.from_iterable(self._by_peer.values()))
+            return self._shed_idlest("total", most)
+        return self._shed_idlest("total", chain.from_iterable(self._by_peer.values()))
 
-    def _is_shed(self, limit: str, connections: Iterable[Listed]) -> bool:
+    def _shed_idlest(self, limit: str, connections: Iterable[TableConnection]) -> bool:
         idle = [(since_s, each) for each in connections if (since_s := each.idle_since_s) is not None]
         outcome = "shed" if idle else "rejected"
         metrics.CONNECTIONS_LIMITED.of(limit, outcome).add()
-        self._tell(limit)
+        self._log(limit)
         if not idle:
             return False
         _since_s, idlest = min(idle, key=lambda pair: pair[0])
@@ -130,13 +135,11 @@ class ConnectionTable:
         idlest.shed()
         return True
 
-    def _tell(self, limit: str) -> None:
-        self._untold += 1
-        if self._now_s() < self._tell_at_s:
+    def _log(self, limit: str) -> None:
+        self._unlogged += 1
+        if self._now_s() < self._log_at_s:
             return
-        self._tell_at_s = self._now_s() + LOG_INTERVAL_S
-        message = (
-            "%d connections were closed or refused since the last such line: %d are open, the limit of %s is reached"
-        )
-        log.warning(message, self._untold, self._count, limit, extra=remedies.RAISE_FILE_LIMIT)
-        self._untold = 0
+        self._log_at_s = self._now_s() + LOG_INTERVAL_S
+        message = "%d connections were closed or rejected since the last such line: %d are open; limit reached: %s"
+        log.warning(message, self._unlogged, self._count, limit, extra=remedies.RAISE_FILE_LIMIT)
+        self._unlogged = 0

@@ -91,7 +91,7 @@ class Listener:
         """Opens the connection, or refuses it. Whether more can be accepted at once: another one that was closed for
         this one gives its descriptor back when the event loop goes on."""
         open_before = len(self._table) if self._table is not None else 0
-        if self._table is not None and not self._table.has_room(peer, arriving=len(self._opening)):
+        if self._table is not None and not self._table.make_room(peer, arriving=len(self._opening)):
             _refuse(connection)
             return True
         opening = self._loop.create_task(self._open(connection), name="accepted connection")

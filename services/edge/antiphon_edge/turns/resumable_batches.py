@@ -1,7 +1,8 @@
-"""Where a stream with token ids can be cut: behind a batch whose ids led to all of its events.
+"""Batches that a client may be sent: after each of them, another translator can resume the stream.
 
-Events without ids, such as those that close an item at the end, are joined to the batch that follows them. Sent alone
-they would be sent twice: a translator that resumes from the ids so far makes them again.
+A translator resumes from the token ids so far, and makes the events that follow them. Events in a batch without ids,
+such as those that close an item at the end, would be made again and sent twice. So they wait, and are joined to the
+next batch with ids or to the terminal one.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from antiphon_core.ports.translator import Batch
 
 
 class ResumableBatches:
-    """Joins batches so that the stream can be cut behind each. A stream without any ids is left as it is."""
+    """Joins batches so that the stream can resume after each. A stream without any ids is left as it is."""
 
     def __init__(self, *, has_ids: bool) -> None:
-        """`has_ids`: the stream had ids before."""
+        """`has_ids`: the response already has token ids, from another translator or another edge."""
         self._has_ids = has_ids
         self._held: list[Batch] = []
 
     def take(self, batch: Batch) -> Batch | None:
-        """The batch that is complete now, if there is one."""
+        """Takes the next batch. Returns the batch to send, or None while the batch has to wait for ids."""
         if not self._held:
             if batch.token_ids:
                 self._has_ids = True

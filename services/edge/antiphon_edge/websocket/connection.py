@@ -234,7 +234,7 @@ class Connection:
         def receive(batch: Batch) -> None:
             if batch.final is not None:
                 self._session.end(turn, accepted, batch.final)
-            queue.put(turn.told(batch.frames))
+            queue.put(turn.messages_of(batch.frames))
 
         await self._turns.run(accepted, receive, queue.flow, with_context=False)
 
@@ -248,7 +248,7 @@ class Connection:
                 await asyncio.shield(self._turns.starter.give_up(accepted))
             raise
         self._session.end(turn, accepted, final)
-        queue.put(turn.told(batch.frames))
+        queue.put(turn.messages_of(batch.frames))
 
     async def _begin(self, turn: LaneTurn, asked: CreateRequest, carried: bytes | None) -> AcceptedTurn:
         request, session_id = sessions.placed(asked, self._session_id)

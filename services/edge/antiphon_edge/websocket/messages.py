@@ -92,8 +92,8 @@ def parse(text: str) -> Message:
     )
 
 
-def told(frames: bytes, stream_id: str | None) -> list[bytes]:
-    """The events of a stream as messages."""
+def messages_of(frames: bytes, stream_id: str | None) -> list[bytes]:
+    """The events in `frames`, as messages of a lane."""
     return [_of_stream(event, stream_id) for event in events.bare(events.for_clients(frames))]
 
 

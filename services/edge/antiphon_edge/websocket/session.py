@@ -1,15 +1,16 @@
-"""One WebSocket connection without its socket: what comes in, what is answered, what runs next, when it is over.
+"""The state of one WebSocket connection, without its socket: waiting requests, running responses, and its phase.
 
 Rules that hold here:
 
-1. A lane runs one response at a time. What is asked of it meanwhile waits, in the order in which it came; only so much
-   waits on a connection. A `stream_id` names a lane; messages without one are of the default lane.
-2. Only so many lanes run at once. The message that waited for longest goes next, if its lane is free.
-3. Responses that are not stored are remembered here (local_histories.py), and end with the connection.
-4. A turn that fails takes the response that it continued out of that memory, if both are of one lane. The client begins
-   anew, with its whole context, and need not guess what became of the failed turn. A turn that its client cancels
-   takes nothing along.
-5. A connection that is to close lets the running responses end, and says to each that waits that it will not run.
+1. A lane runs one response at a time. Requests that arrive meanwhile wait in their order; a connection bounds their
+   number and bytes. A `stream_id` names a lane; messages without one belong to the default lane.
+2. A connection runs `running_max` lanes at once. The next response is the one that has waited longest among those whose
+   lane is free.
+3. Responses that are not stored are remembered here (local_histories.py) until the connection ends.
+4. A turn that fails removes the response that it continued from that memory, if both were made on the same lane. The
+   client then sends its whole context again, and need not find out how far the failed turn came. A turn that its client
+   cancels removes nothing.
+5. A connection that is to close lets running responses end. Each waiting request is answered with an error.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Phase(Enum):
 
     IDLE = auto()
     RUNNING = auto()
-    LAST = auto()  # responses run, and the connection closes behind them
+    LAST = auto()  # responses still run; the connection closes after the last of them
     OVER = auto()
 
 
@@ -43,8 +44,8 @@ class Step(Enum):
     """The steps from one phase to the next."""
 
     BEGIN = auto()
-    END = auto()  # of a response while others run
-    END_LAST = auto()
+    END = auto()  # a response ended, others still run
+    END_LAST = auto()  # the last running response ended
     CLOSE = auto()
 
 
@@ -74,13 +75,13 @@ _TOO_MANY_LANES = InvalidRequest(
 
 @dataclass(eq=False, slots=True)
 class LaneTurn:
-    """A response that a lane makes. Its request is not checked yet when it begins."""
+    """A running response of a lane. Its request is validated only after it began (`Create.request`)."""
 
     create: Create
     response_id: str | None = None
     """Known once the turn was accepted."""
     has_ended: bool = False
-    """Whether its last message is made. The lane is free again when that message was sent."""
+    """Whether the response has its last message. The lane stays taken until that message was sent (`leave`)."""
 
     @property
     def lane(self) -> str | None:
@@ -88,19 +89,19 @@ class LaneTurn:
 
     @property
     def generates(self) -> bool:
-        """Whether the model is to say something."""
+        """Whether the model is to generate; False for a warm-up."""
         return self.create.generates is not False
 
-    def told(self, frames: bytes) -> list[bytes]:
-        """Events of the response, as they are sent."""
-        return socket_messages.told(frames, self.lane)
+    def messages_of(self, frames: bytes) -> list[bytes]:
+        """The events in `frames`, as messages of this lane."""
+        return socket_messages.messages_of(frames, self.lane)
 
 
 class Session:
-    """The state of one connection."""
+    """The state of one connection. It has nothing to do with the sessions of the API (`session_id`)."""
 
     def __init__(self, histories: LocalHistories | None = None, *, running_max: int = 1) -> None:
-        """`running_max` lanes run at once."""
+        """`running_max`: how many lanes run at once."""
         self.phase = Phase.IDLE
         self._histories = histories or LocalHistories()
         self._running_max = running_max
@@ -111,19 +112,19 @@ class Session:
         self._say_so = False
 
     def receive(self, message: Create | Steer) -> list[bytes]:
-        """Takes a message of the client. Returns the answers that are sent at once."""
+        """Takes a message of the client. Returns the messages to answer at once; none for a request that may wait."""
         if isinstance(message, Steer):
             return [socket_messages.steer_failed(message, self._lane_of(message.previous_response_id))]
-        refusal = self._refusal_of(message)
-        if refusal is not None:
-            return [socket_messages.error(refusal, message.stream_id)]
+        rejection = self._rejection_of(message)
+        if rejection is not None:
+            return [socket_messages.error(rejection, message.stream_id)]
         if message.stream_id is not None:
             self._lanes.add(message.stream_id)
         self._waiting.append(message)
         return []
 
     def turn_of(self, message: Cancel) -> LaneTurn | None:
-        """The response that a client wants stopped; None when it has ended, or another one runs by now."""
+        """The running response that a client wants to cancel; None if it has ended, or another one runs on the lane."""
         turn = self._running.get(message.stream_id)
         if turn is None or turn.has_ended or message.response_id not in (None, turn.response_id):
             return None
@@ -136,26 +137,28 @@ class Session:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the messages that wait."""
+        """The size of all waiting requests."""
         return sum(each.size_bytes for each in self._waiting)
 
     def begin(self) -> LaneTurn | None:
-        """The next response, if one can begin. Whatever comes of it is told with `end` or `fail`, and then `leave`."""
+        """Begins the next response; None if none can begin. The caller then reports its outcome with `end`, `fail` or
+        `cancel`, and calls `leave` when its last message was sent."""
         if self.phase not in (Phase.IDLE, Phase.RUNNING) or len(self._running) >= self._running_max:
             return None
-        for place, create in enumerate(self._waiting):
+        for index, create in enumerate(self._waiting):
             if create.stream_id not in self._running:
                 self._step(Step.BEGIN)
-                turn = self._running[create.stream_id] = LaneTurn(self._waiting.pop(place))
+                turn = self._running[create.stream_id] = LaneTurn(self._waiting.pop(index))
                 return turn
         return None
 
     def carried_by(self, turn: LaneTurn) -> bytes | None:
-        """The history of a turn that only this connection has. ChainTooLong."""
+        """The history that a turn continues, if it is remembered here; None if the store may have it. ChainTooLong: the
+        history was too large to be remembered."""
         return self._histories.get(turn.create.previous_id)
 
     def end(self, turn: LaneTurn, accepted: AcceptedTurn, final: Final) -> None:
-        """A running response has its end."""
+        """Takes the terminal event of a running response, and remembers its history if it is not stored."""
         if final.status not in _GOOD:
             self._histories.forget(turn.create.previous_id, lane=turn.lane)
         elif not accepted.keep:
@@ -164,36 +167,37 @@ class Session:
         turn.has_ended = True
 
     def fail(self, turn: LaneTurn, error: AntiphonError) -> list[bytes]:
-        """A running response came to no end of its own; what is to be sent."""
+        """Ends a running response that failed without a terminal event. Returns the messages to send."""
         self._histories.forget(turn.create.previous_id, lane=turn.lane)
         return self._broken_off(turn, error)
 
     def cancel(self, turn: LaneTurn) -> list[bytes]:
-        """A running response was stopped as its client asked; what is to be sent."""
+        """Ends a running response that its client cancelled. Returns the messages to send."""
         name = "The response" if turn.response_id is None else f"Response '{turn.response_id}'"
         error = InvalidRequest(f"{name} was cancelled by '{socket_messages.CANCEL}'.", code="response_cancelled")
         return self._broken_off(turn, error)
 
     def leave(self, turn: LaneTurn) -> None:
-        """The lane of a turn is free: its last message was sent."""
+        """Frees the lane of a turn whose last message was sent."""
         del self._running[turn.lane]
         self._step(Step.END if self._running else Step.END_LAST)
 
     def close(self, error: AntiphonError, *, say_so: bool) -> None:
-        """Begins nothing any more: `error` is told to whatever waits, and with `say_so` in any case."""
+        """Lets no further response begin. `error` is the reason that `farewell` gives to each waiting request; with
+        `say_so` it is sent once even if none waits. The first reason stands."""
         if self._closing is None:
             self._closing, self._say_so = error, say_so
         self._step(Step.CLOSE)
 
     def farewell(self) -> list[bytes]:
-        """The last messages: to each response that was not begun; one if there is none and it is to be said."""
+        """The last messages of a connection that closes: the reason for each waiting request, on its lane."""
         if self._closing is None:
             return []
-        untold = [each.stream_id for each in self._waiting] or ([None] if self._say_so else [])
-        return [socket_messages.error(self._closing, stream_id) for stream_id in untold]
+        stream_ids = [each.stream_id for each in self._waiting] or ([None] if self._say_so else [])
+        return [socket_messages.error(self._closing, stream_id) for stream_id in stream_ids]
 
     def _lane_of(self, response_id: str) -> str | None:
-        """The lane of a running response; None also for one that is not known here."""
+        """The lane of a running response; None for the default lane, and for a response that does not run here."""
         return next((lane for lane, turn in self._running.items() if turn.response_id == response_id), None)
 
     def _broken_off(self, turn: LaneTurn, error: AntiphonError) -> list[bytes]:
@@ -206,13 +210,13 @@ class Session:
             raise AssertionError(f"{step} is impossible in {self.phase}")
         self.phase = following
 
-    def _refusal_of(self, message: Create) -> AntiphonError | None:
+    def _rejection_of(self, message: Create) -> AntiphonError | None:
         if message.stream_id not in (None, *self._lanes) and len(self._lanes) >= SOCKET_LANES_ITEMS_MAX:
             return _TOO_MANY_LANES
         return None if self._has_room(message) else _QUEUE_FULL
 
     def _has_room(self, message: Create) -> bool:
-        """Whether it can wait behind what waits already; one of any size always can."""
+        """Whether a request may wait with those that already do. Alone it may have any size."""
         waiting_bytes = self.waiting_bytes + message.size_bytes
         is_full = len(self._waiting) >= SOCKET_WAITING_ITEMS_MAX or waiting_bytes > BODY_BYTES_MAX
         return not (self._waiting and is_full)

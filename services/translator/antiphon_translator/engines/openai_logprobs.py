@@ -40,11 +40,11 @@ class ScoredChunkReader(ChunkReader):
         self._goes_without = False
         """The server gave none for its first text."""
 
-    def _told(self) -> list[Segment]:
-        told = self._alignment.scored(super()._told())
+    def _take_segments(self) -> list[Segment]:
+        segments = self._alignment.scored(super()._take_segments())
         if self._goes_without:
             self._alignment.forget()
-        return told
+        return segments
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         for entry in (choice.get("logprobs") or {}).get("content") or ():

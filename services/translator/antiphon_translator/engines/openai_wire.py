@@ -1,7 +1,7 @@
-"""Chat completions as they are written: the body of a request, and the chunks of a stream as segments.
+"""The wire format of chat completions: the body of a request, and the chunks of a stream, read as segments.
 
-Servers differ in what they take beyond the standard. Which one it is, it says itself in its list of models; `DIALECTS`
-has what may be sent to each. A server that says nothing known gets the standard only.
+Servers differ in the members that they take beyond OpenAI's standard. A server names its kind as `owned_by` in its list
+of models, and `DIALECTS` says what each kind takes. A server of an unknown kind is sent standard members only.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from antiphon_translator.generation import (
 from antiphon_translator.parsing.segments import Output, Segment
 
 STANDARD = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed")
-_MORE = ("top_k", "min_p", "repetition_penalty")
+_NON_STANDARD = ("top_k", "min_p", "repetition_penalty")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The request members that one kind of server takes. `sampling` maps members of Sampling to the server's own names,
-    `guides` writes a guide that the standard has no words for."""
+    """The request members that one kind of server takes. `sampling` maps members of Sampling to the server's own names.
+    `guides` writes a guide that the standard cannot express: a regular expression or a grammar. `takes_switches`: the
+    server takes variables for its chat template (`ChatPrompt.switches`)."""
 
     sampling: Mapping[str, str]
     guides: Callable[[Guide], Object] | None = None
@@ -41,7 +42,7 @@ class Dialect:
 
     @property
     def controls(self) -> frozenset[str]:
-        """As in engines.base.Engine. Images and an adapter are part of what is asked: a message, the model's name."""
+        """As in engines.base.Engine. All servers take images, in messages, and LoRA adapters, as names of models."""
         others = {"ignore_eos"} if self.takes_ignore_eos else set()
         return frozenset((*self.sampling, *others, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"))
 
@@ -60,17 +61,18 @@ def _sglang_guide(guide: Guide) -> Object:
 
 PLAIN = Dialect(_named())
 DIALECTS: Mapping[str, Dialect] = {
-    "vllm": Dialect(_named(*_MORE), _vllm_guide, takes_switches=True, takes_ignore_eos=True),
-    "sglang": Dialect(_named(*_MORE), _sglang_guide, takes_switches=True, takes_ignore_eos=True),
+    "vllm": Dialect(_named(*_NON_STANDARD), _vllm_guide, takes_switches=True, takes_ignore_eos=True),
+    "sglang": Dialect(_named(*_NON_STANDARD), _sglang_guide, takes_switches=True, takes_ignore_eos=True),
     "llamacpp": Dialect(
         _named("top_k", "min_p", repetition_penalty="repeat_penalty"), takes_switches=True, takes_ignore_eos=True
     ),
 }
-"""By `owned_by` in the server's list of models."""
+"""The dialects by the `owned_by` of a model in its server's list."""
 
 
 def dialect_of(models: Object, name: str) -> Dialect:
-    """The dialect of the server that gave this list of models. EngineFault: it is no such list, or lacks the model."""
+    """The dialect of the server that gave this list of models: that of the model `name` or, if the list lacks that, of
+    its first model. EngineFault: `models` is not a list of models."""
     try:
         owners = {one["id"]: one.get("owned_by") for one in models["data"]}
     except (KeyError, TypeError, AttributeError) as error:
@@ -81,8 +83,8 @@ def dialect_of(models: Object, name: str) -> Dialect:
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model as its server lists it. `context_length` is said by vLLM and SGLang, `parent` by vLLM and NIM: the model
-    that an adapter belongs to."""
+    """A model as its server lists it. vLLM and SGLang give the `context_length`. vLLM and NIM list LoRA adapters as
+    models, too; `parent` is the model that an adapter belongs to."""
 
     name: str
     context_length: int | None = None
@@ -90,7 +92,7 @@ class ListedModel:
 
 
 def listed(models: Object) -> list[ListedModel]:
-    """The models in a server's list. EngineFault: it is no such list."""
+    """The models in a server's list. EngineFault: `models` is not a list of models."""
     try:
         found = [(one["id"], one.get("max_model_len"), one.get("parent")) for one in models["data"]]
     except (KeyError, TypeError, AttributeError) as error:
@@ -102,7 +104,8 @@ def listed(models: Object) -> list[ListedModel]:
 
 
 def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cache_key: bool = False) -> Object:
-    """The body of POST /chat/completions. EngineFault: it asks for what the server cannot be told."""
+    """The body of POST /chat/completions. EngineFault: the dialect cannot express a sampling control or the guide of
+    the request."""
     chat = request.prompt_as(ChatPrompt)
     written: Object = {
         "model": request.lora or model,
@@ -122,7 +125,7 @@ def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cach
     if request.ignore_eos:
         written["ignore_eos"] = True
     if request.top_logprobs is not None:
-        # For llama.cpp no alternatives mean no log probabilities either; one too many is not shown.
+        # With 0 alternatives llama.cpp gives no log probabilities at all. The reader leaves out the one too many.
         written |= {"logprobs": True, "top_logprobs": max(request.top_logprobs, 1)}
     if chat.switches and dialect.takes_switches:
         written["chat_template_kwargs"] = dict(chat.switches)
@@ -159,14 +162,14 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
 
 
 class ChunkReader:
-    """The chunks of one stream. A call ends where the next one or anything else begins.
+    """Reads the chunks of one stream. A call ends where the next call, text or reasoning begins.
 
-    One choice was asked for: what comes for another one is left out, and so is what comes for the first one behind its
-    finish reason."""
+    The request asked for one choice. So other choices are ignored, and everything after the finish reason of the first.
+    """
 
     def __init__(self) -> None:
         self.complete = False
-        """The server said why it ended."""
+        """Whether the server sent the finish reason."""
         self._output = Output()
         self._call: int | None = None
         self._calls = 0
@@ -184,22 +187,23 @@ class ChunkReader:
                     self._take_choice(choice)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent a chunk that cannot be read.") from error
-        segments = self._told()
+        segments = self._take_segments()
         return ChatChunk(segments=segments) if segments else None
 
     def finish(self) -> ChatChunk:
-        """The end: what was held back, why it ended, and the counts."""
+        """Returns the last chunk: segments that were held back, the finish reason and the usage."""
         self._end_call()
         self._output.finish()
-        return ChatChunk(segments=self._told(), finish=self._finish, usage=self._usage)
+        return ChatChunk(segments=self._take_segments(), finish=self._finish, usage=self._usage)
 
-    def _told(self) -> list[Segment]:
+    def _take_segments(self) -> list[Segment]:
+        """Takes the segments that are ready."""
         return self._output.take()
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         self._take(choice.get("delta") or {})
         if choice.get("finish_reason") is not None:
-            self._note(choice["finish_reason"])
+            self._take_finish_reason(choice["finish_reason"])
 
     def _take(self, delta: Mapping[str, Any]) -> None:
         if reasoning := reasoning_in(delta):
@@ -228,7 +232,7 @@ class ChunkReader:
             self._output.end_call()
             self._call = None
 
-    def _note(self, reason: str) -> None:
+    def _take_finish_reason(self, reason: str) -> None:
         self.complete = True
         if reason in ("stop", "tool_calls", "function_call"):
             self._finish = FinishReason.STOP
@@ -244,7 +248,7 @@ def reasoning_in(delta: Mapping[str, Any]) -> str:
 
 
 def _usage(given: Mapping[str, Any]) -> Usage:
-    """The counts; servers leave out what they do not count, or say null."""
+    """The usage. Servers leave out the details that they do not count, or send null."""
     prompt, completion = (given.get(f"{name}_tokens_details") or {} for name in ("prompt", "completion"))
     return Usage(
         input_tokens=int(given["prompt_tokens"]),

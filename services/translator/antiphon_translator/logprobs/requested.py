@@ -1,8 +1,8 @@
-"""Log probabilities as clients ask for them, and as they see them.
+"""Log probabilities in the API: how a request asks for them, and their form in a response.
 
-They are in a response when `include` has `message.output_text.logprobs`; `top_logprobs` alone adds nothing, as with
-OpenAI. What is asked for and cannot be given is refused. An engine that accepts the request and gives none does not
-fail the response: the answer comes without them.
+A response has log probabilities when `include` has `message.output_text.logprobs`; `top_logprobs` alone adds none, as
+with OpenAI. A request is rejected when the controls of its engine lack them. When an engine has the control and leaves
+them out all the same, the response does not fail: it comes without them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from antiphon_core.request.body import OUTPUT_LOGPROBS, Parameters
 from antiphon_translator.parsing.segments import Candidate, ScoredToken
 
 LEFT_OUT = "the engine left out the log probabilities that it was asked for; the answer goes on without them"
+"""A log line."""
 LOWEST = -9999.0
-"""OpenAI's number for a token that could hardly be chosen; JSON has none for minus infinity."""
+"""The least log probability in a response, as with OpenAI: JSON cannot express minus infinity."""
 
 
 def wanted(parameters: Parameters, controls: frozenset[str]) -> int | None:
@@ -39,12 +40,12 @@ def wanted(parameters: Parameters, controls: frozenset[str]) -> int | None:
 
 
 def as_objects(tokens: Iterable[ScoredToken]) -> list[Object]:
-    """Tokens as members of `logprobs`, in the full form that Open Responses asks for everywhere."""
+    """Tokens as members of `logprobs`. Each has `top_logprobs`, even if empty, as Open Responses requires."""
     return [_as_object(token) | {"top_logprobs": [_as_object(other) for other in token.top]} for token in tokens]
 
 
 def _as_object(token: ScoredToken | Candidate) -> Object:
-    """A part of a character is U+FFFD in `token`; `bytes` are exact."""
+    """One token. An incomplete character becomes U+FFFD in `token`; `bytes` are exact."""
     return {
         "token": token.written.decode("utf-8", "replace"),
         "logprob": token.logprob if token.logprob > LOWEST else LOWEST,  # NaN compares false, so it becomes LOWEST, too

@@ -1,8 +1,8 @@
-"""Files as text: which are text, and how the model is shown one.
+"""Text files in a request: which files are text, and how the prompt shows one to the model.
 
-A file is text if its media type says so or, where that says nothing, its name; and if it is UTF-8 without control
-characters that no text has. A file of any other kind is refused: what a model is shown of a PDF would depend on the
-program that made text of it.
+A file is text if its media type says so, or its name where the media type is unspecific, and if its content is UTF-8
+without control characters that no text has. Any other file is rejected: of a PDF, for example, the model would see what
+one of many programs extracts. A file is shown as:
 
     <file name="notes.md">
     # Notes
@@ -25,9 +25,9 @@ TEXT_TYPES = frozenset(
     application/x-tex application/x-latex application/csv application/x-ipynb+json image/svg+xml message/rfc822
     """.split()
 )
-"""Besides text/*, and all that end with +json or +xml."""
-UNTOLD_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/unknown"})
-"""Types that say nothing: the name decides."""
+"""Media types of text, besides text/* and all that end with +json or +xml."""
+UNSPECIFIC_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/unknown"})
+"""Media types that do not say what a file is: its name decides."""
 EXTENSIONS = frozenset(
     """
     txt text md markdown rst adoc tex csv tsv json jsonl ndjson json5 ipynb xml xsd xsl html htm xhtml svg yaml yml toml
@@ -38,9 +38,9 @@ EXTENSIONS = frozenset(
     """.split()
 )
 NAMES = frozenset("makefile dockerfile containerfile jenkinsfile license readme changelog notice".split())
-"""Files that have no extension."""
+"""Names of text files that have no extension, in lower case."""
 
-_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # without ESC, which logs with colours have
 _PDF = b"%PDF-"
 
 
@@ -49,12 +49,12 @@ class NotText(Exception):
 
 
 def read(content: bytes, *, media_type: str, name: str) -> str:
-    """The text of a file. NotText."""
+    """The text of a file. NotText: the file is of another kind, or is not UTF-8."""
     if content.startswith(_PDF):
         raise NotText("it is a PDF")
     if not _is_called_text(media_type, name):
-        known = media_type if media_type not in UNTOLD_TYPES else f"'{name}'"
-        raise NotText(f"{known} is not known to be text")
+        checked = media_type if media_type not in UNSPECIFIC_TYPES else f"'{name}'"
+        raise NotText(f"{checked} is not known to be text")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -71,7 +71,7 @@ def shown(text: str, name: str) -> str:
 
 
 def _is_called_text(media_type: str, name: str) -> bool:
-    if media_type in UNTOLD_TYPES:
+    if media_type in UNSPECIFIC_TYPES:
         path = PurePosixPath(name.lower())
         return path.suffix.removeprefix(".") in EXTENSIONS or path.name in NAMES
     return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml"))

@@ -1,14 +1,13 @@
-"""The bytes that one token writes, exactly, also where they are a part of a character.
+"""The exact bytes of one token, even where they are only a part of a character.
 
-The library decodes ids to text, and makes U+FFFD of what is no whole character. What a token stands for is said by its
-spelling in the vocabulary, in one of three ways, and the tokenizer's decoder says in which:
+The tokenizers library decodes ids to text, and writes U+FFFD for a part of a character. So the bytes are read from the
+token's spelling in the vocabulary. The tokenizer's decoder shows which of three ways of spelling the vocabulary has:
 
     byte level       each character of the spelling is a byte
     byte fallback    `<0xE2>` is that byte, anything else is text
     neither          it is text
 
-Text is what the library makes of the token behind an ordinary one, because at the beginning of a text decoders drop a
-space.
+The text of a token is decoded behind a letter, because decoders drop a space at the beginning of a text.
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ from typing import Any
 from tokenizers import Tokenizer
 
 _FALLBACK = re.compile("<0x([0-9A-F]{2})>")
-_IDS = range(2**32)  # what the library takes for an id
+_IDS = range(2**32)  # the library raises OverflowError for others
 
 
 def _byte_alphabet() -> Mapping[str, int]:
-    """Which byte a character of a byte-level spelling is: what can be printed is itself, the others follow at 256."""
+    """The byte of each character in a byte-level spelling: a printable character is its own byte, and the characters
+    from U+0100 on stand for the other bytes, in order."""
     printable = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
     others = (byte for byte in range(256) if byte not in printable)
     return {chr(byte): byte for byte in printable} | {chr(256 + number): byte for number, byte in enumerate(others)}
@@ -36,7 +36,7 @@ _BYTE_OF = _byte_alphabet()
 
 
 class TokenBytes:
-    """Bytes by id, of one vocabulary. Each is worked out once."""
+    """The bytes of the tokens of one vocabulary, by id. Those of each token are computed once."""
 
     def __init__(self, tokenizer: Tokenizer, added: Mapping[int, str]) -> None:
         """`added` are the added tokens, which stand for their own text."""
@@ -68,13 +68,13 @@ class TokenBytes:
 
     @cached_property
     def _ordinary(self) -> Sequence[int]:
-        """The ids of an ordinary letter, which may stand before any token."""
+        """The ids of the letter that stands before a token while that is decoded."""
         ids: Sequence[int] = self._tokenizer.encode("a", add_special_tokens=False).ids
         return ids
 
 
 def _decoders(tokenizer: Tokenizer) -> Iterator[str]:
-    """The names of the decoders that make text of spellings."""
+    """The types of the tokenizer's decoders, nested ones included."""
     if tokenizer.decoder is not None:
         yield from _names(json.loads(tokenizer.decoder.__getstate__()))
 

@@ -75,13 +75,6 @@ def test_a_failure_is_exported_by_its_name_alone(tracer: OtlpTracer, exporter: I
     assert (found.status.is_ok, found.status.description, found.events) == (False, None, ())
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_the_protocol_is_chosen_by_its_variable(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
-    environ = {"OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
-    otlp_tracer.open_tracer(environ, service="antiphon-edge", version="1").close()
-
-
 def test_a_protocol_that_is_not_spoken_is_refused() -> None:
     with pytest.raises(SettingsError, match="must be grpc or http/protobuf"):
         otlp_tracer.open_tracer({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, service="s", version="1")

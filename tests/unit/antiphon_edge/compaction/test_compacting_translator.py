@@ -20,7 +20,6 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Resume, Turn
 from antiphon_core.response import join
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator, is_triggered
-from tests.support.edge import RunningEdge
 from tests.support.pushed import generated
 from tests.support.translators import ScriptedTranslator
 
@@ -211,43 +210,6 @@ async def test_all_else_is_the_inner_translators() -> None:
     assert [model.id for model in await translator.models()] == ["m"]
     with pytest.raises(TranslatorUnavailable):
         await translator.ready()
-
-
-# ---- End to end ----
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_stored_chain_goes_on_from_its_compaction(edge: RunningEdge, stream: bool) -> None:
-    first = (await edge.create(input="one")).json
-    answer = await edge.create(input="two", previous_response_id=first["id"], stream=stream, **LONG)
-    second = answer.events[-1]["response"] if stream else answer.json
-    assert [item["type"] for item in second["output"]] == ["compaction", "message"]
-    assert second["output"][0]["encrypted_content"].startswith("v1.")
-    assert (await edge.ask("GET", f"/v1/responses/{second['id']}")).json == second
-    await edge.create(input="three", previous_response_id=second["id"])
-    # one, two, their summary, the answer, three
-    assert types(edge.translator.turns[-1]) == ["message", "message", "compaction", "message", "message"]
-
-
-async def test_a_trigger_works_over_http_and_its_output_is_the_next_input(edge: RunningEdge) -> None:
-    trigger = [{"role": "user", "content": "one"}, {"type": "compaction_trigger"}]
-    made = (await edge.create(input=trigger, store=False)).json
-    (item,) = made["output"]
-    answer = await edge.create(input=[{"type": "compaction", "encrypted_content": item["encrypted_content"]}])
-    assert answer.status == 200
-    empty = await edge.create(input=trigger[1:])
-    assert (empty.status, empty.error["code"]) == (400, "empty_array")
-    misplaced = await edge.create(input=list(reversed(trigger)))
-    assert (misplaced.status, misplaced.error["param"]) == (400, "input[0]")
-
-
-async def test_updates_change_the_answer_and_are_remembered(edge: RunningEdge) -> None:
-    update = {"type": "configuration_update", "reasoning": {"effort": "high"}}
-    first = (await edge.create(input=[update, {"role": "user", "content": "one"}])).json
-    assert first["reasoning"]["effort"] == "high"
-    second = (await edge.create(previous_response_id=first["id"], reasoning={"effort": "low"})).json
-    assert second["reasoning"]["effort"] == "high"
-    assert (await edge.create(reasoning={"effort": "low"})).json["reasoning"]["effort"] == "low"
 
 
 async def test_a_turn_that_is_too_long_to_be_counted_is_compacted() -> None:

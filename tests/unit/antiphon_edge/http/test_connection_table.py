@@ -12,7 +12,7 @@ from antiphon_edge.http.connection_table import (
     RESERVED_DESCRIPTORS,
     ConnectionLimits,
     ConnectionTable,
-    open_files_max,
+    free_descriptors,
 )
 
 
@@ -38,7 +38,7 @@ def table_of(
 
 def test_with_room_nothing_is_closed() -> None:
     connection = Connection("a")
-    assert table_of(connection).has_room("a")
+    assert table_of(connection).make_room("a")
     assert not connection.is_shed
 
 
@@ -46,43 +46,43 @@ def test_a_peer_that_has_too_many_loses_its_own_idlest() -> None:
     mine = [Connection("a", 3.0), Connection("a", 1.0), Connection("a", None)]
     other = Connection("b", 0.0)
     table = table_of(*mine, other, total=9)
-    assert table.has_room("a")
+    assert table.make_room("a")
     assert [each.is_shed for each in (*mine, other)] == [False, True, False, False]
     assert len(table) == 3
 
 
 def test_a_peer_whose_connections_are_all_busy_gets_no_more() -> None:
     table = table_of(*(Connection("a", None) for _ in range(3)), total=9)
-    assert not table.has_room("a")
-    assert table.has_room("b")
+    assert not table.make_room("a")
+    assert table.make_room("b")
 
 
 def test_a_proxy_may_have_any_number() -> None:
     table = table_of(*(Connection("proxy", None) for _ in range(5)), total=9)
-    assert table.has_room("proxy")
+    assert table.make_room("proxy")
 
 
 def test_at_the_total_the_peer_with_the_most_loses_one() -> None:
     many = [Connection("a", 5.0), Connection("a", 6.0)]
     few = Connection("b", 1.0)
-    assert table_of(*many, few, Connection("c")).has_room("d")
+    assert table_of(*many, few, Connection("c")).make_room("d")
     assert [each.is_shed for each in (*many, few)] == [True, False, False]
 
 
 def test_at_the_total_another_idle_one_is_closed_where_the_most_are_busy() -> None:
     few = Connection("b", 1.0)
-    assert table_of(Connection("a", None), Connection("a", None), few, total=3).has_room("d")
+    assert table_of(Connection("a", None), Connection("a", None), few, total=3).make_room("d")
     assert few.is_shed
 
 
 def test_at_the_total_without_an_idle_one_nobody_gets_in() -> None:
-    assert not table_of(*(Connection(str(number), None) for number in range(4))).has_room("d")
+    assert not table_of(*(Connection(str(number), None) for number in range(4))).make_room("d")
 
 
 def test_connections_that_arrive_count_towards_the_total() -> None:
     busy = [Connection("a", None), Connection("b", None)]
-    assert table_of(*busy).has_room("c", arriving=1)
-    assert not table_of(*busy).has_room("c", arriving=2)
+    assert table_of(*busy).make_room("c", arriving=1)
+    assert not table_of(*busy).make_room("c", arriving=2)
 
 
 def test_one_line_tells_of_many(caplog: pytest.LogCaptureFixture) -> None:
@@ -90,10 +90,10 @@ def test_one_line_tells_of_many(caplog: pytest.LogCaptureFixture) -> None:
     table = table_of(*(Connection("a", None) for _ in range(3)), clock=clock)
     with caplog.at_level(logging.WARNING):
         for _ in range(1_000):
-            table.has_room("a")
+            table.make_room("a")
         assert len(caplog.records) == 1
         clock.advance(LOG_INTERVAL_S)
-        table.has_room("a")
+        table.make_room("a")
     assert "1000 connections" in caplog.records[-1].message
 
 
@@ -102,4 +102,4 @@ def test_the_limits_leave_descriptors_for_everything_else() -> None:
     assert limits.within(1_024) == ConnectionLimits(1_024 - RESERVED_DESCRIPTORS, 480)
     assert limits.within(10**6) == limits
     assert limits.within(70) == ConnectionLimits(MIN_CONNECTIONS, MIN_CONNECTIONS // 2)
-    assert open_files_max() > 0
+    assert free_descriptors() > 0

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
-from yarl import URL
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import Ids, RandomIds, SequentialIds
 from antiphon_edge.routes.idempotency_keys import ids_under, key_of
-from tests.support.edge import RunningEdge
 
 
 def request(key: str) -> web.Request:
@@ -37,18 +33,6 @@ def test_two_keys_are_refused() -> None:
     with pytest.raises(InvalidRequest) as caught:
         key_of(make_mocked_request("POST", "/", headers=headers))
     assert (caught.value.field, caught.value.code) == ("Idempotency-Key", "invalid_value")
-
-
-async def test_a_key_that_is_no_utf_8_is_refused(edge: RunningEdge) -> None:
-    lines = [b"POST /v1/conversations HTTP/1.1", b"Host: edge", b"Idempotency-Key: \xff", b"Connection: close"]
-    address = URL(edge.server.url)
-    reader, writer = await asyncio.open_connection(address.host, address.port)
-    writer.write(b"\r\n".join([*lines, b"Content-Length: 0", b"", b""]))
-    answer = await reader.read()
-    writer.close()
-    await writer.wait_closed()
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b'"param":"Idempotency-Key"' in answer
 
 
 def test_under_a_key_the_same_request_names_the_same_things() -> None:

@@ -130,12 +130,12 @@ def test_an_error_has_a_status_and_always_a_code(error: AntiphonError, status: i
 def test_events_lose_their_frames_and_carry_their_lane() -> None:
     first, second = {"type": "a", "n": "data: {"}, {"type": "b"}
     frames = events.encode(first) + events.KEEP_ALIVE_FRAME + events.encode(second) + events.DONE_FRAME
-    assert [loads(message) for message in socket_messages.told(frames, None)] == [first, second]
-    assert [loads(message)["stream_id"] for message in socket_messages.told(frames, "x")] == ["x", "x"]
+    assert [loads(message) for message in socket_messages.messages_of(frames, None)] == [first, second]
+    assert [loads(message)["stream_id"] for message in socket_messages.messages_of(frames, "x")] == ["x", "x"]
     assert loads(socket_messages.error(InvalidRequest("no"), "x"))["stream_id"] == "x"
 
 
 def test_no_message_says_that_a_response_was_cancelled() -> None:
     """No API has an event for it: the stream just ends."""
     frames = events.encode({"type": "a"}) + events.encode({"type": events.CANCELLED})
-    assert [loads(message) for message in socket_messages.told(frames, None)] == [{"type": "a"}]
+    assert [loads(message) for message in socket_messages.messages_of(frames, None)] == [{"type": "a"}]

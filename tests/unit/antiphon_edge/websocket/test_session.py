@@ -161,7 +161,7 @@ def test_a_steer_is_answered_on_the_lane_of_its_response() -> None:
 
 def test_events_carry_the_lane_of_their_response() -> None:
     turn = begin_next(Session(), stream_id="x")
-    (told,) = turn.told(events.encode({"type": "a"}))
+    (told,) = turn.messages_of(events.encode({"type": "a"}))
     assert loads(told) == {"type": "a", "stream_id": "x"}
 
 

@@ -1,21 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from antiphon_core.errors import EngineUnavailable
-from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_detect import describe, engine
+from antiphon_translator.engines.triton_detect import describe
 from antiphon_translator.engines.triton_model import read_config
 from antiphon_translator.engines.triton_text import LLM_API as LLM_API_NAMES
 from antiphon_translator.engines.triton_text import TextSignature
 from antiphon_translator.engines.triton_tokens import TokensSignature
 from antiphon_translator.engines.triton_vllm import VllmSignature
-from antiphon_translator.generation import Level
-from antiphon_translator.models.profiles import ModelProfile
-from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTriton, Kind, fake_triton
+from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTriton, Kind
 
 
 @pytest.mark.parametrize(
@@ -33,13 +29,3 @@ def test_model_kind_is_detected_from_its_inputs(kind: Kind, signature: type) -> 
 def test_a_model_that_is_none_of_them() -> None:
     with pytest.raises(EngineUnavailable, match="none of the inputs input_ids, "):
         describe(replace(read_config(FakeTriton().config()), inputs={"image": "BYTES"}))
-
-
-async def test_the_level_is_known_once_the_server_was_asked() -> None:
-    async with fake_triton(VLLM) as fake:
-        found = engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), TritonChannels())
-        with pytest.raises(EngineUnavailable, match="not asked yet"):
-            _ = found.level
-        assert "min_p" in await found.controls()
-        assert found.level is Level.TEXT
-        await found.close()

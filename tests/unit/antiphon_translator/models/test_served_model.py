@@ -20,7 +20,7 @@ HELLO = Conversation((Message("user", ("Hello",)),))
 
 @pytest.fixture
 def profile(tmp_path: Path) -> ModelProfile:
-    return ModelProfile(name="m", directory=write_directory(tmp_path / "m"), endpoint="t:1")
+    return ModelProfile(name="m", directory=write_directory(tmp_path / "m", short=True), endpoint="t:1")
 
 
 def folder(profile: ModelProfile) -> Path:
@@ -28,8 +28,8 @@ def folder(profile: ModelProfile) -> Path:
     return profile.directory
 
 
-def test_a_model_directory_is_all_it_takes(profile: ModelProfile) -> None:
-    loaded = served_model.load(profile)
+def test_a_model_directory_is_all_it_takes(tmp_path: Path) -> None:
+    loaded = served_model.load(ModelProfile(name="m", directory=write_directory(tmp_path / "m"), endpoint="t:1"))
     assert (loaded.name, loaded.stop_ids, loaded.context_length) == ("m", (2,), 8192)
     assert loaded.prompt.encode(HELLO, now_s=0) == model().prompt.encode(HELLO, now_s=0)
 

@@ -84,7 +84,7 @@ async def test_what_is_anothers_does_not_exist(guarded: Guarded) -> None:
 
 
 async def test_without_a_key_nothing_is_served_but_what_probes_ask(guarded: Guarded) -> None:
-    # The files of the console are for everybody (tests/unit/antiphon_edge/console/test_routes.py).
+    # The files of the console are for everybody (tests/service/antiphon_edge/console/test_routes.py).
     asked = [(method, path) for method, path in routes(guarded.edge) if not path.startswith("/console")]
     assert {path for _method, path in asked} > OPEN_PATHS
     for method, path in [

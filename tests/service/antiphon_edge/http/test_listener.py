@@ -175,7 +175,7 @@ class Full(ConnectionTable):
     def __init__(self) -> None:
         super().__init__(ConnectionLimits(1, 1), now_s=lambda: 0.0)
 
-    def has_room(self, peer: str, *, arriving: int = 0) -> bool:
+    def make_room(self, peer: str, *, arriving: int = 0) -> bool:
         return False
 
 
