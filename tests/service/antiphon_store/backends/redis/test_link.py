@@ -200,6 +200,15 @@ async def test_short_writes_that_no_replica_has_are_not_acknowledged(monkeypatch
     await waiting.close()
 
 
+async def test_a_read_beside_writes_that_no_replica_has_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_store.backends.redis.link.WAIT_TIMEOUT_MS", 20)
+    waiting = link(replicas=1)
+    calls = [waiting.run(*each, is_short=True) for each in (write_call(), write_call(), read_call(), read_call())]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(outcome, StoreUnavailable) for outcome in outcomes] == [True, True, False, False]
+    await waiting.close()
+
+
 async def test_closing_waits_for_short_calls() -> None:
     open_link = link()
     call = asyncio.create_task(open_link.run(*write_call(), is_short=True))
