@@ -11,7 +11,7 @@ import pytest
 from antiphon import settings
 from antiphon_translator.models import profiles
 from tests.support import nim_operator, pod_security
-from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates
+from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates, variants
 
 OURS = ("edge", "worker", "translator", "store")
 _PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR")]
@@ -25,7 +25,7 @@ SECRETS = {  # made by hand, by a certificate, or by the Operator's guide
 }
 
 
-@pytest.fixture(params=sorted(everything()))
+@pytest.fixture(params=variants())
 def objects(request: pytest.FixtureRequest) -> list[Manifest]:
     return everything()[request.param]
 
@@ -117,7 +117,7 @@ def test_what_pods_mount_is_there_or_is_made_before(objects: list[Manifest]) -> 
         assert {wanted for wanted in _mounted(pod) if wanted[1]} <= there, name
 
 
-@pytest.mark.parametrize("variant", sorted(everything()))
+@pytest.mark.parametrize("variant", variants())
 def test_the_console_is_reached_from_outside_with_its_component_alone(variant: str) -> None:
     console = ["/console"] if "console" in variant.split("+") else []
     for front in of_kind(everything()[variant], "Ingress", "HTTPRoute"):

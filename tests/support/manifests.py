@@ -75,9 +75,14 @@ def build(folder: Path) -> list[Manifest]:
     return [document for document in yaml.load_all(done.stdout, _LOADER) if document]
 
 
+def variants() -> list[str]:
+    """The names of all overlays and combinations."""
+    return sorted((*OVERLAYS, *map("+".join, combinations())))
+
+
 @cache
 def everything() -> dict[str, list[Manifest]]:
-    """All overlays and combinations, each under a name that a failing test can print."""
+    """All overlays and combinations by name. It takes seconds, so nothing calls it while tests are collected."""
     named = {"+".join(components): components for components in combinations()}
     with ThreadPoolExecutor(max_workers=4) as pool:
         overlays = dict(zip(OVERLAYS, pool.map(overlay, OVERLAYS), strict=True))
