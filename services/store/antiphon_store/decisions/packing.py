@@ -43,5 +43,5 @@ def checksum(response_id: str, input_bytes: int, items: bytes) -> int:
 
 
 def body_checksum(items_checksum: int, body: bytes) -> int:
-    """CRC-32 of a body behind its items: it covers both, so whoever reads both computes no other."""
+    """CRC-32 of a body, going on from that of its items: one comparison covers both."""
     return crc32(body, items_checksum)

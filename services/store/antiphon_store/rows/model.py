@@ -216,7 +216,7 @@ class Chain(NamedTuple):
 
 
 class ChainRows(NamedTuple):
-    """The nodes of a chain as columns: thousands of rows are read faster than as a value each."""
+    """The nodes of a chain as columns: of thousands, a value for each would cost more than reading them."""
 
     ids: Sequence[str] = ()
     fields: Sequence[Mapping[str, Value]] = ()

@@ -28,7 +28,7 @@ from antiphon_store.joint_calls import JointCalls, Limits
 READY_TIMEOUT_S = 0.8
 TOGETHER = Limits(together=8, together_bytes=2**20, runs=CALLS_MAX)
 """The calls of one pipeline. The server works on one while this process writes and reads others: of 64 together, both
-would wait for each other."""
+would wait for each other (docs/adr/0113)."""
 WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
