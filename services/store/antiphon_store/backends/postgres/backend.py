@@ -74,9 +74,7 @@ class PostgresRows:
         self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
         self._aside = Connections(server.conninfo_of(url), configure=self._configure, most=1)
         self._room = Room(self._aside)
-        self._writing: JointCalls[Call, Outcome] = JointCalls(
-            blamed(self._transact), TOGETHER, size_bytes=size_of, fits=_are_apart
-        )
+        self._writing: JointCalls[Call, Outcome] = JointCalls(blamed(self._transact), TOGETHER, size_bytes=size_of)
         self._fetching, self._explaining = (
             JointCalls[Call, Outcome | None](blamed(partial(self._fetch, in_full=in_full)), TOGETHER)
             for in_full in (False, True)
@@ -167,9 +165,8 @@ class PostgresRows:
 
     async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
         in_order = sorted(range(len(calls)), key=lambda place: calls[place].partition)
-        ordered = [calls[place] for place in in_order]  # two statements that lock trees in one order end
-        programs, payloads = written(ordered)
-        lines = await self._run(QUERIES["transact"], {"programs": programs, "payloads": payloads})
+        ordered = [calls[place] for place in in_order]  # two statements that write entries in one order end
+        lines = await self._run(QUERIES["transact"], written(ordered))
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
 
@@ -227,8 +224,3 @@ def blamed(
             return [copy(error) for _ in calls]  # a copy each: raising one error twice mixes its tracebacks
 
     return run
-
-
-def _are_apart(others: Sequence[Call], call: Call) -> bool:
-    """Whether a call changes another partition than the others: two of one would lock each other out."""
-    return all(each.partition != call.partition for each in others)

@@ -68,11 +68,11 @@ def size_of(call: Call) -> int:
     return sum(len(each.items or b"") + len(each.body or b"") for each in writes)
 
 
-def written(calls: Sequence[Call]) -> tuple[str, bytes]:
-    """The documents and the payloads of programs."""
+def written(calls: Sequence[Call]) -> dict[str, str | bytes]:
+    """The documents, the locks and the payloads of programs."""
     payloads = _Payloads()
     documents = [_document(*each, payloads) for each in calls]
-    return to_json(documents), b"".join(payloads.parts)
+    return {"programs": to_json(documents), "locks": to_json(_locks(calls)), "payloads": b"".join(payloads.parts)}
 
 
 def _document(partition: Partition, program: Program, payloads: _Payloads) -> dict[str, Value]:
@@ -97,7 +97,6 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
         "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
         "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
         "volatile": tree in VOLATILE_TREES,
-        "locks": _locks(program),
     }
     return {name: each for name, each in document.items() if each}
 
@@ -214,16 +213,23 @@ class _Payloads:
         return [first, length]
 
 
-def _locks(program: Program) -> list[tuple[str, bool]]:
-    """The rows that guards and changes name, in the order in which all programs lock them, with whether they change.
-    None of them: the program needs its tree for itself."""
-    changed = {each.ref for each in program.changes if isinstance(each, Put | Set)}
-    if any(isinstance(each, Grow | Delete | DeleteBelow) for each in program.changes):
-        return []
-    if any(isinstance(each, Fewer) for each in program.guards):
-        return []
-    guarded = {each.ref for each in program.guards if isinstance(each, Guard)}
-    return sorted((f"{ref.kind}/{ref.id}", ref in changed) for ref in guarded | changed)
+def _locks(calls: Sequence[Call]) -> list[tuple[str, bool]]:
+    """The trees and rows that programs lock, in the order in which all programs lock them; True: for themselves."""
+    locks: dict[str, bool] = {}
+    for partition, program in calls:
+        tree = "/".join(partition)
+        changed = {each.ref for each in program.changes if isinstance(each, Put | Set)}
+        guarded = {each.ref for each in program.guards if isinstance(each, Guard)}
+        locks[tree] = locks.get(tree, False) or not guarded | changed or _needs_its_tree(program)
+        for ref in guarded | changed:
+            name = f"{tree}/{ref.kind}/{ref.id}"
+            locks[name] = locks.get(name, False) or ref in changed
+    return sorted(locks.items())
+
+
+def _needs_its_tree(program: Program) -> bool:
+    """Whether no other program may change the tree meanwhile."""
+    return any(isinstance(each, Grow | Delete | DeleteBelow | Fewer) for each in (*program.changes, *program.guards))
 
 
 def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:

@@ -71,9 +71,12 @@ CROSS JOIN LATERAL crowded(part ->> 1, part ->> 2, jsonb_build_array(part -> 3))
 SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
 
 -- name: transact
--- The programs as a list, each with its tenant and its tree. A line of an answer begins with the number of its program.
+-- The programs as a list, each with its tenant and its tree, once their locks are taken. A line of an answer begins with
+-- the number of its program.
 SELECT place::int - 1, number, at, id, fields, items, body
-FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+FROM take_locks(%(locks)s::jsonb) AS is_locked
+CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN is_locked THEN %(programs)s::jsonb END)
+    WITH ORDINALITY AS each (program, place)
 CROSS JOIN LATERAL transact(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program, %(payloads)s);
 
 -- name: page_forwards

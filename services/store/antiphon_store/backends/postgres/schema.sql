@@ -202,8 +202,19 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes; programs.py writes `program`. Locks come first, so each later statement sees what was committed under them: that of
--- the tree, or, with `locks`, a shared one of the tree and one of each row in their order, [name, whether it changes].
+-- Takes the locks of programs, in their order: [name, whether it is exclusive]. Each later statement sees what was
+-- committed under them.
+CREATE FUNCTION take_locks(locks jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM CASE lock ->> 1
+        WHEN 'true' THEN pg_advisory_xact_lock(hashtextextended(lock ->> 0, 0))
+        ELSE pg_advisory_xact_lock_shared(hashtextextended(lock ->> 0, 0))
+    END FROM jsonb_array_elements(locks) AS lock;
+    RETURN true;
+END
+$$;
+
+-- Applies a program with changes, under its locks; programs.py writes `program`.
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
@@ -219,15 +230,6 @@ DECLARE
     new_body bytea;
     new_place bigint;
 BEGIN
-    IF program ? 'locks' THEN
-        PERFORM pg_advisory_xact_lock_shared(hashtextextended(a_tenant || '/' || a_tree, 0));
-        PERFORM CASE locked ->> 1
-            WHEN 'true' THEN pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree || '/' || (locked ->> 0), 0))
-            ELSE pg_advisory_xact_lock_shared(hashtextextended(a_tenant || '/' || a_tree || '/' || (locked ->> 0), 0))
-        END FROM jsonb_array_elements(program -> 'locks') AS locked;
-    ELSE
-        PERFORM pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree, 0));
-    END IF;
     now_ms := clock_ms(given_ms);
     IF program ? 'volatile' THEN
         PERFORM set_config('synchronous_commit', 'off', true);
