@@ -14,6 +14,7 @@ a method `warnings()`; it gives (message, explanation) for settings that are leg
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
@@ -160,10 +161,24 @@ def _scalar(kind: Any, given: Any, source: str) -> Any:
     try:
         if kind is bool:
             return given if isinstance(given, bool) else _BOOLEANS[str(given).lower()]
-        return kind(given)
-    except (ValueError, TypeError, KeyError) as error:
+        return _number(kind, given) if kind in (int, float) else kind(given)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise SettingsError(f"{source}={given!r}: must be {_KIND_NAMES.get(kind, kind.__name__)}.") from error
 
 
+def _number(kind: type[int] | type[float], given: Any) -> float:
+    """ValueError: NaN compares as false, so a time of NaN never passes; no setting has a meaning below zero."""
+    number = kind(given)
+    if not 0 <= number < math.inf:
+        raise ValueError
+    return number
+
+
 _BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-_KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path"}
+_KIND_NAMES = {
+    bool: "true or false",
+    int: "a whole number, 0 or more",
+    float: "a number, 0 or more",
+    str: "text",
+    Path: "a path",
+}

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from antiphon_core.telemetry import metrics
+from antiphon_core.telemetry.log_limit import LogLimit
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class LoopLag:
         self.max_s = 0.0
         """Since the process started."""
         self._recent: deque[tuple[float, float]] = deque()
-        self._warned_at: float | None = None
+        self._log_limit = LogLimit(WARNING_EVERY_S)
 
     @property
     def recent_max_s(self) -> float:
@@ -62,8 +63,7 @@ class LoopLag:
         self._recent.append((now_s, lag_s))
         while self._recent[0][0] < now_s - RECENT_S:
             self._recent.popleft()
-        if lag_s >= WARNING_S and (self._warned_at is None or now_s - self._warned_at >= WARNING_EVERY_S):
-            self._warned_at = now_s
+        if lag_s >= WARNING_S and self._log_limit.count(now_s):
             log.warning(
                 "the event loop was blocked for %.0f ms: every request of this process waited as long. The machine may "
                 "have no free processor; otherwise this is a fault of the server.",

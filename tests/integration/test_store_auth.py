@@ -21,8 +21,8 @@ from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.services import Method
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.client import StoreClient
-from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -49,7 +49,7 @@ async def endpoint(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     """A store in this process that asks for tokens, and sees a changed file at once."""
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     settings = StoreSettings(token_file=tokens)
-    backend = open_backend("memory://", durability="disk")
+    backend = row_backend("memory://", durability="disk")
     await backend.open()
     service = StoreService(backend, settings)
     server = RpcServer(ServerSecurity.of(settings))

@@ -66,6 +66,17 @@ def test_the_chart_opens_the_console_as_its_component_does(chart: Chart) -> None
         assert rendered[kind, "edge"] == built[kind, "edge"]
 
 
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_the_chart_encrypts_the_store_as_its_component_does(chart: Chart, backend: str) -> None:
+    rendered = _plain(_rendered(chart, {"store": {"backend": backend}, "encryption": {"enabled": True}}))
+    built = _plain(combined((f"store-{backend}", "encryption")))
+    (workload,) = (one for one in built if one[0] in ("Deployment", "StatefulSet") and one[1] == "store")
+    ours, expected = (found[workload]["spec"]["template"]["spec"] for found in (rendered, built))
+    assert ours["volumes"] == expected["volumes"]
+    assert ours["containers"][0]["volumeMounts"] == expected["containers"][0]["volumeMounts"]
+    assert rendered["ConfigMap", "antiphon-store"] == built["ConfigMap", "antiphon-store"]
+
+
 def test_a_changed_setting_rolls_the_pods_of_its_service_alone(chart: Chart) -> None:
     before, after = (_sums(chart, {"edge": {"settings": {"ANTIPHON_EDGE_DRAIN_S": drain}}}) for drain in (60, 61))
     assert {name for name in SERVICES if before[name] != after[name]} == {"edge"}
@@ -81,6 +92,7 @@ def test_a_changed_setting_rolls_the_pods_of_its_service_alone(chart: Chart) -> 
         {"store": {"backend": "sqlite", "replicas": 2}},
         {"profiles": {"model": "name"}},
         {"keda": {"enabled": "yes"}},
+        {"encryption": {"enabled": True, "secret": "x"}},
     ],
     ids=str,
 )

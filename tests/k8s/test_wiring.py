@@ -22,6 +22,7 @@ SECRETS = {  # made by hand, by a certificate, or by the Operator's guide
     "antiphon-api-keys",
     "antiphon-sealing-keys",
     "antiphon-store",
+    "antiphon-encryption-keys",
 }
 
 

@@ -47,6 +47,7 @@ def combinations() -> Iterator[tuple[str, ...]]:
         yield tuple(name for name in ("store-sqlite", engine, front, *observed) if name)
     yield ("store-postgres", "keda", "mtls", *ENGINES[:1], *ENGINES[2:], *FRONTS, *OBSERVED)
     yield ("store-sqlite", *FRONTS, "console")
+    yield from ((store, "mtls", "encryption") for store in STORES)
 
 
 def overlay(name: str) -> list[Manifest]:

@@ -34,7 +34,6 @@ from antiphon_store.rows.model import (
     Unfile,
 )
 from antiphon_store.rows.view import View
-from antiphon_store.values import Write
 
 NOW_MS = 1_000
 _Answer = TypeVar("_Answer")
@@ -68,7 +67,7 @@ def row(items: bytes = b"", body: bytes = b"", **fields: Any) -> Row:
 
 def node(record: Record, **fields: Any) -> Row:
     """The stored row of a record, with fields that the backend sets or the test wants otherwise."""
-    written, items, body = nodes.written(Write(record))
+    written, items, body = nodes.written(record)
     backend_fields = {"v": 1, "version": 1, "depth": 0, "created": 10, "updated": 20}
     return Row({**written, **backend_fields, **fields}, items, body)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any, Self
 
 import grpc
 import orjson
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from antiphon_core.errors import Unavailable
+from antiphon_core.errors import AntiphonError, Unavailable
 from antiphon_core.flow import Flow
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.absence import Absence
@@ -98,8 +99,8 @@ class RpcClient:
                     data = await self._start(method, request, tenant, timeout_s)
                 except grpc.aio.AioRpcError as error:
                     fault = from_rpc_error(error, self._unavailable)
-                    pause_s = self._absence.pause_after(fault, asyncio.get_running_loop().time())
-                    if pause_s is None or not method.row.is_sent_again(tenant):
+                    pause_s = self._pause_after(fault, method, tenant)
+                    if pause_s is None:
                         raise made.failed(fault) from error
                 else:
                     self._absence.is_over()
@@ -116,35 +117,57 @@ class RpcClient:
         silence_s: float = 0.0,
         flow: Flow | None = None,
     ) -> AsyncGenerator[Any, None]:
-        """The answers of a streaming RPC. Closing the generator cancels the RPC. PeerSilent: nothing came for
-        `silence_s`, while `flow` was open."""
+        """The answers of a streaming RPC. Closing the generator cancels the RPC. An RPC that failed before its first
+        answer is tried again like a unary one. PeerSilent: nothing came for `silence_s`, while `flow` was open."""
         method = self._api.methods[name]
+        has_begun = False
         with MadeCall(method) as made:
-            rpc = self._start(method, request, tenant, timeout_s)
-            made.step_out()
-            watch = SilenceWatch(silence_s, rpc.cancel)
-            try:
-                with watch.running(flow):
-                    while (data := await rpc.read()) is not grpc.aio.EOF:
-                        watch.heard()
-                        yield decode(method.response, data)
-            except grpc.aio.AioRpcError as error:
-                if watch.has_expired:
-                    raise self._silent(made, silence_s) from error
-                raise made.failed(from_rpc_error(error, self._unavailable)) from error
-            except asyncio.CancelledError:
-                if _is_task_cancelled():
+            while True:
+                rpc = self._start(method, request, tenant, timeout_s)
+                try:
+                    async with aclosing(self._read(rpc, silence_s, flow)) as answers:
+                        async for data in answers:
+                            if data and not has_begun:  # a heartbeat is empty
+                                has_begun = True
+                                self._absence.is_over()
+                            made.step_out()
+                            yield decode(method.response, data)
+                    return
+                except PeerSilent as error:
+                    made.failed(self._unavailable(str(error)))
                     raise
-                if watch.has_expired:
-                    raise self._silent(made, silence_s) from None
-                closed = self._unavailable("The call was cancelled because its channel was closed.")
-                raise made.failed(closed) from None
-            finally:
-                rpc.cancel()
+                except AntiphonError as fault:
+                    pause_s = self._pause_after(fault, method, tenant)
+                    if pause_s is None or has_begun:
+                        made.failed(fault)
+                        raise
+                await asyncio.sleep(pause_s)
 
-    def _silent(self, made: MadeCall, silence_s: float) -> PeerSilent:
-        made.failed(self._unavailable("The call was given up because nothing came."))
-        return PeerSilent(silence_s)
+    async def _read(self, rpc: Any, silence_s: float, flow: Flow | None) -> AsyncGenerator[bytes, None]:
+        """Reads one attempt at a streaming RPC. Raises like `stream`."""
+        watch = SilenceWatch(silence_s, rpc.cancel)
+        try:
+            with watch.running(flow):
+                while (data := await rpc.read()) is not grpc.aio.EOF:
+                    watch.heard()
+                    yield data
+        except grpc.aio.AioRpcError as error:
+            if watch.has_expired:
+                raise PeerSilent(silence_s) from error
+            raise from_rpc_error(error, self._unavailable) from error
+        except asyncio.CancelledError:
+            if _is_task_cancelled():
+                raise
+            if watch.has_expired:
+                raise PeerSilent(silence_s) from None
+            raise self._unavailable("The call was cancelled because its channel was closed.") from None
+        finally:
+            rpc.cancel()
+
+    def _pause_after(self, fault: AntiphonError, method: Method, tenant: str) -> float | None:
+        """The pause before a call that failed is tried again; None: it is not."""
+        pause_s = self._absence.pause_after(fault, asyncio.get_running_loop().time())
+        return pause_s if method.row.is_sent_again(tenant) else None
 
     async def ready(self) -> None:
         """Returns when all services report SERVING; raises `unavailable` with the reason otherwise, which is_full when

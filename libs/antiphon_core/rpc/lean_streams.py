@@ -106,7 +106,7 @@ class LeanStreams:
                 pause_s = next(pauses_s, absence_s)
                 if pause_s is None or answers.have_begun or not isinstance(fault, Unavailable):
                     raise made.failed(fault) from error
-                log.info("%s is tried again: %s", method.path, error.message)
+                log.debug("%s is tried again: %s", method.path, error.message)
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter is no secret
 
     async def _attempt(

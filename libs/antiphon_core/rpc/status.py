@@ -7,7 +7,9 @@ the pause before another call, for callers with libraries that know them.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterator
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -35,6 +37,7 @@ from antiphon_core.errors import (
     row_of,
 )
 from antiphon_core.limits import ERROR_FACT_BYTES_MAX
+from antiphon_core.telemetry.log_limit import LogLimit
 
 if TYPE_CHECKING:  # its libraries are no part of the base install
     from antiphon_core.http2.errors import GrpcError
@@ -47,6 +50,9 @@ _RETRY_AFTER_MS: dict[type[AntiphonError], int] = {
     PreviousResponseNotReady: 1000,
     Unavailable: 1000,
 }
+
+_UNREACHABLE: defaultdict[str, LogLimit] = defaultdict(LogLimit)
+"""By service: all clients of one share its line."""
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -132,7 +138,7 @@ def _from_status(
 def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailable]) -> AntiphonError:
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
         service = unavailable.__name__.removesuffix("Unavailable").lower()
-        log.warning("the %s cannot be reached: %s", service, details)  # addresses are nothing for strangers
+        _log_unreachable(service, details)
         return unavailable(f"The {service} cannot be reached.", away=True)
     by_code: dict[grpc.StatusCode, type[AntiphonError]] = {
         grpc.StatusCode.DEADLINE_EXCEEDED: Timeout,
@@ -143,3 +149,10 @@ def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailabl
         grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     }
     return by_code.get(code, InternalError)(details)
+
+
+def _log_unreachable(service: str, details: str) -> None:
+    """Logs the details, which callers are not told: addresses. While a service is away, each waiting call fails ten
+    times a second (Absence)."""
+    if count := _UNREACHABLE[service].count(monotonic()):
+        log.warning("the %s cannot be reached: %s (failures since the last such line: %d)", service, details, count)

@@ -68,11 +68,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 async def _migrate(_options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.opening import open_backend  # the databases are not needed to tell of the arguments
+    from antiphon_store.backends.registry import row_backend  # the databases are not needed to tell of the arguments
 
-    backend = open_backend(store.url, durability=store.durability)
-    await backend.open()
-    await backend.close()
+    rows = row_backend(store.url, durability=store.durability)
+    await rows.open()
+    await rows.close()
     print("The store's schema is up to date.")
     return 0
 

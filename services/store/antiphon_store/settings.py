@@ -139,6 +139,8 @@ class StoreSettings(RpcServerSettings):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingsError(f"{name} must be at least 1, but is {value}.")
+        if self.queue_watch_s <= 0:
+            raise SettingsError(f"queue_watch_s must be more than 0, but is {self.queue_watch_s:g}.")
         if self.jobs_per_tenant < 0:
             raise SettingsError(f"jobs_per_tenant must be 0 or more, but is {self.jobs_per_tenant}.")
         for each in self.job_weights:

@@ -33,7 +33,7 @@ class TranslatorClient:
 
     Generations use antiphon_core.http2, unless `transport` is "grpc" or the target is of another kind than host:port
     and dns:///host:port. All other calls use grpc.aio. A call that cannot reach a translator is repeated for the first
-    `wait_s` of its absence. Two are not: a generation over grpc.aio is tried three times, and `ready` once.
+    `wait_s` of its absence; only `ready` is not.
     """
 
     def __init__(

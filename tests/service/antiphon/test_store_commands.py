@@ -16,9 +16,8 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends import registry
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.encryption import configured_rows
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
+from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from tests.support.postgres_server import postgres_server, shared_postgres
 from tests.support.redis_servers import shared_redis
@@ -78,10 +77,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def with_store(url: str, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
-    return with_engine(open_backend(url), use)
+    return with_engine(StoreService(row_backend(url)), use)
 
 
-def with_engine(engine: StoreEngine, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+def with_engine(engine: StoreService, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
     async def open_and_use() -> Any:
         await engine.open()
         try:
@@ -151,13 +150,13 @@ def test_a_sealed_store_is_looked_after_with_its_keys(
     stored, settings = StoredTenant("acme"), StoreSettings(url=url, encryption_keys_file=keys)
     run("migrate")
 
-    async def fill_and_answer(engine: StoreEngine) -> Any:
+    async def fill_and_answer(engine: StoreService) -> Any:
         await configured_rows.require_readable(rows, settings)
         await stored.fill(engine)
         return await stored.answers(engine)
 
     rows = configured_rows.rows_of(settings)
-    expected = with_engine(StoreEngine(rows), fill_and_answer)
+    expected = with_engine(StoreService(rows), fill_and_answer)
     sealed = ("--store-encryption-keys-file", keys)
     assert run("verify", *sealed) == (0, [CLEAN])
     assert run("export", "--tenant", "acme", tmp_path / "acme.jsonl", *sealed)[0] == 0

@@ -15,6 +15,8 @@ from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_translator import wire
 from antiphon_translator.client import TranslatorClient, Transport
 from tests.support import pushed
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_ports
 
 TRANSPORTS: tuple[Transport, ...] = ("lean", "grpc")
 TURN = Turn(response_id="resp_1", created_at=7, request=b"{}")
@@ -48,6 +50,21 @@ async def test_nobody_there_is_unavailable(transport: Transport) -> None:
     with pytest.raises(TranslatorUnavailable):
         await anext(pushed.generated(client, TURN))
     await client.close()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_generation_waits_for_a_translator_that_restarts(transport: Transport) -> None:
+    (port,) = free_ports(1)
+    client = TranslatorClient(f"127.0.0.1:{port}", transport=transport, wait_s=PATIENCE_S)
+    first = asyncio.ensure_future(anext(pushed.generated(client, TURN)))
+    done, _ = await asyncio.wait([first], timeout=1.0)
+    assert not done
+    server = RpcServer()
+    server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
+    await server.start("127.0.0.1", port)
+    assert (await first).frames == b"event"
+    await client.close()
+    await server.drain(0)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

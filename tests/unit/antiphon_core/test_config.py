@@ -63,6 +63,10 @@ def test_text_becomes_the_declared_type() -> None:
     ("environ", "says"),
     [
         ({"ANTIPHON_PUMP_PORT": "many"}, "ANTIPHON_PUMP_PORT='many': must be a whole number"),
+        ({"ANTIPHON_PUMP_PORT": "-1"}, "ANTIPHON_PUMP_PORT='-1': must be a whole number, 0 or more"),
+        ({"ANTIPHON_PUMP_RATE_S": "nan"}, "ANTIPHON_PUMP_RATE_S='nan': must be a number, 0 or more"),
+        ({"ANTIPHON_PUMP_RATE_S": "inf"}, "must be a number, 0 or more"),
+        ({"ANTIPHON_PUMP_RATE_S": "-0.5"}, "must be a number, 0 or more"),
         ({"ANTIPHON_PUMP_LOUD": "maybe"}, "must be true or false"),
         ({"ANTIPHON_PUMP_MODE": "medium"}, "must be one of slow, fast"),
         ({"ANTIPHON_PUMP_PROT": "1"}, "ANTIPHON_PUMP_PROT is not a setting; did you mean 'ANTIPHON_PUMP_PORT'"),
@@ -79,6 +83,8 @@ def test_mistakes_are_named(environ: dict[str, str], says: str) -> None:
         ("[pumps]\n", r"there is no section \[pumps\]; did you mean 'pump'"),
         ("[pump]\nprot = 1\n", r"\[pump\] has no setting 'prot'; did you mean 'port'"),
         ("[pump\n", "Cannot read the settings file"),
+        ("[pump]\nrate_s = nan\n", r"\[pump\] rate_s=nan: must be a number, 0 or more"),
+        ("[pump]\nport = inf\n", r"\[pump\] port=inf: must be a whole number"),
         ("[pump]\nport = 'x'\n", r"\[pump\] port='x': must be a whole number"),
     ],
 )

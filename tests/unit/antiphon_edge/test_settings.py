@@ -26,6 +26,11 @@ def test_nobody_waits_for_longer_than_the_store_would(wait_ms: int) -> None:
         EdgeSettings(conversation_wait_ms=wait_ms)
 
 
+def test_comments_on_silent_streams_have_a_pause_between_them() -> None:
+    with pytest.raises(SettingsError, match="keep_alive_s must be more than 0"):
+        EdgeSettings(keep_alive_s=0.0)
+
+
 def test_a_websocket_has_at_least_one_lane() -> None:
     assert EdgeSettings(websocket_lanes=1).websocket_lanes == 1
     with pytest.raises(SettingsError, match="at least one lane"):

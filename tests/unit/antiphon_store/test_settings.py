@@ -35,6 +35,7 @@ def test_lifetimes_may_be_unlimited() -> None:
         {"default_ttl_s": 0},
         {"max_ttl_s": -1},
         {"lease_poll_ms": 0},
+        {"queue_watch_s": 0},
         {"default_ttl_s": 61, "max_ttl_s": 60},
         {"default_ttl_s": None, "max_ttl_s": 60},
     ],

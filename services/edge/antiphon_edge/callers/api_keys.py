@@ -141,7 +141,9 @@ def new_pepper() -> str:
 def read_peppers(path: Path) -> list[bytes]:
     """The peppers of a file, the newest first. SettingsError."""
     lines = [line.strip() for line in read_secret(path, "the pepper").splitlines() if line.strip()]
-    if not lines or min(map(len, lines)) < PEPPER_CHARS_MIN:
+    if not lines:
+        raise SettingsError(f"{path} is empty: it must hold a pepper of at least {PEPPER_CHARS_MIN} characters.")
+    if min(map(len, lines)) < PEPPER_CHARS_MIN:
         raise SettingsError(f"{path} holds a pepper of less than {PEPPER_CHARS_MIN} characters: it could be guessed.")
     return [line.encode() for line in lines]
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Protocol, Self
 
 from antiphon_core.telemetry import metrics, remedies
+from antiphon_core.telemetry.log_limit import LogLimit
 from antiphon_edge.access_settings import AccessSettings
 
 log = logging.getLogger(__name__)
@@ -25,8 +26,6 @@ RESERVED_DESCRIPTORS = 64
 """Kept for the store, the translator, files and name servers."""
 MIN_CONNECTIONS = 16
 """The least total, even where the limit of open files leaves room for fewer."""
-LOG_INTERVAL_S = 10.0
-"""Seconds between two log lines about rejected and closed connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,7 @@ class ConnectionTable:
         self._now_s = now_s
         self._by_peer: dict[str, dict[TableConnection, None]] = {}
         self._count = 0
-        self._unlogged = 0
-        self._log_at_s = -LOG_INTERVAL_S
+        self._log_limit = LogLimit()
 
     def __len__(self) -> int:
         return self._count
@@ -104,14 +102,15 @@ class ConnectionTable:
             if not of_peer:
                 del self._by_peer[connection.peer]
 
-    def make_room(self, peer: str, *, arriving: int = 0) -> bool:
+    def make_room(self, peer: str, *, arriving: Collection[str] = ()) -> bool:
         """Makes room for one more connection of `peer`, by closing an idle one if a limit is reached. Returns False
-        when the new connection must be rejected. `arriving` connections were accepted and are not in the table yet;
-        they count towards the total."""
+        when the new connection must be rejected. `arriving` has the peers of connections that were accepted and are
+        not in the table yet; they count towards both limits."""
         of_peer = self._by_peer.get(peer, {})
-        if len(of_peer) >= self._limits.per_peer and not self._is_exempt(peer):
+        count_of_peer = len(of_peer) + [*arriving].count(peer)
+        if count_of_peer >= self._limits.per_peer and not self._is_exempt(peer):
             return self._shed_idlest("peer", of_peer)
-        if self._count + arriving >= self._limits.total:
+        if self._count + len(arriving) >= self._limits.total:
             return self.shed_one()
         return True
 
@@ -136,10 +135,6 @@ class ConnectionTable:
         return True
 
     def _log(self, limit: str) -> None:
-        self._unlogged += 1
-        if self._now_s() < self._log_at_s:
-            return
-        self._log_at_s = self._now_s() + LOG_INTERVAL_S
         message = "%d connections were closed or rejected since the last such line: %d are open; limit reached: %s"
-        log.warning(message, self._unlogged, self._count, limit, extra=remedies.RAISE_FILE_LIMIT)
-        self._unlogged = 0
+        if count := self._log_limit.count(self._now_s()):
+            log.warning(message, count, self._count, limit, extra=remedies.RAISE_FILE_LIMIT)

@@ -54,7 +54,7 @@ class Listener:
         self._server = server
         self._pause_s = pause_s
         self._loop = asyncio.get_running_loop()
-        self._opening: set[asyncio.Task[None]] = set()
+        self._opening: dict[asyncio.Task[None], str] = {}
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
         for each in self.sockets:
             each.setblocking(False)
@@ -91,12 +91,12 @@ class Listener:
         """Opens the connection, or refuses it. Whether more can be accepted at once: another one that was closed for
         this one gives its descriptor back when the event loop goes on."""
         open_before = len(self._table) if self._table is not None else 0
-        if self._table is not None and not self._table.make_room(peer, arriving=len(self._opening)):
+        if self._table is not None and not self._table.make_room(peer, arriving=self._opening.values()):
             _refuse(connection)
             return True
         opening = self._loop.create_task(self._open(connection), name="accepted connection")
-        self._opening.add(opening)
-        opening.add_done_callback(self._opening.discard)
+        self._opening[opening] = peer
+        opening.add_done_callback(self._opening.pop)
         return self._table is None or len(self._table) >= open_before
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:

@@ -29,6 +29,7 @@ from antiphon_edge.http import connections
 from antiphon_edge.quotas.admission import limiter_of
 from antiphon_edge.routes import bodies, sessions
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket.messages import Cancel, Create
@@ -236,11 +237,13 @@ class Connection:
                 self._session.end(turn, accepted, batch.final)
             queue.put(turn.messages_of(batch.frames))
 
-        await self._turns.run(accepted, receive, queue.flow, with_context=False)
+        run = TurnRun(accepted, receive, queue.flow, with_context=False, on_ending=turn.note_end)
+        await self._turns.run(run)
 
     async def _warm_up(self, turn: LaneTurn, queue: LaneQueue, request: CreateRequest, carried: bytes | None) -> None:
         await self._warm_ups.require_model(request.model)
         accepted = await self._begin(turn, request, carried)
+        turn.note_end()
         try:
             batch, final = await self._warm_ups.run(accepted)
         except BaseException:

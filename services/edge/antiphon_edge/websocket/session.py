@@ -81,7 +81,12 @@ class LaneTurn:
     response_id: str | None = None
     """Known once the turn was accepted."""
     has_ended: bool = False
-    """Whether the response has its last message. The lane stays taken until that message was sent (`leave`)."""
+    """Whether the response has its end: its record is stored, or being stored. The lane stays taken until the last
+    message was sent (`leave`)."""
+
+    def note_end(self) -> None:
+        """Takes note that the response has its end. A cancel comes too late from then on."""
+        self.has_ended = True
 
     @property
     def lane(self) -> str | None:
@@ -164,7 +169,7 @@ class Session:
         elif not accepted.keep:
             history = join_arrays([accepted.turn.history, accepted.turn.input, final.output_items])
             self._histories.remember(accepted.response_id, history, lane=turn.lane)
-        turn.has_ended = True
+        turn.note_end()
 
     def fail(self, turn: LaneTurn, error: AntiphonError) -> list[bytes]:
         """Ends a running response that failed without a terminal event. Returns the messages to send."""
@@ -201,7 +206,7 @@ class Session:
         return next((lane for lane, turn in self._running.items() if turn.response_id == response_id), None)
 
     def _broken_off(self, turn: LaneTurn, error: AntiphonError) -> list[bytes]:
-        turn.has_ended = True
+        turn.note_end()
         return [socket_messages.error(error, turn.lane)]
 
     def _step(self, step: Step) -> None:

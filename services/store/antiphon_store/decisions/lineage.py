@@ -9,15 +9,14 @@ from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import nodes, records, turns
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer
 
 ANY_BYTES = 2**62
 ANY_DEPTH = 2**31
 
 
-def ancestry(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
+def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
     """A readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
@@ -51,7 +50,7 @@ def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[R
     """Nodes with their payloads, and the time."""
     rows = view.need_all(*((Kind.NODE, each) for each in response_ids))
     now_ms = view.now_ms
-    return lambda _answers: (now_ms, rows)
+    return answer((now_ms, rows))
 
 
 def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:

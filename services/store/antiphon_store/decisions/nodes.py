@@ -23,7 +23,7 @@ from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
 from antiphon_store.decisions import packing
 from antiphon_store.rows.model import ChainRows, Now, Row
-from antiphon_store.values import Write
+from antiphon_store.rules.common import size_of
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +42,8 @@ def is_readable(row: Row | None, now_ms: int) -> bool:
     return row is not None and not row.fields["deleted"] and not is_expired(row.fields, now_ms)
 
 
-def written(write: Write) -> tuple[dict[str, Any], bytes, bytes]:
-    """Makes the fields and payloads of a node from a write."""
-    record = write.record
+def written(record: Record, ttl_ms: int | None = None) -> tuple[dict[str, Any], bytes, bytes]:
+    """Makes the fields and payloads of a node from a record. `ttl_ms` is its lifetime from now; None: for ever."""
     items, input_bytes = packing.pack(record.input_items, record.output_items)
     items_crc = packing.checksum(record.id, input_bytes, items)
     fields = {
@@ -52,8 +51,8 @@ def written(write: Write) -> tuple[dict[str, Any], bytes, bytes]:
         "session": record.session_id,
         "status": record.status.value,
         "deleted": 0,
-        "expires": None if write.ttl_ms is None else Now(write.ttl_ms),
-        "size": len(record.body) + len(record.input_items) + len(record.output_items),
+        "expires": None if ttl_ms is None else Now(ttl_ms),
+        "size": size_of(record),
         "input_bytes": input_bytes,
         "items_crc": items_crc,
         "body_crc": packing.body_checksum(items_crc, record.body),

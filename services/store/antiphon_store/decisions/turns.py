@@ -9,10 +9,9 @@ from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound, Previou
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import UNFINISHED, Fence, History, Record, Stamp, Status, TurnRequest, TurnStart
 from antiphon_store.decisions import leases, nodes, records
-from antiphon_store.rows.decision import Finish
+from antiphon_store.decisions.records import Write
 from antiphon_store.rows.model import Chain, ChainRows, Condition, Get, Index, Kind, Payload, Ref, Row
-from antiphon_store.rows.view import View
-from antiphon_store.values import Write
+from antiphon_store.rows.view import Finish, View, answer
 
 _UNFINISHED = sorted(status.value for status in UNFINISHED)
 
@@ -29,7 +28,7 @@ def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Fi
     if request.session_id is not None:
         return _begin_in_session(view, request.session_id, request, was_measured=was_measured)
     if request.previous_response_id is None:
-        return lambda _answers: TurnStart(History())
+        return answer(TurnStart(History()))
     return _begin_behind(view, request.previous_response_id, request)
 
 

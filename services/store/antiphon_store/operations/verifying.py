@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_store.decisions import logs, packing, tenant_line
-from antiphon_store.engine.reclaiming import partition_of
 from antiphon_store.operations.rows_by_name import batches, read, rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
@@ -32,6 +31,8 @@ from antiphon_store.rows.model import (
     Row,
     named_node,
 )
+from antiphon_store.topics.sweeping import home_of
+from antiphon_store.topics.trees import tree_of
 
 ENTRIES_PER_PAGE = 500
 KEYS_AT_ONCE = 64
@@ -169,7 +170,7 @@ def _target(partition: Partition, ref: Ref, fields: Mapping[str, Any]) -> tuple[
     if ref.kind is Kind.POINTER:
         return partition._replace(tree=fields["tree"]), Ref(Kind.SESSION, ref.id)
     if ref.kind is Kind.KEY:
-        return partition_of(partition.tenant, Kind.NODE, fields["response"]), Ref(Kind.NODE, fields["response"])
+        return tree_of(partition.tenant, fields["response"]), Ref(Kind.NODE, fields["response"])
     return None
 
 
@@ -228,7 +229,7 @@ def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
         kind = Kind.NODE
     elif key.partition.tenant == DISPATCH_TENANT:
         kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)
-    return partition_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
+    return home_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
 
 
 async def _is_there(rows: RowBackend, partition: Partition, ref: Ref) -> bool:

@@ -161,6 +161,32 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
     return dialect.guides(guide)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """The call that the stream is in, as its first piece named it.
+
+    A standard server numbers its calls by `index`, and names a call in its first piece only. Gemini leaves out the
+    index or sends null, Ollama sends 0 for all calls (ollama/ollama#15457), some proxies repeat name and id in each
+    piece.
+    """
+
+    name: str
+    id: str | None
+    index: int | None
+
+    def is_continued_by(self, piece: Mapping[str, Any], name: str | None) -> bool:
+        """Whether a piece belongs to this call: nothing that it says differs. A piece with a name begins a call if it
+        has neither an id nor an index."""
+        id_, index = piece.get("id") or None, piece.get("index")
+        if index is not None and self.index is not None and index != self.index:
+            return False
+        if not name:
+            return True
+        if id_ is None and index is None:
+            return False
+        return name == self.name and id_ in (None, self.id)
+
+
 class ChunkReader:
     """Reads the chunks of one stream. A call ends where the next call, text or reasoning begins.
 
@@ -171,8 +197,7 @@ class ChunkReader:
         self.complete = False
         """Whether the server sent the finish reason."""
         self._output = Output()
-        self._call: int | None = None
-        self._calls = 0
+        self._call: OpenCall | None = None
         self._finish: FinishReason | None = None
         self._usage: Usage | None = None
 
@@ -215,17 +240,17 @@ class ChunkReader:
         for call in delta.get("tool_calls") or ():
             self._take_call(call)
 
-    def _take_call(self, call: Mapping[str, Any]) -> None:
-        function = call.get("function") or {}
-        index = call.get("index", self._calls if function.get("name") else self._call)
-        if index != self._call:
-            if not function.get("name"):
-                raise EngineFault("The engine mixed up the arguments of two calls.")
+    def _take_call(self, piece: Mapping[str, Any]) -> None:
+        function = piece.get("function") or {}
+        name, arguments = function.get("name"), function.get("arguments") or ""
+        is_continued = self._call is not None and self._call.is_continued_by(piece, name)
+        if name and not is_continued:
             self._end_call()
-            self._output.begin_call(function["name"], call.get("id"))
-            self._call = index
-            self._calls += 1
-        self._output.arguments(function.get("arguments") or "")
+            self._call = OpenCall(name, piece.get("id") or None, piece.get("index"))
+            self._output.begin_call(name, self._call.id)
+        elif arguments and not is_continued:
+            raise EngineFault("The engine mixed up the arguments of two calls.")
+        self._output.arguments(arguments)
 
     def _end_call(self) -> None:
         if self._call is not None:

@@ -72,6 +72,6 @@ def shown(text: str, name: str) -> str:
 
 def _is_called_text(media_type: str, name: str) -> bool:
     if media_type in UNSPECIFIC_TYPES:
-        path = PurePosixPath(name.lower())
-        return path.suffix.removeprefix(".") in EXTENSIONS or path.name in NAMES
+        last = PurePosixPath(name.lower()).name
+        return last.rpartition(".")[2] in (EXTENSIONS if "." in last else NAMES)
     return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml"))

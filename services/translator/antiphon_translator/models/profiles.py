@@ -18,6 +18,7 @@ Everything that can be wrong is found when the profile is loaded, and told in on
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -196,7 +197,7 @@ def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
         return given
     if kind.startswith("int") or kind == "float":
         wanted = (int, float) if kind == "float" else (int,)
-        if not isinstance(given, wanted) or isinstance(given, bool) or given <= 0:
+        if not isinstance(given, wanted) or isinstance(given, bool) or not 0 < given < math.inf:
             raise SettingsError(f"{where} must be a positive {'number' if kind == 'float' else 'whole number'}.")
         return given
     if kind.startswith("tuple"):

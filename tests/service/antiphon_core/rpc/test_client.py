@@ -227,3 +227,37 @@ async def test_a_call_waits_for_a_server_that_restarts() -> None:
         assert (await calling).record.id.endswith("/r")
         assert (await claiming).job.id == "j"
         await server.drain(0)
+
+
+async def test_a_stream_waits_for_a_server_that_restarts() -> None:
+    (port,) = free_ports(1)
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S) as client:
+        with pytest.raises(StoreUnavailable):
+            await client.call("AddConversationItems", v1.AddConversationItemsRequest())
+        reading = asyncio.create_task(_read(client))
+        done, _ = await asyncio.wait([reading], timeout=1.0)
+        assert not done
+        service, server = Service(), RpcServer()
+        server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
+        await server.start("127.0.0.1", port)
+        assert await reading == [0, 1, 2]
+        await server.drain(0)
+
+
+async def test_a_stream_that_has_begun_is_not_repeated() -> None:
+    service, server = Service(), RpcServer()
+    server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
+    port = await server.start("127.0.0.1", 0)
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S) as client:
+        stream = client.stream("ReadEvents", internal.ReadEventsRequest(follow=True))
+        async with asyncio.timeout(PATIENCE_S / 2), aclosing(stream) as answers:
+            for _ in range(3):
+                await anext(answers)
+            await server.drain(0)
+            with pytest.raises(StoreUnavailable):
+                await anext(answers)
+
+
+async def _read(client: RpcClient) -> list[int]:
+    stream = client.stream("ReadEvents", internal.ReadEventsRequest())
+    return [answer.first_sequence async for answer in stream]

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -175,7 +175,7 @@ class Full(ConnectionTable):
     def __init__(self) -> None:
         super().__init__(ConnectionLimits(1, 1), now_s=lambda: 0.0)
 
-    def make_room(self, peer: str, *, arriving: int = 0) -> bool:
+    def make_room(self, peer: str, *, arriving: Collection[str] = ()) -> bool:
         return False
 
 
@@ -186,5 +186,20 @@ def test_a_connection_without_room_is_told_so_and_closed(run: Run) -> None:
             reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
             assert await reader.read() == TOO_MANY
             writer.close()
+
+    run(main())
+
+
+def test_a_burst_of_one_peer_is_held_to_its_limit(run: Run) -> None:
+    async def main() -> None:
+        table = ConnectionTable(ConnectionLimits(total=20, per_peer=2), now_s=lambda: 0.0)
+        async with started_runner() as runner:
+            assert runner.server is not None
+            await ListeningSite(runner, HOST, 0, table=table).start()
+            clients = connected(runner.addresses[0], 5)
+            await steps_to_accept(runner.server, 2)
+            texts = [await text_of(client) for client in clients]
+            assert [text.endswith(b"here") for text in texts] == [True, True, False, False, False]
+            assert texts[2:] == [TOO_MANY] * 3
 
     run(main())

@@ -13,7 +13,9 @@ from antiphon_core.limits import STREAM_WAITING_BYTES_MAX
 from antiphon_edge.routes.sessions import SESSION_HEADER
 from antiphon_edge.websocket.outbox import LaneQueue
 from antiphon_edge.websocket.session import Phase
+from antiphon_store.service import StoreService
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.patience import PATIENCE_S
 from tests.support.socket_client import Client, connected, held_responses, until_session
 
 
@@ -127,6 +129,33 @@ async def test_a_cancel_that_comes_too_late_is_not_answered(edge: RunningEdge, c
     await cancel(client, stream_id="a", response_id=first["id"])
     release.set()
     assert {event["type"] for event in await ends(client, 1)}.isdisjoint({events.ERROR})
+
+
+@pytest.mark.parametrize("generate", [True, False])
+async def test_a_cancel_while_the_record_is_stored_comes_too_late(
+    edge: RunningEdge, client: Client, generate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_turn, storing, release = StoreService.commit_turn, asyncio.Event(), asyncio.Event()
+
+    async def held(*args: Any, **kwargs: Any) -> Any:
+        storing.set()
+        await release.wait()
+        return await commit_turn(*args, **kwargs)
+
+    monkeypatch.setattr(StoreService, "commit_turn", held)
+    await client.send(stream_id="a", store=True, generate=generate)
+    async with asyncio.timeout(PATIENCE_S):
+        await storing.wait()
+    await cancel(client, stream_id="a")
+    await client.socket.send_str("no JSON")
+    told = await client.until(events.ERROR)  # the server has read the cancel before
+    assert told[-1].get("stream_id") is None
+    release.set()
+    told += await ends(client, 1)
+    assert told[-1]["type"] == events.COMPLETED
+    assert "response_cancelled" not in str(told)
+    record = await edge.ask("GET", f"/v1/responses/{told[-1]['response']['id']}")
+    assert record.json["status"] == "completed"
 
 
 async def test_a_fork_on_another_lane_that_fails_leaves_the_response(client: Client) -> None:

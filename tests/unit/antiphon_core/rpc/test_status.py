@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc.aio import AioRpcError, Metadata
 
+from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
     TABLE,
     AntiphonError,
@@ -27,7 +29,9 @@ from antiphon_core.errors import (
     Unauthenticated,
     Unimplemented,
 )
+from antiphon_core.rpc import status
 from antiphon_core.rpc.status import from_bytes, from_rpc_error, to_bytes, to_status
+from antiphon_core.telemetry.log_limit import LOG_INTERVAL_S, LogLimit
 
 TRAILERS_BYTES_MAX = 8_192  # gRPC drops a stream with more of them
 
@@ -119,9 +123,28 @@ def test_errors_of_the_transport_are_named_by_their_code(code: grpc.StatusCode, 
     assert error.message == ("The store cannot be reached." if expected is StoreUnavailable else "why")
 
 
-def test_why_a_service_cannot_be_reached_is_for_its_operators(caplog: pytest.LogCaptureFixture) -> None:
+def test_why_a_service_cannot_be_reached_is_for_its_operators(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "_UNREACHABLE", defaultdict(LogLimit))
     failed = AioRpcError(
         grpc.StatusCode.UNAVAILABLE, Metadata(), Metadata(), "Failed to connect to ipv4:10.0.0.7:50051"
     )
     assert from_rpc_error(failed, TranslatorUnavailable).message == "The translator cannot be reached."
     assert "10.0.0.7" in caplog.text
+
+
+def test_an_outage_is_logged_once_in_a_while_and_for_each_service(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    monkeypatch.setattr(status, "_UNREACHABLE", defaultdict(LogLimit))
+    monkeypatch.setattr(status, "monotonic", clock.monotonic)
+    failed = AioRpcError(grpc.StatusCode.UNAVAILABLE, Metadata(), Metadata(), "why")
+    for _ in range(100):
+        from_rpc_error(failed, TranslatorUnavailable)
+    from_rpc_error(failed, StoreUnavailable)
+    clock.advance(LOG_INTERVAL_S)
+    from_rpc_error(failed, TranslatorUnavailable)
+    line = "the {} cannot be reached: why (failures since the last such line: {})"
+    assert caplog.messages == [line.format(*each) for each in (("translator", 1), ("store", 1), ("translator", 100))]

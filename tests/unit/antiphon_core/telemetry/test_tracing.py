@@ -46,6 +46,26 @@ def test_a_span_that_was_begun_is_nobodys_parent_by_itself() -> None:
     assert tracer.parents() == {"one": "", "two": ""}
 
 
+def test_polls_name_a_parent_that_is_not_sampled() -> None:
+    with recorded():
+        tracing.leave_out()
+        first = correlation.current().trace
+        tracing.leave_out()
+        second = correlation.current().trace
+    assert first is not None
+    assert second is not None
+    assert not first.is_sampled
+    assert not second.is_sampled
+    assert first.trace_id != second.trace_id
+    assert TraceContext.parse(dict(first.headers())["traceparent"]) == first
+
+
+def test_without_a_tracer_polls_name_no_parent() -> None:
+    correlation.begin(Correlation())
+    tracing.leave_out()
+    assert correlation.current().trace is None
+
+
 def test_without_a_tracer_the_trace_is_passed_on_as_it_came() -> None:
     correlation.begin(Correlation(trace=OUTER))
     with tracing.span("one", SpanKind.SERVER) as span:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,11 @@ from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobDraft, JobState
 from antiphon_core.ports.spending import Draw, Spend, Spent
 from antiphon_core.ports.store import Status
+from antiphon_core.telemetry import correlation, spans
+from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_store.service import StoreService
 from tests.support.background import (
     LEASE_MS,
     TENANT,
@@ -29,6 +33,7 @@ from tests.support.background import (
     whole,
 )
 from tests.support.patience import PATIENCE_S
+from tests.support.recorded_spans import recorded
 
 
 @pytest.fixture
@@ -66,6 +71,24 @@ async def test_more_responses_than_slots_wait_their_turn(shop: Bench) -> None:
         assert len(shop.engine.starts) == 2
         states = [(await shop.edge.current(TENANT, record.id)).status for record in records]
         assert sorted(states) == [Status.IN_PROGRESS] * 2 + [Status.QUEUED] * 3
+
+
+async def test_looking_for_a_job_is_not_traced(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    look, looks = StoreService._claim_next, list[TraceContext | None]()
+
+    async def noted(*args: Any) -> Any:
+        looks.append(correlation.current().trace)
+        return await look(*args)
+
+    monkeypatch.setattr(StoreService, "_claim_next", noted)
+    with recorded() as tracer:
+        record = await shop.create()
+        async with shop.worker():
+            await require_whole(shop, record.id)
+            await shop.until(lambda: len(looks) > 1)
+    assert all(trace is not None and not trace.is_sampled for trace in looks)
+    (job,) = (span for span in tracer.spans if span.name == spans.JOB)
+    assert job.parent is None  # not the look that found it
 
 
 async def test_settled_jobs_stay_settled(shop: Bench) -> None:

@@ -197,6 +197,9 @@ def test_files_that_will_not_do(files: KeyFiles) -> None:
         read_keys(files.keys)
     with pytest.raises(SettingsError, match="Cannot read the pepper"):
         read_peppers(files.pepper)
+    files.pepper.write_text(" \n")
+    with pytest.raises(SettingsError, match="is empty: it must hold a pepper of at least 32 characters"):
+        read_peppers(files.pepper)
     files.pepper.write_text("short\n")
     with pytest.raises(SettingsError, match="less than 32 characters") as caught:
         read_peppers(files.pepper)

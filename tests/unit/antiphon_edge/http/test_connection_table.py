@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from antiphon_core.clock import ManualClock
+from antiphon_core.telemetry.log_limit import LOG_INTERVAL_S
 from antiphon_edge.http.connection_table import (
-    LOG_INTERVAL_S,
     MIN_CONNECTIONS,
     RESERVED_DESCRIPTORS,
     ConnectionLimits,
@@ -81,8 +81,15 @@ def test_at_the_total_without_an_idle_one_nobody_gets_in() -> None:
 
 def test_connections_that_arrive_count_towards_the_total() -> None:
     busy = [Connection("a", None), Connection("b", None)]
-    assert table_of(*busy).make_room("c", arriving=1)
-    assert not table_of(*busy).make_room("c", arriving=2)
+    assert table_of(*busy).make_room("c", arriving=["d"])
+    assert not table_of(*busy).make_room("c", arriving=["d", "d"])
+
+
+def test_connections_that_arrive_count_towards_the_limit_of_their_peer() -> None:
+    busy = [Connection("a", None), Connection("a", None)]
+    assert table_of(*busy, total=9).make_room("a", arriving=["b"])
+    assert not table_of(*busy, total=9).make_room("a", arriving=["a"])
+    assert table_of(Connection("proxy", None), total=9).make_room("proxy", arriving=["proxy"] * 3)
 
 
 def test_one_line_tells_of_many(caplog: pytest.LogCaptureFixture) -> None:

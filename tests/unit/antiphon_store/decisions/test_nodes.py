@@ -12,7 +12,6 @@ from antiphon_store.decisions import nodes
 from antiphon_store.rows.model import ChainRows, Now, Row
 from antiphon_store.testing.conversations import array, names_in
 from antiphon_store.testing.subject import content, draft
-from antiphon_store.values import Write
 from tests.support.rows import chain_rows, node
 
 RECORD = draft(draft(), session_id="s", status=Status.IN_PROGRESS)
@@ -31,8 +30,8 @@ def test_a_record_comes_back_as_it_was_written(inputs: bytes, outputs: bytes) ->
 
 
 def test_a_lifetime_begins_when_it_is_written() -> None:
-    assert nodes.written(Write(RECORD, ttl_ms=5))[0]["expires"] == Now(5)
-    assert nodes.written(Write(RECORD))[0]["expires"] is None
+    assert nodes.written(RECORD, ttl_ms=5)[0]["expires"] == Now(5)
+    assert nodes.written(RECORD)[0]["expires"] is None
 
 
 @pytest.mark.parametrize(

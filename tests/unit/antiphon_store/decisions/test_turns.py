@@ -17,11 +17,11 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ports.store import Fence, History, Precondition, Status, TurnRequest
 from antiphon_store.decisions import turns
+from antiphon_store.decisions.records import Write
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in
 from antiphon_store.testing.subject import draft, turn_in
-from antiphon_store.values import Write
 from tests.support.rows import (
     NOW_MS,
     answered,

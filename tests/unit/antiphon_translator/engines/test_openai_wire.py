@@ -213,6 +213,64 @@ def test_whole_calls_in_one_chunk_and_without_an_index() -> None:
     ]
 
 
+TWO_CALLS = [
+    CallBegin("f", "call_a"),
+    Arguments('{"x":1}'),
+    CallEnd(is_complete=True),
+    CallBegin("f", "call_b"),
+    Arguments('{"y":2}'),
+    CallEnd(is_complete=True),
+]
+
+
+@pytest.mark.parametrize("index", [{}, {"index": None}, {"index": 0}], ids=["absent", "null", "zero"])
+def test_a_new_id_with_a_name_begins_a_call_under_any_index(index: Object) -> None:
+    pieces = (("call_a", '{"x":1}'), ("call_b", '{"y":2}'))
+    calls = [{"id": id_, "function": {"name": "f", "arguments": text}} | index for id_, text in pieces]
+    assert read(*(delta(tool_calls=[each]) for each in calls), end("stop"))[0] == TWO_CALLS
+    assert read(delta(tool_calls=calls), end("stop"))[0] == TWO_CALLS
+
+
+def test_calls_without_ids_under_one_index_differ_by_their_names() -> None:
+    segments, _ = read(call(0, '{"x":1}', name="f"), call(0, "{}", name="g"), end("stop"))
+    assert [each.name for each in segments if isinstance(each, CallBegin)] == ["f", "g"]
+    assert segments.count(CallEnd(is_complete=True)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "following"),
+    [
+        ("", {}),
+        ("", {"index": None}),
+        ("", {"index": 0}),
+        ("", {"id": "", "index": 0}),
+        ("f", {"index": 0}),
+        ("f", {"id": "call_a"}),
+        ("f", {"id": "call_a", "index": 0}),
+    ],
+)
+def test_a_piece_that_repeats_or_lacks_what_its_call_said_belongs_to_it(name: str, following: Object) -> None:
+    first = {"id": "call_a", "function": {"name": "f", "arguments": '{"x":'}, "index": 0}
+    piece = following | {"function": {"name": name, "arguments": "1}"}}
+    segments, _ = read(delta(tool_calls=[first]), delta(tool_calls=[piece]), end("stop"))
+    assert segments == [CallBegin("f", "call_a"), Arguments('{"x":'), Arguments("1}"), CallEnd(is_complete=True)]
+
+
+@pytest.mark.parametrize("index", [{}, {"index": None}, {"index": 0}])
+def test_arguments_without_a_call_are_a_fault(index: Object) -> None:
+    piece = {"function": {"arguments": "{}"}} | index
+    with pytest.raises(EngineFault, match="mixed up"):
+        ChunkReader().read(delta(tool_calls=[piece]))
+    with pytest.raises(EngineFault, match="mixed up"):
+        read(call(None, "{", name="f"), delta(content="text"), delta(tool_calls=[piece]))
+
+
+def test_a_piece_without_name_and_arguments_says_nothing() -> None:
+    metadata = delta(tool_calls=[{"index": 1, "extra_content": {"google": {"thought_signature": "x"}}}])
+    segments, _ = read(metadata, call(0, "{}", id="call_a", name="f"), metadata, end("stop"))
+    assert segments == [CallBegin("f", "call_a"), Arguments("{}"), CallEnd(is_complete=True)]
+
+
 def test_a_call_that_the_length_cut_off_is_not_complete() -> None:
     segments, last = read(call(0, '{"x": ', name="f"), end("length"))
     assert segments[-1] == CallEnd(is_complete=False)

@@ -18,6 +18,7 @@ from antiphon_translator.media.text_files import NotText
         ("", "src/main.rs"),
         ("application/octet-stream", "query.sql"),
         ("", "Makefile"),
+        ("", "project/.env"),
         ("", "deploy/Dockerfile"),
     ],
 )

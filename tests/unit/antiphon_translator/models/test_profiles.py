@@ -46,6 +46,8 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"context_length": 0}, "context_length = 0 must be a positive whole number"),
         ({"context_length": 1.5}, "must be a positive whole number"),
         ({"token_timeout_s": True}, "token_timeout_s = True must be a positive number"),
+        ({"token_timeout_s": float("nan")}, "token_timeout_s = nan must be a positive number"),
+        ({"token_timeout_s": float("inf")}, "must be a positive number"),
         ({"endpoint": "http://triton:8001"}, "must be host:port"),
         ({"endpoint": "triton"}, "must be host:port"),
         ({"endpoint": "http://vllm:8000/v1"}, 'or engine must be "openai_chat"'),

@@ -18,10 +18,9 @@ from antiphon_store.backends.redis.connection import connect
 from antiphon_store.backends.redis.link import TOGETHER, Link
 from antiphon_store.backends.redis.programs import arguments
 from antiphon_store.backends.redis.scripts import TRANSACT, TRANSACT_READING, Argument, Script
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Add, Get, Kind, Partition, Program, Ref, Set
+from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Write
 from tests.support.redis_servers import NO_FILES, redis_server, shared_redis
 
 SESSION = Ref(Kind.SESSION, "s")
@@ -46,12 +45,12 @@ def link(*, replicas: int = 0) -> Link:
 
 
 async def test_a_server_that_forgot_the_scripts_gets_them_again(
-    backend: StoreEngine, server: redis.Redis, tenant: str
+    backend: StoreService, server: redis.Redis, tenant: str
 ) -> None:
     record = draft()
-    await backend.put(tenant, Write(record))
+    await backend.put(tenant, record)
     server.script_flush()
-    assert (await backend.fetch(tenant, record.id)).id == record.id
+    assert (await backend.get(tenant, record.id)).id == record.id
     assert server.script_exists(TRANSACT_READING.sha) == [True]
 
 
@@ -94,28 +93,28 @@ async def test_closing_waits_for_all_calls_of_an_atom() -> None:
         pass
 
 
-async def test_many_calls_at_once_share_few_connections(backend: StoreEngine, tenant: str) -> None:
+async def test_many_calls_at_once_share_few_connections(backend: StoreService, tenant: str) -> None:
     records = [draft() for _ in range(150)]  # connections are 80
-    stamps = await asyncio.gather(*(backend.put(tenant, Write(record)) for record in records))
+    stamps = await asyncio.gather(*(backend.put(tenant, record) for record in records))
     assert {stamp.version for stamp in stamps} == {1}
 
 
 async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
     with redis_server(NO_FILES) as server, server.client() as client:
         scheme, _, rest = server.url.partition("://")
-        backend = StoreEngine(RedisRows(parse_address(scheme, rest)))
+        backend = StoreService(RedisRows(parse_address(scheme, rest)))
         client.config_set("appendonly", "yes")
         client.config_set("appendfsync", "always")
         await backend.open()
         record = draft()
-        await backend.put("t", Write(record))
+        await backend.put("t", record)
         client.config_set("maxmemory", 1)
         with pytest.raises(StoreUnavailable, match="out of memory"):
             await backend.ready()
         with pytest.raises(StoreUnavailable, match="out of memory"):
-            await backend.put("t", Write(draft()))
-        assert (await backend.fetch("t", record.id)).id == record.id
-        await backend.remove("t", record.id)
+            await backend.put("t", draft())
+        assert (await backend.get("t", record.id)).id == record.id
+        await backend.delete("t", record.id)
         client.config_set("maxmemory", 0)
         await backend.ready()
         await backend.close()
