@@ -104,7 +104,7 @@ class KeyedTurns:
             timing=self._timing,
             on_lost=run.break_off,
         )
-        with stream_slots.held_on_to():
+        with stream_slots.held_by_task():
             async with self._keyed_jobs.kept(accepted):
                 await self._runner.run(run, self._takeover_policy if is_takeover else self._policy)
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.media.refusals import refusal, text_member, too_large
+from antiphon_translator.media.part_errors import part_error, text_member, too_large
 
 
 def test_error_names_the_part_the_reason_and_the_code() -> None:
-    error = refusal("input[0]", "it is broken", "invalid_image")
+    error = part_error("input[0]", "it is broken", "invalid_image")
     assert (error.message, error.field, error.code) == (
         "'input[0]' cannot be used: it is broken.",
         "input[0]",
