@@ -1,7 +1,8 @@
-"""Appends of one process on their way to a store elsewhere: those of one moment share an RPC.
+"""Joins the appends that one process sends to a remote store: appends of the same moment share an RPC.
 
 An RPC costs several times what an append costs, and writers of event logs append at the same moments. The appends of
-one pass of the event loop go out together, one RPC for each tenant; nothing waits for a timer or for an answer.
+one pass of the event loop go out together, in one RPC for each tenant. No append waits for a timer, or for the answer
+to an earlier one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Append:
 
 
 class AppendQueue:
-    """Use inside one event loop."""
+    """Sends appends to the store. Use inside one event loop."""
 
     def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
@@ -41,12 +42,12 @@ class AppendQueue:
         )
 
     async def append(self, tenant: str, request: Any) -> int:
-        """The next position of the log. Raises what AppendEvents raises; an append whose caller stops waiting may
-        happen all the same."""
+        """Returns the next position of the log. Raises the errors of AppendEvents. An append may still happen after its
+        caller was cancelled."""
         return await self._joint_calls.run(_Append(tenant, request, correlation.current()))
 
     async def close(self) -> None:
-        """Returns when everything that was sent is answered. The RPC client must be closed."""
+        """Waits until every append is answered. The RPC client must be closed first."""
         await self._joint_calls.settle()
 
     async def _call(self, appends: Sequence[_Append]) -> Sequence[int | Exception]:

@@ -1,7 +1,7 @@
-"""The arguments of the ports' methods: each is checked by the name of its parameter, before anything happens.
+"""Checks of the arguments of the ports' methods. The name of a parameter selects its rule.
 
-The service checks them, and so does the client before it sends: what the wire cannot carry is refused in the same words
-here and there.
+The service checks arguments, and so does the client before it sends: both reject a value that the wire cannot carry
+with the same message.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ EXCEPTIONS: Mapping[str, Mapping[str, str | Check]] = {
     "read_events": {"after": within(0, rules.INT64_MAX - 1)},
     "sweep": {"limit": within(1, limits.SWEEP_ITEMS_MAX)},
 }
-"""Of methods that mean something else by a name than `CHECKS`: another name for errors, or another rule."""
+"""Exceptions from `CHECKS`, by method and parameter: another name for errors, or another rule."""
 
 
 def checked(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
-    """Decorates a method of the service: its arguments are checked first."""
+    """Decorates a method of the service, so that its arguments are checked first."""
     require = argument_check(method)
 
     @wraps(method)
@@ -105,7 +105,8 @@ def checked(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answ
 
 
 def argument_check(method: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], None]:
-    """Makes the check of the arguments of a call, by place and by name. One that is None or left out needs none."""
+    """Makes the check of a method's positional and keyword arguments. An argument that is None or left out is not
+    checked."""
     exceptions = EXCEPTIONS.get(method.__name__, {})
     chosen: list[tuple[int, str, Check, str]] = []  # place and name of the parameter, its rule, its name in errors
     for place, name in enumerate(list(signature(method).parameters)[1:]):  # behind self

@@ -1,8 +1,8 @@
-"""The codec of one RPC: the arguments and the result of a method of the ports, as request and answer.
+"""Codecs: the arguments and the result of a method of the ports, as request and answer of its RPC.
 
-Both come from the signature of the method that the RPC's row names, and from the descriptors. An argument is a field of
-the request, or a dataclass whose members are. The result is the answer's only field, or a dataclass whose members are
-its fields.
+A codec comes from the signature of the method that the RPC's row names, and from the descriptors. An argument is a
+field of the request, or a dataclass whose members are fields. The result is the answer's only field, or a dataclass
+whose members are its fields.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Codec:
             raise TypeError(f"{self._name} has fields without a parameter, or parameters that share one.")
 
     def request(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any]:
-        """The tenant and the request of a call with these arguments. An argument that is left out is left out of the
-        request. InvalidRequest: the wire cannot carry one of them."""
+        """The tenant and the request of a call with these arguments. An omitted argument is omitted from the request.
+        InvalidRequest: the wire cannot carry one of them."""
         given = {**dict(zip(self._positional, args, strict=False)), **kwargs}
         if len(given) != len(args) + len(kwargs) or not self._required <= given.keys():
             self._signature.bind(None, *args, **kwargs)  # raises TypeError with the argument's name
@@ -73,7 +73,7 @@ class Codec:
             raise TypeError(f"{self._name} has no arguments {sorted(given)}.")
         try:
             return tenant, self._message(**fields)
-        except ValueError as error:  # of a member that no rule looks at
+        except ValueError as error:  # of a member that no rule checks
             raise InvalidRequest(f"The request cannot be sent: {error}") from error
 
     def arguments(self, request: Any) -> dict[str, Any]:
@@ -84,11 +84,11 @@ class Codec:
         return values
 
     def name_for_wire(self, error: AntiphonError) -> None:
-        """Gives the field of an error of the service the name that the request has for it."""
+        """Renames the field of a service's error to the field of the request."""
         _rename(error, self._paged)
 
     def name_for_port(self, error: AntiphonError) -> None:
-        """Gives the field of an error of the server the name that the port has for it."""
+        """Renames the field of a server's error to the parameter of the port."""
         _rename(error, {field: name for name, field in self._paged.items()})
 
 

@@ -1,10 +1,10 @@
-"""The store from afar: the same operations, answers and errors as `StoreService`, over gRPC.
+"""The gRPC client of the store, with the operations, results and errors of `StoreService`.
 
     async with StoreClient("store:50051") as store:
         record = await store.get("default", response_id)
 
-Needs the base install only. Each operation is a method of the ports; its request and answer come from the table of
-methods (`calls.CODECS`). Arguments are checked before they are sent, by the rules of the service (`arguments`).
+Needs the base install only. Each operation is a method of the ports; its request and its response come from the table
+of methods (`calls.CODECS`). Arguments are checked before they are sent, by the rules of the service (`arguments`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RPC_OF = {STORE.methods[name].row.port: name for name in reversed(list(CODECS))
 def _call(
     port: Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Result]],
 ) -> Callable[Concatenate[StoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
-    """Makes the client's method of `port`: a unary RPC."""
+    """Makes the client method that sends `port` as a unary RPC."""
     rpc = _RPC_OF[port]
     codec, require = CODECS[rpc], argument_check(port)
 
@@ -63,7 +63,7 @@ def _call(
 def _stream(
     port: Callable[Concatenate[Any, _Parameters], AsyncGenerator[_Result, None]],
 ) -> Callable[Concatenate[StoreClient, _Parameters], AsyncGenerator[_Result, None]]:
-    """Makes the client's method of `port`: an RPC with a stream of answers."""
+    """Makes the client method that sends `port` as a server-streaming RPC."""
     rpc = _RPC_OF[port]
     codec, require = CODECS[rpc], argument_check(port)
 
@@ -81,8 +81,8 @@ def _stream(
 
 
 class StoreClient:
-    """Implements `antiphon_core.ports.full_store.FullStore` and `Retention`. Made and used inside a running event loop,
-    and closed.
+    """Implements `antiphon_core.ports.full_store.FullStore` and `Retention`. Make and use it inside a running event
+    loop, and close it.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. Every call raises
     StoreUnavailable when the store cannot be reached and Timeout when it does not answer in time; a write may have

@@ -1,10 +1,10 @@
-"""Cursors: where a page ended, as text that callers hand back without looking inside.
+"""Page cursors: the position at which a page ended, as opaque text.
 
     base64url( digest of the question and the position | position as JSON )
 
-The question is the tenant, the operation and its arguments, but not the page's size: a cursor taken to another question
-is refused instead of giving a page of something else, and so is one that was changed on the way. The digest is no
-secret, and needs none: whoever forges a cursor only chooses where their own page begins.
+The question is the tenant, the operation and its arguments, but not the page's size: a cursor that comes with another
+question, or that was changed, is rejected. The digest needs no secret key: a caller that forges a cursor only chooses
+where its own page begins.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _DIGEST_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page ended: the place of its last response in every order that there is. Each order goes by depth (or
-    not), then by time of birth, then by id. Ids are compared as ASCII."""
+    """The position of a page's last response in every sort order. Each order is by creation time and then by id (as
+    ASCII), some by depth before that."""
 
     depth: int
     created_at_ms: int
@@ -46,7 +46,8 @@ def encode(question: Sequence[str], position: Position) -> str:
 
 
 def decode(question: Sequence[str], cursor: str | None) -> Position | None:
-    """Where the page before ended; None when there was none. InvalidRequest: not a cursor of this question."""
+    """Returns the position at which the page before ended; None for the first page. InvalidRequest: not a cursor of
+    this question."""
     if cursor is None:
         return None
     position = _position(cursor)

@@ -1,4 +1,4 @@
-"""Cutting runs of frames at event boundaries, without looking into them."""
+"""Cuts and joins runs of frames at event boundaries, without parsing them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FRAME_END = b"\n\n"
 
 
 def without_first(frames: bytes, count: int) -> bytes:
-    """The frames after the first `count`, which must be there."""
+    """The frames after the first `count`, which must exist."""
     start = 0
     for _ in range(count):
         start = frames.index(FRAME_END, start) + len(FRAME_END)

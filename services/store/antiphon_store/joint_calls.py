@@ -1,8 +1,8 @@
-"""Calls that meet on their way to a server go together: one message, one round trip, one commit for all of them.
+"""Batching of concurrent calls to a server: one message, one round trip, one commit for several calls.
 
-A call by itself costs many times what it costs the server: a connection, a write, a read, several task switches.
-Nothing waits for a timer: the calls of one pass of the event loop begin together, and where only so many runs are under
-way at once, further calls gather meanwhile.
+Sending a call by itself costs many times the server's work for it: a connection, a write, a read, several task
+switches. No call waits for a timer. The calls of one pass of the event loop form a batch, and while the most concurrent
+runs are under way, further calls gather for the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many calls, of how many bytes, go together, and how many runs are under way at once; None: any number."""
+    """The most calls and bytes of one batch, and the most batches that run at once (None: any number)."""
 
     together: int
     together_bytes: int
@@ -29,8 +29,9 @@ class Limits:
 
 
 class JointCalls(Generic[_Call, _Answer]):
-    """Use inside one event loop. `run_together` answers calls in their order, an error in the place of an answer; what
-    it raises belongs to all of them. `fits`: whether a call may go together with others."""
+    """Runs calls in batches. Use inside one event loop. `run_together` answers the calls of a batch in their order,
+    with an error in the place of an answer; an error that it raises is that of every call. `fits`: whether a call may
+    join a batch."""
 
     def __init__(
         self,
@@ -50,7 +51,8 @@ class JointCalls(Generic[_Call, _Answer]):
         self._settled = asyncio.Event()
 
     async def run(self, call: _Call) -> _Answer:
-        """Returns the answer of a call, which happens even if its caller stops waiting."""
+        """Returns the answer of a call. A call that joined a batch happens even if its caller is cancelled. With
+        `Limits.runs` a call to an idle server runs in its caller's task, and is cancelled with it."""
         self._settled.clear()
         if self._limits.runs is not None and self.is_idle:
             return await self._run_alone(call)
@@ -62,7 +64,7 @@ class JointCalls(Generic[_Call, _Answer]):
         return await answer
 
     async def settle(self) -> None:
-        """Returns when all that wait are answered. None may be added meanwhile."""
+        """Waits until all calls are answered. No call may be added meanwhile."""
         self._start()
         await self._settled.wait()
 
@@ -77,7 +79,7 @@ class JointCalls(Generic[_Call, _Answer]):
         return len(self._waiting)
 
     async def _run_alone(self, call: _Call) -> _Answer:
-        """Runs a call that has no company in the task of its caller."""
+        """Runs a call without a batch, in the task of its caller."""
         self._is_one_alone = True
         try:
             (answer,) = await self._run_together([call])
@@ -105,7 +107,7 @@ class JointCalls(Generic[_Call, _Answer]):
         self._start()
 
     def _take(self) -> Sequence[tuple[_Call, asyncio.Future[_Answer]]]:
-        """The next calls that go together."""
+        """Takes the calls of the next batch from those that wait."""
         taken: list[tuple[_Call, asyncio.Future[_Answer]]] = []
         left: list[tuple[_Call, asyncio.Future[_Answer]]] = []
         calls: list[_Call] = []
@@ -127,7 +129,7 @@ class JointCalls(Generic[_Call, _Answer]):
         outcomes: Sequence[_Answer | Exception]
         try:
             outcomes = await self._run_together([call for call, _ in group])
-        except Exception as error:  # noqa: BLE001 - it is raised to those who wait
+        except Exception as error:  # noqa: BLE001 - it is raised in the callers
             # a copy each: raising one error twice mixes its tracebacks
             outcomes = [copy(error) if isinstance(error, AntiphonError) else error for _ in group]
         except BaseException:

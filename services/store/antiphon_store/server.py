@@ -1,6 +1,6 @@
-"""gRPC to the service: one handler for each row of the table of methods.
+"""The gRPC handlers of the service, one for each row of the table of methods.
 
-Errors pass; `antiphon_core.rpc` makes statuses of them.
+Handlers let errors pass; `antiphon_core.rpc` makes statuses of them.
 
 A handler reads the arguments of the row's method from the request, calls that method of the service, and makes its
 result an answer (`calls.CODECS`). AppendToLogs alone has a handler of its own.

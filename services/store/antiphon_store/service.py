@@ -1,16 +1,16 @@
-"""The store over any rows: one class with every operation of the ports.
+"""The store service: one class with every operation of the ports, over any row backend.
 
 Rules that hold for every operation:
 
-    Whole           It happens entirely or not at all. What lies in one tree changes in one step; what points there from
-                    elsewhere (keys, tickets, items by id) is written before or after, and verified at what it names.
+    Whole           It happens entirely or not at all. The rows of one tree change in one step. Pointers to them (keys,
+                    tickets, items by id) are written before or after that, and verified at the row that they name.
     Durable         A write returns after it is safe at the `durability`, never before.
-    Repeatable      The same write again changes nothing and gives the same answer.
+    Repeatable      A repeated write changes nothing and returns the same result.
     Time            Each database has one clock. It alone decides what is expired and which lease lives; reclaiming
                     space never changes an answer.
-    Tenancy         A key of another tenant does not exist.
+    Tenancy         Data of another tenant is answered like data that does not exist.
     Errors          Only classes of `antiphon_core.errors` leave an operation. The database's own are logged and
-                    mapped: StoreUnavailable when trying again may help, InternalError when it will not.
+                    mapped: StoreUnavailable when a retry may help, InternalError when it will not.
 
 Arguments are checked first (`arguments`), so decisions rely on their shape, and on item arrays being tight: no white
 space around their brackets or right inside them.
@@ -35,18 +35,18 @@ class StoreService(TurnOperations, LineageOperations, ConversationOperations, Ev
         return self._rows.durability
 
     async def open(self) -> None:
-        """Connects and brings the schema up to date. StoreUnavailable: with what is wrong, for an operator."""
+        """Connects and brings the schema up to date. StoreUnavailable: its message tells the operator what is wrong."""
         await self._rows.open()
 
     async def close(self) -> None:
-        """Lets running operations end. Every one after it raises StoreUnavailable; a second close does nothing."""
+        """Waits for running operations. Later operations raise StoreUnavailable; a second close does nothing."""
         await self._rows.close()
 
     async def ready(self) -> None:
-        """Returns when operations would succeed now; raises StoreUnavailable with the reason otherwise."""
+        """Returns if operations would succeed now; raises StoreUnavailable with the reason otherwise."""
         await self._rows.ready()
 
     def end_waits(self) -> None:
-        """Has calls that wait for a session, a job or an event end now, before the process does."""
+        """Ends the calls that wait for a session, a job or an event. Called before the process stops."""
         for waiting in (self._session_lines, self._claimers, self._followers):
             waiting.end_waits()

@@ -11,7 +11,7 @@ from antiphon_core.config import SettingsError
 from antiphon_core.rpc.settings import RpcServerSettings
 
 _DAY_S = 24 * 3600
-JOB_WEIGHT_MAX = 16  # places of a tenant in the line are entries of an index
+JOB_WEIGHT_MAX = 16  # a tenant of this weight has as many entries in the index of the line
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class StoreSettings(RpcServerSettings):
     url: str = field(
         default="memory://",
         metadata={
-            "doc": "Where the data lives: memory://, sqlite:///FILE (four slashes for an absolute path), redis://HOST, "
+            "doc": "URL of the database: memory://, sqlite:///FILE (four slashes for an absolute path), redis://HOST, "
             "rediss://HOST, redis+sentinel://HOST,HOST/SERVICE, redis+cluster://HOST,HOST or "
             "postgresql://USER@HOST/DATABASE."
         },
@@ -31,29 +31,30 @@ class StoreSettings(RpcServerSettings):
         default="disk",
         metadata={
             "doc": "What an acknowledged write survives: nothing (memory), the death of the process, power loss "
-            "(disk), or the loss of one machine (quorum). Which of these an engine has, its README says."
+            "(disk), or the loss of one machine (quorum). The README of each database says which of these it has."
         },
     )
     encryption_keys_file: Path | None = field(
         default=None,
         metadata={
-            "doc": "File with the keys that content is sealed with on its way to the database (AES-256-GCM), a line "
-            "each: ID and 64 hexadecimal digits. The first one seals, all of them open. Read again when it changes. "
-            "A store that was ever opened with keys does not start without them."
+            "doc": "File with the keys that encrypt content before it reaches the database (AES-256-GCM), a line "
+            "each: ID and 64 hexadecimal digits. The first key encrypts, every key decrypts. Read again when it "
+            "changes. A store that was ever opened with keys does not start without them."
         },
     )
     migrate: bool = field(
         default=True,
         metadata={
             "doc": "Whether a service that starts brings a database's schema up to date. Turn it off where its user "
-            "may not change tables, and run 'antiphon store migrate' before each upgrade. SQLite files always are."
+            "may not change tables, and run 'antiphon store migrate' before each upgrade. A SQLite file is always "
+            "brought up to date."
         },
     )
     default_ttl_s: int | None = field(
         default=30 * _DAY_S,
         metadata={
-            "doc": "Lifetime of a response whose writer names none; empty means for ever. In a conversation it is "
-            "max_ttl_s: a conversation must not forget its beginning. It counts from when the conversation is deleted."
+            "doc": "Lifetime of a response whose writer names none; empty means for ever. Responses of a conversation "
+            "have max_ttl_s instead, so that it keeps its beginning, and this lifetime from when it is deleted."
         },
     )
     max_ttl_s: int | None = field(
@@ -62,28 +63,27 @@ class StoreSettings(RpcServerSettings):
     max_session_responses: int | None = field(
         default=None,
         metadata={
-            "doc": "How many readable responses one session may have made; one more is refused. Empty means any number."
+            "doc": "The most readable responses that one session may have made; empty means any number."
         },
     )
     sweep_s: int | None = field(
         default=300,
         metadata={
-            "doc": "How long between two rounds of sweeping, which gives the space of what has expired back. Every "
-            "replica may do it. Empty means never: then call Sweep."
+            "doc": "Seconds between two rounds of sweeping, which reclaims the space of expired data. Every replica "
+            "may do it. Empty means never: then call Sweep."
         },
     )
     turn_claim_s: int = field(
         default=600,
         metadata={
-            "doc": "How long a turn keeps its idempotency key without committing, or claiming it again, as edges do "
-            "once a minute. After that a repeated request runs again."
+            "doc": "How long a turn keeps its idempotency key without committing or renewing its claim, which edges "
+            "do once a minute. After that a repeated request runs again."
         },
     )
     lease_poll_ms: int = field(
         default=100,
         metadata={
-            "doc": "How often a call that waits for a session looks again. Releases in the same process "
-            "wake it at once."
+            "doc": "Polling interval of a call that waits for a session. Releases in the same process wake it at once."
         },
     )
     event_log_ttl_s: int = field(
@@ -92,33 +92,32 @@ class StoreSettings(RpcServerSettings):
     event_poll_ms: int = field(
         default=100,
         metadata={
-            "doc": "How often a call that follows events looks again. Events from the same process wake it at once."
+            "doc": "Polling interval of a call that follows events. Events from the same process wake it at once."
         },
     )
     job_ttl_s: int = field(default=_DAY_S, metadata={"doc": "How long a job is remembered after its end."})
     jobs_per_tenant: int = field(
         default=2_000,
         metadata={
-            "doc": "Background responses that a tenant may have queued or running; one more is refused. 0 for any "
-            "number."
+            "doc": "The most background responses that a tenant may have queued or running; 0 for any number."
         },
     )
     job_weights: tuple[str, ...] = field(
         default=(),
         metadata={
-            "doc": "Turns of tenants in the line of background responses, such as team-a=3,team-b=2. A tenant that is "
-            "not named has one: workers take a job of each in turn."
+            "doc": "Weights of tenants, whose background responses are served round robin, such as team-a=3,team-b=2. "
+            "A tenant that is not named has the weight 1."
         },
     )
     job_poll_ms: int = field(
         default=200,
         metadata={
-            "doc": "How often a call that waits for a job looks again. Jobs from the same process wake it at once."
+            "doc": "Polling interval of a call that waits for a job. Jobs from the same process wake it at once."
         },
     )
     queue_watch_s: float = field(
         default=5.0,
-        metadata={"doc": "How long between two looks at the length of the queue of background responses, for metrics."},
+        metadata={"doc": "Seconds between two measurements of the queue of background responses, for metrics."},
     )
     drain_s: float = field(default=10.0, metadata={"doc": "Seconds that running calls get to end after SIGTERM."})
 
@@ -158,7 +157,7 @@ class StoreSettings(RpcServerSettings):
         return int(weights.get(tenant, 1))
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        """Yields what is legal and unwise: (message, explanation)."""
+        """Yields a (message, explanation) for each valid but unwise setting."""
         yield from self.access_warnings()
         if self.url.startswith("memory:"):
             yield "Responses are kept in memory only.", "They are gone after a restart. Set url to sqlite:///FILE."
@@ -170,5 +169,5 @@ class StoreSettings(RpcServerSettings):
         elif self.durability == "memory":
             yield (
                 "Acknowledged responses may be lost when the database is restarted.",
-                "durability is 'memory': the database is not asked how it keeps them. 'disk' is the default.",
+                "durability is 'memory': the database's persistence is not checked. 'disk' is the default.",
             )

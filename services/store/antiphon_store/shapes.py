@@ -1,12 +1,12 @@
-"""Values to messages and back, from the types of the one and the descriptor of the other.
+"""Conversion of dataclasses to messages and back, by the types of the dataclass and the descriptor of the message.
 
 A `Shape` belongs to a dataclass of the ports and a message: each member has the field of its own name, or of an alias.
 Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0 stand for None or for the
 default of the member. Shapes are built at import; a member without a field, or a field without a member, fails there.
 
-`put` functions make arguments for protobuf's constructor from values that `arguments` has checked: among them is none
-that the wire cannot carry, such as a zero that would arrive as the default. `get` functions read a message. They refuse
-a message that is missing, and a number that its enum lacks: InvalidRequest with the path of the field.
+`put` functions make arguments for protobuf's constructor from values that `arguments` has checked: none of them gets
+lost on the wire, such as a zero that would arrive as the default. `get` functions read a message. They raise
+InvalidRequest, with the path of the field, for a missing message and for a number that its enum lacks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 
 PAGING = ("page_size", "page_token")
-"""Fields whose names errors translate: callers of the port know limits, cursors and items instead of pages."""
+"""Fields that have other names in errors of the port, whose callers know limits and cursors instead of pages."""
 
 
 class Slot(NamedTuple):
@@ -213,7 +213,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-# The members that a message has in another form: pages of items name the next page, or none.
+# The members that a message has in another form: a page of items names the next page instead of `has_more`.
 _DERIVED = {
     (ItemPage, "has_more"): Slot(
         "next_page_token",

@@ -14,19 +14,19 @@ from typing import TypeVar
 from antiphon_core.errors import SessionLocked, StoreUnavailable
 
 _Answer = TypeVar("_Answer")
-Line = tuple[str, str]  # a tenant, and what is waited for
+Line = tuple[str, str]  # a tenant, and the id or queue that is waited for
 
 
 class Waiter:
-    """One waiter in some lines. `wait` returns at once if the waiter was woken since its last call."""
+    """One waiter, in one or more lines. `wait` returns at once if the waiter was woken since its last call."""
 
     def __init__(self, lines: WaitingLines) -> None:
         self._lines = lines
         self.woken = asyncio.Event()
 
     async def wait(self, until_s: float = float("inf")) -> None:
-        """Returns when it is worth looking again, at `until_s` by the loop's clock at the latest.
-        StoreUnavailable: this process stops. Callers go on with the next one, as after a lost connection."""
+        """Returns when the waiter should look again, at `until_s` by the loop's clock at the latest. StoreUnavailable:
+        this process is stopping. Callers retry with another replica, as after a lost connection."""
         if self._lines.are_over:
             raise StoreUnavailable("The store is shutting down.", away=True)
         remaining_s = max(0.0, until_s - asyncio.get_running_loop().time())
@@ -37,16 +37,16 @@ class Waiter:
 
 
 class WaitingLines:
-    """All that wait for things of one sort."""
+    """The waiters for one kind of thing: sessions, jobs or event logs."""
 
     def __init__(self, *, poll_s: float) -> None:
         self.poll_s = poll_s
-        self.are_over = False  # this process stops
+        self.are_over = False  # this process is stopping
         self._lines: dict[Line, list[Waiter]] = {}
 
     async def until_free(self, line: Line, attempt: Callable[[], Awaitable[_Answer]], *, wait_ms: int) -> _Answer:
-        """The answer of `attempt`, as soon as it does not raise SessionLocked; raises that after `wait_ms`.
-        StoreUnavailable after `end_waits`."""
+        """Repeats `attempt` until it does not raise SessionLocked, and returns its answer. SessionLocked: after
+        `wait_ms`. StoreUnavailable: after `end_waits`."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + wait_ms / 1000
         try:
@@ -66,7 +66,7 @@ class WaitingLines:
     async def until_there(
         self, lines: Sequence[Line], attempt: Callable[[], Awaitable[_Answer | None]], *, wait_ms: int
     ) -> _Answer | None:
-        """The answer of `attempt`, as soon as there is one; None after `wait_ms`, or `end_waits`."""
+        """Repeats `attempt` until it returns an answer; None after `wait_ms`, or after `end_waits`."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + wait_ms / 1000
         with self.waiter(lines) as waiter:
@@ -75,7 +75,7 @@ class WaitingLines:
         return answer
 
     def wake_first(self, line: Line) -> None:
-        """Wakes the first in line that was not woken yet."""
+        """Wakes the first waiter of a line that was not woken yet."""
         for waiter in self._lines.get(line, ()):
             if not waiter.woken.is_set():
                 waiter.woken.set()
@@ -86,7 +86,7 @@ class WaitingLines:
             waiter.woken.set()
 
     def end_waits(self) -> None:
-        """Ends all waiting, from now on, behind a last look: the process stops, and another one goes on with it."""
+        """Ends all waits, now and later, each after a last attempt. Called when the process stops."""
         self.are_over = True
         for line in self._lines:
             self.wake_all(line)

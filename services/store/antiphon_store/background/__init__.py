@@ -1,1 +1,1 @@
-"""Work that a store does by itself, round after round."""
+"""Periodic work of a store."""

@@ -1,5 +1,4 @@
-"""The length of the queue of background responses, looked up now and then for operators: autoscalers start workers by
-it."""
+"""Measures the queue of background responses periodically, for operators and for autoscalers of workers."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ COUNTED_MAX = 1_000
 
 
 class QueueWatch:
-    """Asks `queue_head`, as an engine has it, every `every_s` seconds."""
+    """Sets the metrics of the queue from `queue_head`, every `every_s` seconds."""
 
     def __init__(self, queue_head: Callable[..., Awaitable[QueueHead]], *, every_s: float) -> None:
         self._queue_head = queue_head

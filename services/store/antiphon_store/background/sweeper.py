@@ -1,6 +1,6 @@
-"""The rounds of sweeping that a store makes by itself: every tenant, one after the other, then a pause.
+"""Sweeps a store periodically: every tenant, one after the other, then a pause.
 
-Sweeping changes no answer, so any number of replicas may do it, and a round that breaks is only late.
+Sweeping changes no answer, so any number of replicas may do it, and a round that fails only delays the cleanup.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sweeper:
                 await self._rounds
 
     async def sweep_all(self) -> int:
-        """One round: how many things were reclaimed. AntiphonError: the store could not go on."""
+        """Runs one round, and returns how many things were reclaimed. AntiphonError: the store could not go on."""
         reclaimed = 0
         for tenant in await self._store.tenants():
             reclaimed += await self._sweep(tenant)
@@ -60,6 +60,6 @@ class Sweeper:
             except AntiphonError as error:
                 log.warning("a round of sweeping ended early: %s", error)
             except Exception:
-                log.exception("a round of sweeping broke", extra=remedies.REPORT)
+                log.exception("a round of sweeping failed", extra=remedies.REPORT)
             else:
                 log.debug("swept %d", reclaimed)

@@ -1,4 +1,4 @@
-"""The rows of a store as its settings want them: sealed, where they name a file of keys.
+"""Makes the row backend of a store from its settings: sealed if they name a file of keys.
 
 A store that was ever opened with keys holds a marker, a row of a tenant of Antiphon's own that is sealed itself. So a
 store without keys, or with wrong ones, does not start, instead of giving out sealed bytes or writing plain ones.
@@ -24,8 +24,8 @@ _TEXT = b"This store is sealed."
 
 
 def rows_of(settings: StoreSettings, *, migrate: bool = True, clock: Clock | None = None) -> RowBackend:
-    """The backend that the settings name, not yet opened. SettingsError: a URL that none understands, or a file of keys
-    that will not do."""
+    """The backend that the settings name, not yet opened. SettingsError: the URL is unknown, or the file of keys cannot
+    be used."""
     rows = registry.row_backend(settings.url, durability=settings.durability, migrate=migrate, clock=clock)
     path = settings.encryption_keys_file
     if path is None:
@@ -36,7 +36,7 @@ def rows_of(settings: StoreSettings, *, migrate: bool = True, clock: Clock | Non
 
 
 def sealed(rows: RowBackend, keys: KeySource) -> RowBackend:
-    """A backend that seals what it hands on."""
+    """Wraps a backend, so that its database holds sealed content."""
     try:  # a store without keys needs no library for them
         from antiphon_store.encryption.payload_cipher import PayloadCipher
         from antiphon_store.encryption.sealed_rows import SealedRows
@@ -46,11 +46,11 @@ def sealed(rows: RowBackend, keys: KeySource) -> RowBackend:
 
 
 async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes: bool = True) -> None:
-    """Checks that open rows can be read with the settings' keys. With `writes` a store that is to be sealed is marked,
-    and with a new key the marker is written anew.
+    """Checks that open rows can be read with the settings' keys. With `writes` and keys, the marker is written, sealed
+    with the newest key.
 
-    SettingsError: the keys are missing or wrong. StoreUnavailable: the database is away, or it is full and has no
-    marker yet."""
+    SettingsError: the keys are missing or wrong. StoreUnavailable: the database cannot be reached, or it is full and
+    has no marker yet."""
     try:
         found = await rows.transact(MARKER, Program(reads=[Get(_ROW, Payload.ALL)]))
     except (StoreUnavailable, InternalError) as error:

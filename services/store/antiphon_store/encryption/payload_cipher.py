@@ -31,11 +31,11 @@ NONCE_BYTES = 12
 
 
 class PayloadCipher:
-    """Seals with the newest key of the moment, and opens with each of them."""
+    """Seals with the newest key, and opens with any key of the file."""
 
     def __init__(self, keys: KeySource) -> None:
         self._keys = keys
-        self._of_key: dict[bytes, AESGCM] = {}  # to make one takes as long as to open a payload
+        self._of_key: dict[bytes, AESGCM] = {}  # kept: making one takes as long as opening a payload
 
     def seal(self, plain: bytes, bound_to: bytes) -> bytes:
         """Unavailable: the keys have been unusable for too long."""

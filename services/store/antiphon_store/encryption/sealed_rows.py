@@ -4,8 +4,8 @@ Sealed are all payloads (items and bodies of responses, frames of event logs, pa
 fields of SEALED_FIELDS. Not sealed is what the database must compare, order or count: ids, tenants, trees, times,
 statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
 
-A decision runs over rows as the store knows them, plain: so a program's guards never test a sealed field. Work on large
-payloads runs outside of the event loop.
+Decisions see plain rows, and a program's guards must never test a sealed field. Work on large payloads runs outside of
+the event loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversations: what may be in them, and the ids of their items."""
+"""Operations on conversations: checks of metadata and items, and the ids of items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antiphon_store.rules import conversations as conversation_rules
 from antiphon_store.topics.records import item_page
 from antiphon_store.topics.topic import Topic, one_step
 
-_FIRST = "first"  # the salt of the items that a conversation is made with
+_FIRST = "first"  # the salt of the items that a conversation is created with
 
 
 class ConversationOperations(Topic):
@@ -133,7 +133,7 @@ class ConversationOperations(Topic):
         )
 
     def _salt(self, entries: list[Object], idempotency_key: str | None) -> str:
-        """The identity of an addition, which a repeated one has too: its key, else the ids of its items, else none."""
+        """The identity by which a repeated addition is known: its key, else the ids of its items, else a new one."""
         if idempotency_key is not None:
             return f"key {idempotency_key}"
         given = conversation_rules.given_ids(entries)

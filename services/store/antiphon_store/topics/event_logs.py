@@ -1,4 +1,4 @@
-"""Event logs: how long they are kept, and how reading goes on."""
+"""Operations on event logs: appending, and reading or following them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class EventLogOperations(Topic):
     ) -> AsyncGenerator[EventBatch, None]:
         _CHECK_READ((tenant, response_id), {"after": after})
         position = 0 if after is None else after + 1
-        with self._followers.waiter([(tenant, response_id)]) as place:
+        with self._followers.waiter([(tenant, response_id)]) as waiter:
             page = await self._read_log(tenant, response_id, position)
-            end = page.next_position  # what was there at the beginning
+            end = page.next_position  # the end of the log when the read began
             while True:
                 if page.batches:
                     batch = joined(page.batches, position)
@@ -45,7 +45,7 @@ class EventLogOperations(Topic):
                 if (caught_up and page.closed) or (not follow and position >= end):
                     return
                 if caught_up:
-                    await place.wait()
+                    await waiter.wait()
                 page = await self._read_log(tenant, response_id, position)
 
     async def _read_log(self, tenant: str, response_id: str, position: int) -> logs.LogPage:

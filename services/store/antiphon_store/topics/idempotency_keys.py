@@ -1,5 +1,5 @@
-"""Turns and writes under an idempotency key. The key lies apart from the tree: it is claimed first, and given up when
-the tree refuses."""
+"""Turns and writes under an idempotency key. The key is stored outside of the tree: it is claimed first, and released
+when the operation on the tree fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Answer = TypeVar("_Answer")
 
 
 class IdempotencyKeys:
-    """The keys of all tenants. What comes without a key is done as it is."""
+    """The keys of all tenants. A turn or write without a key passes through."""
 
     def __init__(self, trees: Trees) -> None:
         self._trees = trees
@@ -27,11 +27,11 @@ class IdempotencyKeys:
     async def begin(
         self, tenant: str, request: TurnRequest, begin: Callable[[], Awaitable[TurnStart]], *, claim_ttl_ms: int
     ) -> TurnStart:
-        """Begins a turn under a claim of its key: a refused turn gives the claim up, and a claim that somebody else has
-        takes no lease. Of all that come with one key, one is told to run until its claim ends. IdempotencyMismatch.
+        """Claims the key and begins the turn; a turn that is rejected releases its claim. Of all requests with one key,
+        one runs until its claim ends; the others take no lease. IdempotencyMismatch.
 
-        `replay`: the key was bound to this response, which is readable (one that is not leaves the key free).
-        `running_response_id`: the key is claimed."""
+        In the result, `replay` is the readable response that the key is bound to (an unreadable one leaves the key
+        free), and `running_response_id` the response that has claimed it."""
         key = request.idempotency_key
         if key is None:
             return await begin()
@@ -51,16 +51,16 @@ class IdempotencyKeys:
     async def commit(
         self, tenant: str, key: str | None, response_id: str, write: Callable[[], Awaitable[Stamp]]
     ) -> Stamp:
-        """Commits a turn under a binding of the key. IdempotencyMismatch: the key is another response's, and nothing
-        was written."""
+        """Binds the key and commits the turn. IdempotencyMismatch: the key is another response's, and nothing was
+        written."""
         if key is None:
             return await write()
         use = await self._run(tenant, key, partial(keys.bind, response_id=response_id))
         return await self._written(tenant, key, use, write)
 
     async def put(self, tenant: str, key: str | None, record: Record, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
-        """Writes a record under a binding of the key; for a bound key the first stamp, whatever became of its record.
-        IdempotencyMismatch."""
+        """Binds the key and writes the record. For a key that has a stamp returns that one, whatever became of its
+        record. IdempotencyMismatch."""
         if key is None:
             return await write()
         bind = partial(keys.bind, response_id=record.id, fingerprint=keys.fingerprint_of(record).hex())
@@ -80,19 +80,20 @@ class IdempotencyKeys:
         await self._run(tenant, key, partial(keys.forget, response_id=response_id))
 
     async def _elsewhere(self, tenant: str, use: keys.KeyUse) -> TurnStart | None:
-        """The result of the key's response, or that it runs; None when the key is free after all."""
+        """The start of a turn whose key another use has: that response, or that it runs. None when the key is free
+        after all."""
         if not use.is_bound:
             return TurnStart(History(), running_response_id=use.response_id)
         now_ms, row = await self._trees.look_up(tenant, use.response_id)
-        if row is None:  # looked at once: it may be written at any moment
+        if row is None:  # a single lookup: a commit may write it at any moment
             return TurnStart(History(), running_response_id=use.response_id) if use.is_running else None
         if nodes.is_readable(row, now_ms):
             return TurnStart(History(), replay=nodes.to_record(use.response_id, row))
         return None
 
     async def _written(self, tenant: str, key: str, use: keys.KeyUse, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
-        """The stamp of a write whose key was bound. A key is not bound to what was refused, unless the same write again
-        was faster."""
+        """Writes under a bound key. If the write is rejected, the binding is undone, unless a repetition of the write
+        has succeeded."""
         try:
             return await write()
         except StoreUnavailable:
@@ -104,7 +105,7 @@ class IdempotencyKeys:
             raise
 
     async def _undo(self, tenant: str, key: str, use: keys.KeyUse) -> None:
-        """Also when the caller has left."""
+        """Undoes a claim or a binding, even if the caller is cancelled meanwhile."""
         undoing = asyncio.ensure_future(self._run(tenant, key, partial(keys.undo, use=use)))
         self._undoing.add(undoing)
         undoing.add_done_callback(self._undoing.discard)

@@ -1,6 +1,6 @@
-"""Jobs: how many there may be, for how long, and who gets the next one.
+"""Operations on jobs: adding, claiming and settling them.
 
-A queue has tickets, which name jobs in their trees. The jobs of DISPATCH_QUEUE are claimed by turns of their tenants
+A queue has tickets, which name jobs in their trees. Claims from DISPATCH_QUEUE serve the tenants round robin
 (`tenant_line`).
 """
 
@@ -34,8 +34,8 @@ from antiphon_store.rows.view import Finish
 from antiphon_store.topics.tenant_line import far_ahead
 from antiphon_store.topics.topic import Topic, one_step
 
-OPEN_JOBS_RETRY_MS = 10_000  # when one of them will end is not known
-TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
+OPEN_JOBS_RETRY_MS = 10_000  # a guess: nobody knows when one of them ends
+TICKET_HIDE_MS = 1000  # how long a ticket is hidden from other claimers while its job is read
 HELD_PER_LOOK = 4
 
 _Claim = Callable[..., Finish[Job | None]]
@@ -95,7 +95,7 @@ class JobOperations(Topic):
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         job = await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
-            await self._line.join(tenant, only_missing=True)  # whoever enqueued it may have died before that
+            await self._line.join(tenant, only_missing=True)  # the process that enqueued it may have died before its own join
         return job
 
     async def queue_head(self, *, limit: int) -> QueueHead:
@@ -112,13 +112,14 @@ class JobOperations(Topic):
     # ---- Adding ----
 
     async def _hand_in(self, tenant: str, queue: str) -> None:
-        """Lets a new job be found. Repeating it does no harm."""
+        """Makes a new job known to claimers. Repeating it does no harm."""
         if queue == DISPATCH_QUEUE:
             await self._line.join(tenant, places=self._settings.job_places(tenant))
         self._wake(tenant, queue)
 
     async def _require_room_for(self, tenant: str, job_id: str) -> None:
-        """RequestRateExceeded: the tenant has as many open background responses as it may, and this is another one."""
+        """RequestRateExceeded: the tenant has as many open background responses as it may, and this job is a new
+        one."""
         most = self._settings.jobs_per_tenant
         if not most or len((await self._page(tenant, most))[1]) < most:
             return
@@ -132,15 +133,15 @@ class JobOperations(Topic):
         )
 
     def _wake(self, tenant: str, queue: str) -> None:
-        """Tells whoever waits for a job in this process that there may be one."""
+        """Wakes a claimer of this process that waits for such a job."""
         for each in {tenant, DISPATCH_TENANT if queue == DISPATCH_QUEUE else tenant}:
             self._claimers.wake_first((each, queue))
 
     # ---- Claiming ----
 
     async def _claim_next(self, tenant: str, queues: Sequence[str], holder: str, lease_ttl_ms: int) -> Job | None:
-        """The job of these queues that `holder` has, else the one that has been claimable for longest. Of any number of
-        claimers one gets it."""
+        """Claims the job of these queues that `holder` has, else the one that has been claimable for longest. Only one
+        of several claimers gets it."""
         claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
         if tenant == DISPATCH_TENANT:
             turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
@@ -152,7 +153,7 @@ class JobOperations(Topic):
         return await self._claim_due(tenant, queues, claim)
 
     async def _claim_of(self, tenant: str, claim: _Claim) -> Job | None:
-        """A job of a tenant whose turn it is."""
+        """Claims a job of the tenant that is next in the line."""
         job = await self._claim_due(tenant, [DISPATCH_QUEUE], claim)
         return replace(job, tenant=tenant) if job is not None else None
 
@@ -172,7 +173,7 @@ class JobOperations(Topic):
         )
 
     async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
-        """The jobs that the holder claimed last."""
+        """Tickets of the jobs that the holder claimed last."""
         held: list[_Ticket] = []
         for queue in queues:
             key = jobs.held_key(queue, holder)
@@ -183,8 +184,8 @@ class JobOperations(Topic):
         return held
 
     async def _due(self, tenant: str, queues: Sequence[str]) -> list[_Ticket]:
-        """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first. Where
-        there is none: those that lie too far ahead."""
+        """Takes due tickets, which hides them from other claimers for a moment; the one that has waited longest comes
+        first. If none is due, returns those that lie too far ahead."""
         due: list[_Ticket] = []
         for queue in queues:
             entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)

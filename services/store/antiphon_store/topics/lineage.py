@@ -1,4 +1,4 @@
-"""The shape of trees: forks, pages, and what is found by other names than a response's id."""
+"""Operations on the shape of trees: forks, pages of nodes, and lookups of items by id."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from antiphon_store.rules.lineage import chosen_session_id
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.trees import tree_of
 
-HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
+HOLDERS_PER_LOOK = 8  # usually the first response with an item is readable
 
 _ListOfNodes = Callable[..., Coroutine[Any, Any, NodePage]]
 _FoundNodes = Callable[[Any, str, str, Position | None, int], Awaitable[Sequence[TreeNode]]]
 
 
 def _pages(port: _ListOfNodes) -> Callable[[_FoundNodes], _ListOfNodes]:
-    """Makes the method of `port` out of one that finds the nodes behind a position: so many, and one more if there are
-    more."""
+    """Makes the method of `port` from one that finds the nodes after a position: `limit` of them, and one more if there
+    are more."""
 
     def decorate(find_nodes: _FoundNodes) -> _ListOfNodes:
         @checked
@@ -75,8 +75,8 @@ class LineageOperations(RecordOperations):
 
     @checked
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
-        """In one step: what the source is now, that the new session is free, its head, and the memory of this fork. A
-        session of a name that belongs to another tree gets a pointer then."""
+        """Checks the source and the new session and writes the new session, in one step. A new session whose name
+        belongs to another tree gets a pointer after that."""
         session_id = new_session_id or chosen_session_id(source, self._ids)
         from_id = source.up_to_response_id
         there = tree_of(tenant, from_id) if from_id else await self._trees.locate(tenant, source.session_id or "")
@@ -84,7 +84,7 @@ class LineageOperations(RecordOperations):
         if tree_of(tenant, session_id) == there:
             return await self._trees.at_home(tenant, session_id, decision)
         if tree_tag(session_id) is not None:
-            return await self._trees.run(there, decision)  # which refuses it, once it has found the source
+            return await self._trees.run(there, decision)  # it rejects the id after it has checked the source
         return await self._fork_elsewhere(there, session_id, decision)
 
     @checked
@@ -160,8 +160,8 @@ class LineageOperations(RecordOperations):
     async def _fork_elsewhere(
         self, there: Partition, new_session_id: str, decision: Callable[[View], Finish[Fork]]
     ) -> Fork:
-        """Forks into a session whose name belongs to another tree. The pointer to it comes last, because it stays for
-        ever; what it would lead to is taken back if it cannot be set."""
+        """Forks into a session whose name belongs to another tree. The pointer is written last, because it stays for
+        ever; if it cannot be written, the fork is undone."""
         made = await self._trees.run(there, decision)
         require_free = partial(forks.require_unused, session_id=new_session_id)
         try:
@@ -172,7 +172,7 @@ class LineageOperations(RecordOperations):
         return made
 
     async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[TreeNode]:
-        """Everything stored below a response, in no order. ResponseNotFound. LimitExceeded."""
+        """All nodes that are stored below a response, in no order. ResponseNotFound. LimitExceeded."""
         find_root, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
         root_id = await self._trees.of_response(tenant, response_id, find_root, only_reads=True)
         starts = [root_id if from_root else response_id]
@@ -188,7 +188,7 @@ class LineageOperations(RecordOperations):
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
     ) -> Sequence[TreeNode]:
-        """The readable ones by birth and id."""
+        """The readable children after a position, by creation time and id."""
         start = (after.created_at_ms, after.id) if after is not None else None
         chosen: list[TreeNode] = []
         async for now_ms, entry in self._entries(partition, Index.CHILDREN, parent_id, start, limit=limit + 2):
@@ -211,7 +211,7 @@ class LineageOperations(RecordOperations):
         )
 
     async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
-        """The item in the oldest response that it is found in; entries are in the order of birth."""
+        """The item in the oldest response that has it: entries are in the order of creation."""
         async for _, entry in self._entries(Partition(tenant, ""), Index.ITEM, item_id, None, limit=HOLDERS_PER_LOOK):
             now_ms, row = await self._trees.look_up(tenant, entry.id)
             if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
@@ -222,7 +222,8 @@ class LineageOperations(RecordOperations):
         return None
 
     async def _is_found(self, tenant: str, response_id: str, row: Row, item_id: str, now_ms: int) -> bool:
-        """Whether an item is found in a node: one that was added by hand as long as it stands in its conversation."""
+        """Whether a lookup finds an item in a node: a readable one, or an addition by hand that its conversation still
+        contains."""
         if not row.fields.get("added") or nodes.is_expired(row.fields, now_ms):
             return nodes.is_readable(row, now_ms)
         conversation_id = row.fields["session"]

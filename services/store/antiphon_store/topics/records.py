@@ -1,4 +1,4 @@
-"""Single responses: how they are written, for how long, and how they are read."""
+"""Operations on single responses, and on the chains that they end."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class RecordOperations(SweepOperations):
         return await item_page(record.input_items, f"input item of '{response_id}'", after, limit, order)
 
     async def _read(self, partition: Partition, ids: list[str]) -> list[Record]:
-        """The readable ones of some responses of a tree."""
+        """Reads the readable ones of some responses of a tree."""
         now_ms, rows = await self._trees.run(partition, partial(lineage.rows_of, response_ids=ids), only_reads=True)
         return [
             nodes.to_record(response_id, row)
@@ -96,13 +96,13 @@ class RecordOperations(SweepOperations):
         most = self.page_bytes_max
         if sum(sizes) > most:
             raise LimitExceeded(
-                f"What '{field}' asks for is over the limit of {most} bytes. Ask for fewer at a time.",
+                f"The answer to '{field}' is over the limit of {most} bytes. Ask for fewer at a time.",
                 field=field,
                 limit=f"{most} bytes",
             )
 
     async def _write(self, commit: TurnCommit) -> Write:
-        """The write of a commit, with what the settings say."""
+        """Makes the write of a commit, with the lifetimes and limits of the settings."""
         record, settings = commit.record, self._settings
         ttl_ms = self._lifetime_ms(record, commit.ttl_ms)
         size_bytes = work_bytes(record.body) + work_bytes(record.input_items) + work_bytes(record.output_items)
@@ -114,8 +114,8 @@ class RecordOperations(SweepOperations):
         return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most)
 
     def _lifetime_ms(self, record: Record, ttl_ms: int | None) -> int | None:
-        """The lifetime of a record: what its writer asked for, within the policy. What was said in a conversation stays
-        as long as the policy allows: a conversation must not forget its beginning."""
+        """The lifetime of a record: what its writer asked for, within the policy. By default, responses of a
+        conversation live as long as the policy allows, so that it keeps its beginning."""
         most_s = self._settings.max_ttl_s
         is_in_conversation = is_conversation_id(record.session_id or "")
         return rules.lifetime_ms(ttl_ms, most_s if is_in_conversation else self._settings.default_ttl_s, most_s)

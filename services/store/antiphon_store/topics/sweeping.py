@@ -1,4 +1,4 @@
-"""Giving back the space of what nobody can see any more: one candidate after the other."""
+"""Cleanup: reclaims the space of rows that nothing needs any more, one candidate at a time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers wh
 
 
 class SweepOperations(Topic):
-    """The operation of `antiphon_core.ports.retention.Retention`, and whose turn it is."""
+    """The operation of `antiphon_core.ports.retention.Retention`, and the tenants to call it for."""
 
     async def tenants(self) -> Sequence[str]:
-        """Everybody who may have something to sweep, each once; it need not be of one moment."""
+        """Every tenant that may have something to sweep, each once; the list is not a snapshot."""
         return await self._rows.tenants()
 
     @checked
@@ -39,7 +39,7 @@ class SweepOperations(Topic):
         return Sweeping(len(freed), sum(freed), has_more=bool(waiting) and waiting[0].at <= now_ms)
 
     async def _clear(self, tenant: str, response_id: str) -> bool:
-        """Takes away a node that cannot be read, with everything below it, if nothing of that is kept."""
+        """Removes a node that cannot be read, with everything below it. False: some of that is kept."""
         partition = tree_of(tenant, response_id)
         now_ms, found = await self._rows.subtree(partition, [response_id], max_nodes=limits.TREE_WALK_NODES_MAX)
         sessions = await self._trees.run(partition, lineage.sessions_of, only_reads=True)
@@ -53,7 +53,7 @@ class SweepOperations(Topic):
         return True
 
     async def _reclaim(self, tenant: str, entry: Entry) -> int | None:
-        """Takes a candidate away if it can go: the bytes of its content."""
+        """Removes a candidate if nothing needs it, and returns the bytes of its content."""
         kind, _, row_id = entry.id.partition("/")
         if kind == Kind.NODE:
             return await self._reclaim_node(tenant, row_id, entry.taken_until)
@@ -64,7 +64,7 @@ class SweepOperations(Topic):
         return await self._trees.run(home_of(tenant, Kind(kind), row_id), decision)
 
     async def _limit_responses(self, tenant: str, session_id: str, taken_until: int) -> None:
-        """Sets the end of the responses of a conversation that was deleted."""
+        """Sets the expiry of the responses of a deleted conversation."""
         read_end = partial(sweeping.read_responses_end, session_id=session_id)
         expires_ms = await self._trees.of_response(tenant, session_id, read_end, only_reads=True)
         if expires_ms is not None:
@@ -85,5 +85,5 @@ class SweepOperations(Topic):
 
 
 def home_of(tenant: str, kind: Kind, row_id: str) -> Partition:
-    """Where a row lies that an entry names."""
+    """The partition of a row that an entry names."""
     return keys.partition_of(tenant, row_id) if kind is Kind.KEY else tree_of(tenant, row_id)

@@ -1,4 +1,4 @@
-"""The line of tenants at work: who joins it, whose turn it is, and who leaves it (`decisions.tenant_line`)."""
+"""Operations on the line of tenants with waiting jobs: joining, claiming and leaving (`decisions.tenant_line`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon_store.rows.model import Entry, Index, Partition
 from antiphon_store.topics.trees import Trees
 
 VISITS_MAX = 64
-"""Tenants that one claim looks at: those without a due job leave, so the next claim comes further."""
+"""The most tenants that one claim tries. Those without a due job leave, so the next claim gets further."""
 FAR_MAX = 16
 
 
@@ -28,7 +28,7 @@ class TenantLine:
         await self._trees.decide(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)
 
     async def claim(self, claim_of: Callable[[str], Awaitable[Job | None]]) -> Job | None:
-        """A job of the tenant whose turn it is, by `claim_of`; None when no tenant has one that is due."""
+        """Claims a job of the next tenant with `claim_of`; None when no tenant that was tried has one that is due."""
         for _ in range(VISITS_MAX):
             places = await self._rows.take_due(DISPATCH_TENANT, Index.QUEUE, DISPATCH_QUEUE, limit=1, hide_ms=0)
             places = places or await far_ahead(self._rows, DISPATCH_TENANT, DISPATCH_QUEUE)
@@ -42,7 +42,7 @@ class TenantLine:
         return None
 
     async def _leave(self, tenant: str) -> None:
-        """Lets a tenant without a due job leave, unless there is one by now."""
+        """Takes a tenant without a due job out of the line, unless there is a due job by now."""
         read = partial(tenant_line.read, tenant=tenant)
         seen = await self._trees.of_response(DISPATCH_TENANT, tenant, read, only_reads=True)
         now_ms, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=1)
@@ -52,7 +52,7 @@ class TenantLine:
 
 
 async def far_ahead(rows: RowBackend, tenant: str, queue: str) -> Sequence[Entry]:
-    """Entries of a queue that were filed before the clock was set back: none is filed so far ahead."""
+    """Entries of a queue that lie further ahead than any is filed: they are from before the clock was set back."""
     now_ms, entries = await rows.page(
         Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=FAR_MAX, descending=True
     )

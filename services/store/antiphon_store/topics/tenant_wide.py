@@ -1,4 +1,4 @@
-"""Prompts and quotas (buckets and stream slots): a tenant has them apart from all trees."""
+"""Operations on prompts and quotas (buckets and stream slots), which belong to a tenant and to no tree."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class TenantWideOperations(Topic):
 
     @checked
     async def spend(self, tenant: str, spend: Spend) -> Spent:
-        """Spends that arrive while a program runs go together in the next one. Nothing of it need be durable, as it is
-        worth a minute."""
+        """Spends that arrive while a program runs are joined in the next one. Quotas are not durable: losing them
+        matters for a minute at most."""
         joint = self._spends.get(tenant)
         if joint is None:
             joint = self._spends[tenant] = JointCalls(partial(self._spend_together, tenant), TOGETHER)

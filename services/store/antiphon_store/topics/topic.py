@@ -29,7 +29,8 @@ PAGE_ENTRIES = 200
 
 
 class Topic:
-    """The operations of one topic. All topics share what is here: the rows, the way to trees, and who waits."""
+    """The operations of one topic. All topics share the rows, the trees, the keys, the line of tenants and the
+    waiters."""
 
     def __init__(self, rows: RowBackend, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
         self._rows = rows
@@ -53,8 +54,8 @@ class Topic:
         limit: int = PAGE_ENTRIES,
         descending: bool = False,
     ) -> AsyncIterator[tuple[int, Entry]]:
-        """Entries behind `after`, a page at a time, each with the time of its page, and with its node where that is of
-        the partition."""
+        """Entries after `after`, read a page at a time, each with the time of its page. Entries of the partition's own
+        indexes come with their nodes."""
         size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
         while True:
             now_ms, page = await self._rows.page(
@@ -70,8 +71,8 @@ class Topic:
 def one_step(
     port: _Method[_Parameters, _Answer], rule: Callable[..., Finish[_Answer]], *, only_reads: bool = False
 ) -> _Method[_Parameters, _Answer]:
-    """Makes the method of `port`: arguments are checked, and `rule` decides on those behind the tenant, in the tree of
-    the first of them."""
+    """Makes the method of `port`: checks the arguments, and runs `rule` with those after the tenant, in the tree of the
+    first."""
     require = argument_check(port)
     _self, *places = [each.name for each in signature(port).parameters.values() if each.kind is not each.KEYWORD_ONLY]
     defaults, run = port.__kwdefaults__ or {}, _RUNS[places[1]]
@@ -104,4 +105,4 @@ _RUNS: Mapping[str, Callable[..., Awaitable[Any]]] = {
     "fence": lambda trees, tenant, fence, decide, **how: trees.of_session(tenant, fence.session_id, decide, **how),
     "prompt_id": lambda trees, tenant, _id, decide, **how: trees.run(prompts.partition_of(tenant), decide, **how),
 }
-"""Where a decision on such an argument runs."""
+"""How a decision runs, by the name of the first argument after the tenant."""

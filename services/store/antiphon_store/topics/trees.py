@@ -1,4 +1,4 @@
-"""In which partition an operation runs: that of the tree that its ids belong to.
+"""Runs each operation in the partition of the tree that its ids belong to.
 
 A session's tree is the tag in its id, or follows from its name. One exception: a fork may give a session of any name a
 head in another tree. Then a row POINTER at the session's home says in which (`tree`).
@@ -49,7 +49,7 @@ class Trees(DecisionRunner):
     def of_response(
         self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
     ) -> Awaitable[_Answer]:
-        """Runs it in the tree of a response, job or conversation."""
+        """Runs a decision in the tree of a response, job or conversation."""
         return self.run(tree_of(tenant, response_id), decision, only_reads=only_reads)
 
     def decide(
@@ -66,7 +66,7 @@ class Trees(DecisionRunner):
     async def of_session(
         self, tenant: str, session_id: str, decision: Decision[_Answer], *, only_reads: bool = False
     ) -> _Answer:
-        """Runs it in the tree of a session."""
+        """Runs a decision in the tree of a session."""
         while True:
             partition = self._place(tenant, session_id)
             try:
@@ -77,8 +77,8 @@ class Trees(DecisionRunner):
     async def of_record(
         self, tenant: str, response_id: str, sessions: Mapping[str, str], decision: Decision[_Answer]
     ) -> _Answer:
-        """Runs it in the tree of a response together with sessions, of which each comes with the field that names it.
-        InvalidRequest: they are not of one tree."""
+        """Runs a decision in the tree of a response and of `sessions`, which map each session to the field that names
+        it. InvalidRequest: they are not of one tree."""
         partition = tree_of(tenant, response_id)
         while True:
             for session_id, field in sessions.items():
@@ -92,7 +92,8 @@ class Trees(DecisionRunner):
                 self._remember(tenant, moved)
 
     async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
-        """Runs it in the tree that a session's name says. AlreadyExists: the session was sent to another tree."""
+        """Runs a decision in the tree that a session's name says. AlreadyExists: a pointer sends the session to another
+        tree."""
         partition = tree_of(tenant, session_id)
         try:
             return await self.run(partition, _at_home(partition, [session_id], decision))
@@ -106,7 +107,7 @@ class Trees(DecisionRunner):
         return now_ms, row
 
     async def locate(self, tenant: str, session_id: str) -> Partition:
-        """Where a session is."""
+        """Reads in which partition a session is."""
         home = tree_of(tenant, session_id)
         try:
             if tree_tag(session_id) is None:
@@ -116,9 +117,11 @@ class Trees(DecisionRunner):
         return self._place(tenant, session_id)
 
     async def point(self, tenant: str, session_id: str, tree: str, require_free: Callable[[View], None]) -> None:
-        """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is.
+        """Writes the pointer of a session to another tree, if the session is not in use at home. `require_free` raises
+        if it is.
 
-        AlreadyExists: it was sent to a third tree before, where it stays for ever, since pointers are remembered."""
+        AlreadyExists: the session has a pointer to a third tree, which stays for ever, since processes remember
+        pointers."""
         home = tree_of(tenant, session_id)
         if tree == self._pointers.get((tenant, session_id)):
             return
@@ -136,7 +139,7 @@ class Trees(DecisionRunner):
         await self.locate(tenant, session_id)
 
     def _place(self, tenant: str, session_id: str) -> Partition:
-        """Where a session is, as far as it is known."""
+        """The partition of a session, as far as this process knows it."""
         tree = self._pointers.get((tenant, session_id))
         return tree_of(tenant, session_id) if tree is None else Partition(tenant, tree)
 
@@ -148,7 +151,7 @@ class Trees(DecisionRunner):
 
 
 def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
-    """The decision, and that the sessions without a tag in their id were not sent elsewhere."""
+    """Makes the decision raise _Moved when a session without a tag in its id has a pointer to another tree."""
     nameless = [each for each in session_ids if tree_tag(each) is None and tree_of(partition.tenant, each) == partition]
 
     def decide(view: View) -> Finish[_Answer]:

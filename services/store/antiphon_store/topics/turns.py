@@ -1,4 +1,4 @@
-"""Sessions and turns: waiting for a lease, keys, and what follows a commit."""
+"""Operations on sessions and turns: waiting for leases, idempotency keys, and wake-ups after a commit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class TurnOperations(RecordOperations, JobOperations):
 
     @checked
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        """Lease and history in one step, under a claim of the key. A history that is refused takes no lease.
+        """Claims the key, then takes the lease and reads the history in one step. No lease is taken when the history is
+        refused.
 
         Raises what `decisions.turns.begin` raises. IdempotencyMismatch."""
         claim_ttl_ms, begin = self._settings.turn_claim_s * 1000, partial(self._begin, tenant, request)
@@ -62,7 +63,7 @@ class TurnOperations(RecordOperations, JobOperations):
 
     @checked
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
-        """Record, head, the end of the lease and of the log in one step, under a binding of the key.
+        """Binds the key, then writes the record, the head, the end of the lease and the end of the log in one step.
 
         Raises what `decisions.turns.commit` raises. IdempotencyMismatch: the key is another response's."""
         write, fence, record_id = await self._write(commit), commit.fence, commit.record.id
@@ -70,7 +71,7 @@ class TurnOperations(RecordOperations, JobOperations):
             await self._require_room_for(tenant, record_id)
         write_once = partial(self._commit, tenant, write, fence)
         stamp = await self._keys.commit(tenant, commit.idempotency_key, record_id, write_once)
-        if commit.job is not None:  # a store that dies before it leaves this to `describe_job`
+        if commit.job is not None:  # `describe_job` makes up for a store that dies before this
             await self._hand_in(tenant, DISPATCH_QUEUE)
         if fence is not None:
             self._session_lines.wake_first((tenant, fence.session_id))
@@ -109,8 +110,8 @@ class TurnOperations(RecordOperations, JobOperations):
             return await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
 
     async def _require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
-        """Returns if a turn of `holder` may make one more response in the session, as things stand. A queued turn has
-        made its own already. LimitExceeded."""
+        """Checks that a turn of `holder` may make one more response in the session. A queued turn has made its response
+        already. LimitExceeded."""
         partition = await self._trees.locate(tenant, session_id)
         _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
         if len(made) < most or (await self._trees.look_up(tenant, holder))[1] is not None:
