@@ -24,7 +24,8 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 class ContextManagement(Exact):
     type: Literal["compaction"]
     compact_threshold: Annotated[int, Field(ge=1)] | None = None
-    """Tokens of a prompt that is to be compacted; without it the model's context decides."""
+    """Tokens of a prompt that is to be compacted. Without it, four fifths of the model's context; if the context is not
+    known, nothing is compacted."""
 
 
 class Compaction(Open):
