@@ -6,12 +6,13 @@
     generation_config.json   eos_token_id (one or several) and the sampling the model was tuned for
     config.json              the context length
 
-Only tokenizer.json is required. SettingsError says in one line what is missing or wrong.
+Only tokenizer.json is required. SettingsError names the file that is missing or wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,36 +40,41 @@ class ModelFacts:
 
 
 def read(directory: Path) -> ModelFacts:
-    """Reads a model directory. SettingsError: the tokenizer or a JSON file cannot be read."""
-    try:
-        tokenizer = ModelTokenizer.load(directory / "tokenizer.json")
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"Cannot load the model directory {directory}: {error}") from error
-    tokenizer_config = _read_json(directory / "tokenizer_config.json")
-    generation_config = _read_json(directory / "generation_config.json")
-    special_tokens = _special_tokens(tokenizer_config)
-    return ModelFacts(
-        tokenizer=tokenizer,
-        chat_template=_chat_template(directory, tokenizer_config),
-        special_tokens=special_tokens,
-        stop_ids=_stop_ids(tokenizer, special_tokens.get("eos_token"), generation_config.get("eos_token_id")),
-        sampling_defaults={
+    """Reads a model directory. SettingsError: tokenizer.json is missing, or a file cannot be read."""
+    with _reading(directory / "tokenizer.json") as path:
+        tokenizer = ModelTokenizer.load(path)
+    with _reading(directory / "chat_template.jinja") as path:
+        chat_template = path.read_text("utf-8") if path.exists() else None
+    with _reading(directory / "tokenizer_config.json") as path:
+        tokenizer_config = _object(path)
+        special_tokens = _special_tokens(tokenizer_config)
+        if chat_template is None:
+            chat_template = _chat_template(tokenizer_config)
+    with _reading(directory / "generation_config.json") as path:
+        generation_config = _object(path)
+        stop_ids = _stop_ids(tokenizer, special_tokens.get("eos_token"), generation_config.get("eos_token_id"))
+        sampling_defaults = {
             name: value for name in _SAMPLING_DEFAULTS if (value := generation_config.get(name)) is not None
-        },
-        context_length=_context_length(_read_json(directory / "config.json")),
-    )
+        }
+    with _reading(directory / "config.json") as path:
+        context_length = _context_length(_object(path))
+    return ModelFacts(tokenizer, chat_template, special_tokens, stop_ids, sampling_defaults, context_length)
 
 
-def _read_json(path: Path) -> Object:
-    """The object in a file; empty when there is no such file."""
-    if not path.exists():
-        return {}
+@contextmanager
+def _reading(path: Path) -> Iterator[Path]:
+    """Raises SettingsError with the file's name and a remedy for an OSError or a ValueError in the block."""
     try:
-        content = loads(path.read_bytes())
+        yield path
     except (OSError, ValueError) as error:
-        raise SettingsError(f"Cannot read {path}: {error}") from error
+        raise SettingsError(f"Cannot read {path}: {error}. Correct the file or download it again.") from error
+
+
+def _object(path: Path) -> Object:
+    """The object in a JSON file; empty when there is no such file. ValueError: the file holds something else."""
+    content = loads(path.read_bytes()) if path.exists() else {}
     if not isinstance(content, dict):
-        raise SettingsError(f"{path} must hold a JSON object.")
+        raise ValueError("it must hold a JSON object")
     return content
 
 
@@ -79,10 +85,7 @@ def _special_tokens(tokenizer_config: Object) -> dict[str, str]:
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
-def _chat_template(directory: Path, tokenizer_config: Object) -> str | None:
-    own = directory / "chat_template.jinja"
-    if own.exists():
-        return own.read_text("utf-8")
+def _chat_template(tokenizer_config: Object) -> str | None:
     given = tokenizer_config.get("chat_template")
     if isinstance(given, list):  # several, by name
         by_name = {entry["name"]: entry["template"] for entry in given}

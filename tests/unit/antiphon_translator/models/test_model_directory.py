@@ -92,13 +92,29 @@ def test_the_context_length(directory: Path, config: Object, length: int | None)
     assert model_directory.read(directory).context_length == length
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]"])
-def test_a_broken_file_is_named(directory: Path, content: bytes) -> None:
-    (directory / "config.json").write_bytes(content)
-    with pytest.raises(SettingsError, match="config.json"):
+FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(name, b"\xff\xfe") for name in FILES] + [(name, b"{") for name in FILES if name.endswith(".json")],
+)
+def test_unreadable_file_is_named_with_a_remedy(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
+) -> None:
+    monkeypatch.undo()  # the vocabulary, too, is read from the directory
+    (directory / name).write_bytes(content)
+    with pytest.raises(SettingsError, match=f"Cannot read .*/{name}: .*Correct the file or download it again"):
+        model_directory.read(directory)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in ("tokenizer.json", "chat_template.jinja")])
+def test_file_without_an_object_is_named_with_a_remedy(directory: Path, name: str) -> None:
+    (directory / name).write_bytes(b"[]")
+    with pytest.raises(SettingsError, match=f"{name}: it must hold a JSON object.*Correct the file"):
         model_directory.read(directory)
 
 
 def test_a_directory_without_a_tokenizer_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="Cannot load the model directory .*tokenizer.json"):
+    with pytest.raises(SettingsError, match="tokenizer.json: .*No such file.* Correct the file or download it again"):
         model_directory.read(tmp_path)
