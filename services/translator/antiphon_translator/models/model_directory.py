@@ -86,11 +86,19 @@ def _special_tokens(tokenizer_config: Object) -> dict[str, str]:
 
 
 def _chat_template(tokenizer_config: Object) -> str | None:
+    """The chat template; where there are several, the one named "default". ValueError: it is neither text nor a list of
+    named texts."""
     given = tokenizer_config.get("chat_template")
-    if isinstance(given, list):  # several, by name
-        by_name = {entry["name"]: entry["template"] for entry in given}
-        given = by_name.get("default")
-    return given
+    if given is None or isinstance(given, str):
+        return given
+    templates: dict[str, str] = {}
+    for entry in given if isinstance(given, list) else [given]:
+        match entry:
+            case {"name": str(name), "template": str(template)}:
+                templates[name] = template
+            case _:
+                raise ValueError("'chat_template' must be text, or a list of objects with texts 'name' and 'template'")
+    return templates.get("default")
 
 
 def _stop_ids(tokenizer: ModelTokenizer, eos_token: str | None, eos_token_id: Any) -> tuple[int, ...]:

@@ -61,6 +61,24 @@ def test_the_template_of_the_tokenizer_config(directory: Path, template: object,
     assert model_directory.read(directory).chat_template == expected
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        [{"template": "x"}],
+        [{"name": "default"}],
+        [{"name": 1, "template": "x"}],
+        [{"name": "d", "template": 1}],
+        ["x"],
+        7,
+    ],
+)
+def test_chat_template_of_another_form_is_an_error(directory: Path, template: object) -> None:
+    (directory / "chat_template.jinja").unlink()
+    (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": template}))
+    with pytest.raises(SettingsError, match="tokenizer_config.json: 'chat_template' must be .* Correct the file"):
+        model_directory.read(directory)
+
+
 def test_the_template_file_wins(directory: Path) -> None:
     (directory / "chat_template.jinja").write_text("own")
     (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": "other"}))
