@@ -18,11 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_core.config import SettingsError
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, kind, loads
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 # Members of a generation_config.json; each is a member of generation.Sampling.
-_SAMPLING_DEFAULTS = ("temperature", "top_p", "top_k", "repetition_penalty")
+_SAMPLING_DEFAULTS: Mapping[str, tuple[type, ...]] = {
+    "temperature": (int, float),
+    "top_p": (int, float),
+    "top_k": (int,),
+    "repetition_penalty": (int, float),
+}
 # With these kinds of RoPE scaling max_position_embeddings may be the unscaled length; with others it is the scaled one.
 _SCALED_FROM_ORIGINAL = ("yarn",)
 
@@ -54,7 +59,9 @@ def read(directory: Path) -> ModelFacts:
         generation_config = _object(path)
         stop_ids = _stop_ids(tokenizer, special_tokens.get("eos_token"), generation_config.get("eos_token_id"))
         sampling_defaults = {
-            name: value for name in _SAMPLING_DEFAULTS if (value := generation_config.get(name)) is not None
+            name: value
+            for name, kinds in _SAMPLING_DEFAULTS.items()
+            if (value := _checked(name, generation_config.get(name), *kinds)) is not None
         }
     with _reading(directory / "config.json") as path:
         context_length = _context_length(_object(path))
@@ -78,10 +85,23 @@ def _object(path: Path) -> Object:
     return content
 
 
+def _checked(name: str, value: Any, *kinds: type) -> Any:
+    """The value of a member that may be null. ValueError: it is of another type than these."""
+    if value is None or type(value) in kinds:  # isinstance takes a boolean for an integer
+        return value
+    raise ValueError(f"'{name}' must be {' or '.join(kind(each()) for each in kinds)}, but is {kind(value)}")
+
+
 def _special_tokens(tokenizer_config: Object) -> dict[str, str]:
-    """`bos_token` and the like; each is text, or an object with the text in `content`."""
+    """`bos_token` and the like; each is text, or an object with the text in `content`. Switches such as `add_bos_token`
+    are left out."""
+    for name in ("bos_token", "eos_token"):
+        _checked(name, tokenizer_config.get(name), str, dict)
     named = {name: value for name, value in tokenizer_config.items() if name.endswith("_token")}
-    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in named.items()}
+    texts = {
+        name: _checked("content", value.get("content"), str) if isinstance(value, dict) else value
+        for name, value in named.items()
+    }
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
@@ -105,17 +125,17 @@ def _stop_ids(tokenizer: ModelTokenizer, eos_token: str | None, eos_token_id: An
     """All ids that end a turn, without repetition, the tokenizer's own first."""
     own = tokenizer.token_id(eos_token) if eos_token else None
     listed = eos_token_id if isinstance(eos_token_id, list) else [eos_token_id]
-    return tuple(dict.fromkeys(found for found in [own, *listed] if isinstance(found, int)))
+    ids = [own, *(_checked("eos_token_id", each, int) for each in listed)]
+    return tuple(dict.fromkeys(found for found in ids if found is not None))
 
 
 def _context_length(config: Object) -> int | None:
     """The context length in tokens, of prompt and output together; None where the config has none."""
-    text_config = config.get("text_config") or config  # vision models have it one level down
-    length = text_config.get("max_position_embeddings")
-    if not isinstance(length, int):
-        return None
-    scaling = text_config.get("rope_scaling") or {}
-    if scaling.get("rope_type", scaling.get("type")) in _SCALED_FROM_ORIGINAL:
-        original = scaling.get("original_max_position_embeddings", length)
-        return int(original * scaling.get("factor", 1))
-    return length
+    text_config = _checked("text_config", config.get("text_config"), dict) or config  # of vision models
+    length: int | None = _checked("max_position_embeddings", text_config.get("max_position_embeddings"), int)
+    scaling = _checked("rope_scaling", text_config.get("rope_scaling"), dict) or {}
+    if length is None or scaling.get("rope_type", scaling.get("type")) not in _SCALED_FROM_ORIGINAL:
+        return length
+    name = "original_max_position_embeddings"
+    original = _checked(name, scaling.get(name), int, float) or length
+    return int(original * (_checked("factor", scaling.get("factor"), int, float) or 1))

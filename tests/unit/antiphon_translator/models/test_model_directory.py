@@ -110,6 +110,43 @@ def test_the_context_length(directory: Path, config: Object, length: int | None)
     assert model_directory.read(directory).context_length == length
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "member"),
+    [
+        ("config.json", {"max_position_embeddings": "8"}, "max_position_embeddings"),
+        ("config.json", {"max_position_embeddings": True}, "max_position_embeddings"),
+        ("config.json", {"text_config": "m"}, "text_config"),
+        ("config.json", {"max_position_embeddings": 8, "rope_scaling": "yarn"}, "rope_scaling"),
+        ("config.json", {"max_position_embeddings": 8, "rope_scaling": YARN | {"factor": "4"}}, "factor"),
+        (
+            "config.json",
+            {"max_position_embeddings": 8, "rope_scaling": YARN | {"original_max_position_embeddings": "4"}},
+            "original_max_position_embeddings",
+        ),
+        ("generation_config.json", {"temperature": "0.6"}, "temperature"),
+        ("generation_config.json", {"top_p": [1]}, "top_p"),
+        ("generation_config.json", {"top_k": 20.0}, "top_k"),
+        ("generation_config.json", {"repetition_penalty": True}, "repetition_penalty"),
+        ("generation_config.json", {"eos_token_id": "2"}, "eos_token_id"),
+        ("generation_config.json", {"eos_token_id": True}, "eos_token_id"),
+        ("generation_config.json", {"eos_token_id": [2, "0"]}, "eos_token_id"),
+        ("tokenizer_config.json", {"eos_token": 2}, "eos_token"),
+        ("tokenizer_config.json", {"bos_token": {"content": 1}}, "content"),
+    ],
+)
+def test_value_of_another_type_is_named(directory: Path, name: str, content: Object, member: str) -> None:
+    (directory / name).write_bytes(dumps(content))
+    with pytest.raises(SettingsError, match=f"{name}: '{member}' must be an? .*, but is an? .* Correct the file"):
+        model_directory.read(directory)
+
+
+@pytest.mark.parametrize("scaling", [{"factor": None}, {"factor": 4, "original_max_position_embeddings": None}])
+def test_yarn_without_a_value_scales_from_the_others(directory: Path, scaling: Object) -> None:
+    config = {"max_position_embeddings": 8, "rope_scaling": {"type": "yarn"} | scaling}
+    (directory / "config.json").write_bytes(dumps(config))
+    assert model_directory.read(directory).context_length == 8 * (scaling["factor"] or 1)
+
+
 FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json"]
 
 
