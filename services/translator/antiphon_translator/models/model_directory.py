@@ -11,6 +11,7 @@ Only tokenizer.json is required. SettingsError names the file that is missing or
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_core.config import SettingsError
-from antiphon_core.jsons import Object, kind, loads
+from antiphon_core.jsons import Object, kind
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 # Members of a generation_config.json; each is a member of generation.Sampling.
@@ -70,16 +71,17 @@ def read(directory: Path) -> ModelFacts:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Path]:
-    """Raises SettingsError with the file's name and a remedy for an OSError or a ValueError in the block."""
+    """Raises SettingsError with the file's name and a remedy for an error of reading in the block."""
     try:
         yield path
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError, RecursionError) as error:
         raise SettingsError(f"Cannot read {path}: {error}. Correct the file or download it again.") from error
 
 
 def _object(path: Path) -> Object:
     """The object in a JSON file; empty when there is no such file. ValueError: the file holds something else."""
-    content = loads(path.read_bytes()) if path.exists() else {}
+    # Not orjson: Hugging Face writes Infinity and NaN, such as `time_step_limit` in config.json of Nemotron-H.
+    content = json.loads(path.read_bytes(), parse_constant=lambda _: None) if path.exists() else {}
     if not isinstance(content, dict):
         raise ValueError("it must hold a JSON object")
     return content

@@ -110,6 +110,14 @@ def test_the_context_length(directory: Path, config: Object, length: int | None)
     assert model_directory.read(directory).context_length == length
 
 
+def test_numbers_that_only_python_writes_count_as_missing(directory: Path) -> None:
+    config = b'{"time_step_limit": [0.0, Infinity], "norm": NaN, "low": -Infinity, "max_position_embeddings": 131072}'
+    (directory / "config.json").write_bytes(config)
+    assert model_directory.read(directory).context_length == 131_072
+    (directory / "config.json").write_bytes(b'{"max_position_embeddings": Infinity}')
+    assert model_directory.read(directory).context_length is None
+
+
 @pytest.mark.parametrize(
     ("name", "content", "member"),
     [
@@ -152,7 +160,9 @@ FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "gene
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [(name, b"\xff\xfe") for name in FILES] + [(name, b"{") for name in FILES if name.endswith(".json")],
+    [(name, b"\xff\xfe") for name in FILES]
+    + [(name, content) for name in FILES if name.endswith(".json") for content in (b"{", b'{"a": ' + 10**5 * b"[")]
+    + [("config.json", b'{"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 1e400}}')],
 )
 def test_unreadable_file_is_named_with_a_remedy(
     directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
