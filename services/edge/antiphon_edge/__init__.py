@@ -1,1 +1,1 @@
-"""The edge: HTTP in, the turn, server-sent events out. It keeps nothing and renders nothing."""
+"""The edge: takes HTTP requests, runs turns and sends their events. It stores nothing and renders no prompts."""

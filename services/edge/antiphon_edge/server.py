@@ -1,4 +1,4 @@
-"""The edge as a running part: the application, its socket, and the drain."""
+"""The edge as a part of a process: its HTTP application, listening socket and drain."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from antiphon_edge.websocket.warm_up import WarmUps
 
 
 class EdgeServer:
-    """Serves HTTP over a store and a translator, wherever they are. `url` is known once it has started."""
+    """Serves HTTP with a store and a translator, of this process or remote. `start` sets `url`."""
 
     name = "edge"
 
@@ -72,8 +72,8 @@ class EdgeServer:
         exposition: Exposition | None = None,
         opens_metrics: bool = False,
     ) -> None:
-        """Without a `sealer` it has one of its own, as the settings say. With `shares_port` other processes may listen
-        on its port, too. `exposition` has the metrics of the process; with `opens_metrics` they are for everybody."""
+        """Without a `sealer`, one is made from the settings. With `shares_port`, other processes may listen on the
+        port, too. `exposition` has the metrics of the process; with `opens_metrics` they need no authentication."""
         self._shares_port = shares_port
         self._settings = settings
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
@@ -139,7 +139,7 @@ class EdgeServer:
             self.app.add_routes(console.table())
 
     def _add_access_checks(self, *, opens_metrics: bool) -> None:
-        """Adds the checks of access in their order: audit, CORS, authentication, pages, admission, slow readers."""
+        """Adds the checks of access in their order: audit, CORS, web pages, authentication, encodings, admission."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         prepare.append(request_ids.add_headers)
         prepare.append(dropped_tools.add_header)
@@ -158,8 +158,8 @@ class EdgeServer:
         authenticator = Authenticator.of(settings, self._clock)
         limits = ConnectionLimits.of(settings)
         self._connections = ConnectionTable(limits, is_exempt=authenticator.trusts, now_s=self._clock.monotonic)
-        shares = settings.bodies_bytes_max, settings.bodies_bytes_per_tenant
-        bodies.set_budget(self.app, ByteBudget("bodies", total=shares[0], share=shares[1]))
+        budget = ByteBudget("bodies", total=settings.bodies_bytes_max, share=settings.bodies_bytes_per_tenant)
+        bodies.set_budget(self.app, budget)
         middlewares.append(authentication.middleware(authenticator))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, self._limiter)
@@ -170,7 +170,7 @@ class EdgeServer:
         prepare.append(connections.bound_answer)
 
     async def start(self) -> None:
-        # A handler is cancelled as soon as its client is gone: that is what stops the model.
+        # aiohttp cancels a handler when its client disconnects, and the cancellation stops the model.
         self._runner = _Runner(
             self.app,
             partial(
@@ -231,15 +231,15 @@ def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids)
 
 
 class _Runner(web.AppRunner):
-    """aiohttp's runner, with our server, and told at the end how much time is left, not when it is made."""
+    """aiohttp's runner with an HttpServer, whose shutdown timeout is set by `cleanup_within`."""
 
-    def __init__(self, app: web.Application, served: Callable[[web.Server], HttpServer], **options: Any) -> None:
+    def __init__(self, app: web.Application, new_server: Callable[[web.Server], HttpServer], **options: Any) -> None:
         super().__init__(app, **options)
-        self._served = served
+        self._new_server = new_server
 
     async def _make_server(self) -> web.Server:
-        return self._served(await super()._make_server())
+        return self._new_server(await super()._make_server())
 
     async def cleanup_within(self, seconds: float) -> None:
-        self._shutdown_timeout = max(seconds, 0.01)  # to aiohttp 0 is for ever
+        self._shutdown_timeout = max(seconds, 0.01)  # aiohttp takes 0 as no timeout
         await self.cleanup()

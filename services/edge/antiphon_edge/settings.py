@@ -23,8 +23,8 @@ class EdgeSettings(TurnSettings, AccessSettings):
     conversation_wait_ms: int = field(
         default=0,
         metadata={
-            "doc": "Milliseconds, 60,000 at most, that a turn waits for one that runs in its conversation; then "
-            "it is refused as `conversation_locked`."
+            "doc": "Milliseconds, 60,000 at most, that a turn waits for another turn in its conversation before it is "
+            "rejected as `conversation_locked`."
         },
     )
     keep_alive_s: float = field(
@@ -34,31 +34,31 @@ class EdgeSettings(TurnSettings, AccessSettings):
         default="refuse",
         metadata={
             "doc": "Requests with hosted tools (web_search, file_search, mcp and others, which no server here runs): "
-            "refuse answers 400, drop leaves the tools out and names them in `dropped_tools` of the response."
+            "refuse rejects them with 400, drop leaves the tools out and names them in `dropped_tools` of the response."
         },
     )
     websocket_max_s: float = field(
         default=3_600.0,
-        metadata={"doc": "Seconds after which a WebSocket is closed, behind the responses that run on it."},
+        metadata={"doc": "Seconds after which a WebSocket is closed, once the responses that run on it have ended."},
     )
     websocket_lanes: int = field(
         default=16,
         metadata={
             "doc": "Responses that run at once on one WebSocket, each on a lane of its own (`stream_id`); others wait. "
-            "All but one hold a stream slot of their tenant."
+            "The connection holds one stream slot of its tenant, and each response beyond the first another one."
         },
     )
     event_log_linger_ms: int = field(
         default=50,
         metadata={
-            "doc": "Milliseconds, 1,000 at most, that events of a turn under an idempotency key wait for more before "
-            "they are appended to its event log together."
+            "doc": "Milliseconds, 1,000 at most, for which the events of a turn with an idempotency key are collected "
+            "before they are appended to its event log together."
         },
     )
     console: bool = field(
         default=True,
         metadata={
-            "doc": "Whether /console serves the web console. Its page is for all, its data for keys as any other."
+            "doc": "Whether /console serves the web console. The page needs no API key; the requests that it makes do."
         },
     )
     console_trace_url: str = field(
@@ -95,14 +95,14 @@ class WorkerSettings(TurnSettings):
     secrets_grace_s: float = field(
         default=GRACE_S,
         metadata={
-            "doc": "Seconds for which the keys that were read before stay valid when sealing_keys_file cannot be used "
-            "any more: deleted, emptied, wrong, or open to other users."
+            "doc": "Seconds for which the keys that were read last stay valid after sealing_keys_file became unusable: "
+            "deleted, emptied, malformed, or open to other users."
         },
     )
     memory_limit_bytes: int = field(
         default=0,
         metadata={
-            "doc": "Memory of the process: at 80 % of it no more background responses are begun. 0 for the limit of "
+            "doc": "Memory of the process: at 80 % of it no more background responses are started. 0 for the limit of "
             "the container, or the machine's memory."
         },
     )
@@ -113,13 +113,13 @@ class WorkerSettings(TurnSettings):
     event_log_linger_ms: int = field(
         default=50,
         metadata={
-            "doc": "Milliseconds, 1,000 at most, that events of a background response wait for more before they are "
-            "appended to its event log together."
+            "doc": "Milliseconds, 1,000 at most, for which the events of a background response are collected before "
+            "they are appended to its event log together."
         },
     )
     drain_s: float = field(
         default=30.0,
-        metadata={"doc": "Seconds that running responses get after SIGTERM; another worker goes on with the others."},
+        metadata={"doc": "Seconds that running responses get to end after SIGTERM; another worker continues the rest."},
     )
 
     def __post_init__(self) -> None:
@@ -133,8 +133,8 @@ class WorkerSettings(TurnSettings):
         _require_linger(self.event_log_linger_ms)
 
     def beside(self, edge: EdgeSettings) -> WorkerSettings:
-        """The settings of a worker in the process of an edge: where it names no store, translator, keys or limit of
-        memory of its own, it has those of the edge."""
+        """The settings of a worker in the process of an edge: the edge's store, translator, sealing keys and limit of
+        memory replace those that are not set."""
         taken = {
             name: getattr(edge, name)
             for leader, names in _TAKEN_TOGETHER.items()
@@ -150,7 +150,7 @@ _TAKEN_TOGETHER = {
     "sealing_keys_file": ("sealing_keys_file", "sealed_ttl_s", "secrets_grace_s"),
     "memory_limit_bytes": ("memory_limit_bytes",),
 }
-"""The settings that a worker beside an edge takes from it, by the one that it does not name."""
+"""The groups of settings that a worker takes from its edge, each by the setting that the worker does not have."""
 
 
 def _require_linger(linger_ms: int) -> None:
@@ -159,6 +159,6 @@ def _require_linger(linger_ms: int) -> None:
 
 
 def _require_trace_url(url: str) -> None:
-    """It becomes a link in a page, so it must be one that a browser opens and does not run."""
+    """Rejects URLs that a browser would run instead of open: the URL becomes a link in a page."""
     if url and not (url.startswith(("https://", "http://")) and "{trace_id}" in url):
         raise SettingsError("console_trace_url must begin with https:// or http:// and have {trace_id} in it.")

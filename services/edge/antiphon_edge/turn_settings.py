@@ -1,5 +1,4 @@
-"""Settings of everything that runs turns, an edge or a worker: its store, its translator, and the keys that it seals
-with."""
+"""Settings that edges and workers share: the store, the translator, and the sealing keys."""
 
 from __future__ import annotations
 
@@ -14,9 +13,9 @@ from antiphon_core.rpc.credentials import ClientCredentials
 SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
 
 
-@dataclass(frozen=True)  # without slots: a class can inherit those of one class only, and the edge's inherit two
+@dataclass(frozen=True)  # no slots: EdgeSettings has two bases, of which only one may have slots
 class TurnSettings:
-    """The settings that those of the edge and of the worker inherit. A subclass with a __post_init__ calls this one."""
+    """The base of EdgeSettings and WorkerSettings. A subclass that defines __post_init__ must call this one in it."""
 
     SECTION: ClassVar[str]
 
@@ -31,10 +30,10 @@ class TurnSettings:
         },
     )
     store_tls_ca_file: Path | None = field(
-        default=None, metadata={"doc": "Authorities (PEM) of the store's certificate; turns TLS on."}
+        default=None, metadata={"doc": "CA certificates (PEM) that verify the store's certificate; turns TLS on."}
     )
     store_tls_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Certificate (PEM) that is shown to the store. Read once."}
+        default=None, metadata={"doc": "Client certificate (PEM) for the store (mTLS). Read once."}
     )
     store_tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of store_tls_cert_file."})
     translator: str = field(
@@ -48,10 +47,10 @@ class TurnSettings:
         },
     )
     translator_tls_ca_file: Path | None = field(
-        default=None, metadata={"doc": "Authorities (PEM) of the translator's certificate; turns TLS on."}
+        default=None, metadata={"doc": "CA certificates (PEM) that verify the translator's certificate; turns TLS on."}
     )
     translator_tls_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Certificate (PEM) that is shown to the translator. Read once."}
+        default=None, metadata={"doc": "Client certificate (PEM) for the translator (mTLS). Read once."}
     )
     translator_tls_key_file: Path | None = field(
         default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
@@ -59,34 +58,36 @@ class TurnSettings:
     translator_transport: Literal["lean", "grpc"] = field(
         default="lean",
         metadata={
-            "doc": "How generations come from another process: lean (the gateway's own HTTP/2 reader, a third of the "
-            "processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port always use grpc."
+            "doc": "Client for generations of a translator in another process: lean (Antiphon's own HTTP/2 client, "
+            "a third of the processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port "
+            "always use grpc."
         },
     )
     translator_silence_s: float = field(
         default=5.0,
         metadata={
-            "doc": "Seconds without any sign of life after which a translator in another process is lost, and another "
-            "one goes on; 0: only its connection tells."
+            "doc": "Seconds without an event or heartbeat after which a translator in another process is lost, and "
+            "another one continues the generation; with 0 only a broken connection counts."
         },
     )
     restart_wait_s: float = field(
         default=10.0,
         metadata={
-            "doc": "Seconds for which a store or translator that cannot be reached is waited for: as long as a restart "
-            "takes. One that has been away for longer, or is connected and silent, is told as unavailable at once."
+            "doc": "Seconds for which calls wait for a store or translator that cannot be reached: as long as a "
+            "restart takes. Calls to one that has been away for longer, or is connected and silent, fail as "
+            "unavailable."
         },
     )
     sealing_keys_file: Path | None = field(
         default=None,
         metadata={
-            "doc": "File with the keys that reasoning, contexts and compactions are sealed with for clients, a line "
-            "each: ID and 64 hexadecimal digits, the newest first. Read again when it changes. Without it only this "
-            "process can open what it sealed."
+            "doc": "File with the keys that seal reasoning, contexts and compactions for clients: one on each line, "
+            "as ID and 64 hexadecimal digits, the newest first. Read again when it changes. Without it, only the "
+            "process that sealed content can open it."
         },
     )
     sealed_ttl_s: int = field(
-        default=SEALED_TTL_S, metadata={"doc": "Seconds for which what was sealed can be brought back."}
+        default=SEALED_TTL_S, metadata={"doc": "Seconds after sealing for which clients can bring sealed content back."}
     )
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class TurnSettings:
         self.credentials_for("translator")
 
     def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
-        """The credentials that are shown to a peer. SettingsError: parts of them need each other."""
+        """The client credentials for a peer. SettingsError: some are set without others that they need."""
         names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
         try:
             return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})

@@ -34,7 +34,7 @@ async def test_a_doubtful_answer_is_not_given_again() -> None:
     readiness = Readiness(engine, ManualClock(), ttl_s=2)
     assert await readiness.reason() == ""
     engine.unavailable = "gone"
-    readiness.doubt()
+    readiness.invalidate()
     assert await readiness.reason() == "gone"
 
 

@@ -1,1 +1,1 @@
-"""Responses that nobody waits for: queued, run by workers, followed from anywhere."""
+"""Background responses: queued, run by workers, followed from any edge."""

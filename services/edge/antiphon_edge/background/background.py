@@ -1,8 +1,8 @@
-"""Background responses for their callers: created, asked after, followed, cancelled. A worker runs them (worker.py).
+"""Background responses for their callers: created, read, followed, cancelled, deleted. A worker runs them (worker.py).
 
-A response is stored as queued before its caller hears of it, its log begins with `response.created` and
-`response.queued`, and its job holds the whole turn: the store accepts all of it in one step. Whoever asks after it
-later, on whichever replica, also ends what nobody else will: a response whose job is over and left it unfinished.
+A response is stored as queued before its caller gets it, its log begins with `response.created` and `response.queued`,
+and its job holds the whole turn: the store writes all three in one transaction. A response whose job is over and left
+it unfinished is ended by the next request that reads it, on any replica.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 log = logging.getLogger(__name__)
 
 _BACKGROUND = re.compile(rb'"background"\s*:\s*true')
-_KEPT = "a background response that was not accepted keeps what it took until that expires"
-_NEXT_STATE = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
+_UNDO_FAILED = "a background response that was not accepted keeps its lease and key until they expire"
+_STATUS_BY_JOB = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
 
 
 class Background:
-    """Responses that nobody waits for. One instance serves all requests of a process."""
+    """Creates background responses, and serves stored responses. One instance serves all requests of a process."""
 
     def __init__(
         self,
@@ -70,24 +70,25 @@ class Background:
     async def create(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
     ) -> Record:
-        """A new response, queued. Raises what is wrong with the request, also what only the translator sees.
+        """Queues a new response, and returns its record. Raises if the request is wrong; the translator checks it, too.
 
-        A caller that goes away changes nothing: what was begun is queued, or taken back, to the end."""
+        If the caller is cancelled, a response that was begun is still queued, or taken back after an error."""
         begun = await self._begin(tenant, request, session_id, key)
         if isinstance(begun, Record):
             return begun
         return await self._starter.cleanup.finished(self._accept(begun))
 
     async def current(self, tenant: str, response_id: str) -> Record:
-        """A stored response as it is now. ResponseNotFound."""
+        """Reads a stored response, and ends it first if its job left it unfinished. Raises ResponseNotFound."""
         record = await self._store.get(tenant, response_id)
         if not _is_running(record):
             return record
-        return await self._settled(tenant, record)
+        return await self._end_if_over(tenant, record)
 
     async def stream(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
-        """The events of a stored response with a number higher than `after`, to its end: as they were sent, or all of
-        it told again when they are not kept (any more). InvalidRequest: they are not kept, and `after` is one of them.
+        """Yields the events of a stored response with a number higher than `after`, to the terminal one. If the events
+        are not stored, or not any more, yields a replay made from the record. InvalidRequest: a replay cannot begin
+        after a number.
         """
         if record.status in UNFINISHED:
             following = self._follower.follow(tenant, record.id, after=after)
@@ -95,7 +96,7 @@ class Background:
             following = self._follower.resume(tenant, record, after=after)
         has_sent = False
         try:
-            async with self._watched(tenant, record), aclosing(following) as batches:
+            async with self._watched_for_end(tenant, record), aclosing(following) as batches:
                 async for batch in batches:
                     has_sent = True
                     yield batch
@@ -108,8 +109,8 @@ class Background:
                 yield batch
 
     async def cancel(self, tenant: str, response_id: str) -> Record:
-        """Has a background response stopped, and waits until it has its end, for `cancel_timeout_s` at most. A response
-        that has ended stays as it is.
+        """Cancels a background response, and waits until it has ended, for `cancel_timeout_s` at most. A response that
+        has ended stays as it is.
 
         InvalidRequest: it is not a background response. ResponseNotFound."""
         record = await self.current(tenant, response_id)
@@ -119,17 +120,16 @@ class Background:
             return record
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.cancel_timeout_s):
-                with suppress(JobNotFound):  # then nobody works on it
+                with suppress(JobNotFound):  # then no worker has it
                     await self._store.cancel_job(tenant, response_id)
-                record = await self.current(tenant, response_id)  # ends one that no worker has
+                record = await self.current(tenant, response_id)  # ends a response that no worker has
                 if record.status in UNFINISHED:
                     await self._until_its_end(tenant, response_id)
         return await self.current(tenant, response_id)
 
     async def delete(self, tenant: str, response_id: str) -> None:
-        """Removes a response; one that still runs is stopped before, so that its followers hear of an end.
-
-        ResponseNotFound."""
+        """Deletes a response. A background response that still runs is cancelled first, so that its followers get a
+        terminal event. Raises ResponseNotFound."""
         if _is_running(await self._store.get(tenant, response_id)):
             await self.cancel(tenant, response_id)
         await self._store.delete(tenant, response_id)
@@ -137,7 +137,7 @@ class Background:
     async def _begin(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None
     ) -> AcceptedTurn | Record:
-        """A new turn, or the response of the first request with this key, once there is one."""
+        """Accepts a new turn, or waits for the response of an earlier request with this key."""
         stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
         for pause_s in self._timing.look_again.pauses_s():
             begun = await self._starter.begin(tenant, request, session_id=session_id, key=key)
@@ -150,18 +150,18 @@ class Background:
         raise AssertionError("pauses have no end")
 
     async def _accept(self, accepted: AcceptedTurn) -> Record:
-        """Checks a turn, and queues it; or leaves nothing behind."""
+        """Checks a turn and queues it. After an error, its session lease and its key are given back."""
         try:
             await self._translator.count_tokens(accepted.turn)
             return await self._queue(accepted)
         except BaseException as error:
             log.info("background response %s was not accepted: %s", accepted.response_id, error)
-            await self._starter.cleanup.attempt(self._starter.give_up(accepted), _KEPT)
+            await self._starter.cleanup.attempt(self._starter.give_up(accepted), _UNDO_FAILED)
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
-        born = await offload.run(partial(_born, accepted), size_bytes=len(accepted.turn.request))
-        body, output_items = born.body, born.output_items
+        new = await offload.run(partial(_new_response, accepted), size_bytes=len(accepted.turn.request))
+        body, output_items = new.body, new.output_items
 
         async def commit(turn: AcceptedTurn) -> None:
             record = turn.record(Status.QUEUED, body, output_items)
@@ -169,21 +169,21 @@ class Background:
                 record,
                 idempotency_key=turn.key,
                 precondition=Precondition(version=0, fence=turn.fence),
-                log_end=LogEnd(0, born.opening.frames),
+                log_end=LogEnd(0, new.opening.frames),
                 job=queueing.job_of(turn),
             )
             await self._store.commit_turn(turn.tenant, queued)
 
         try:
             accepted = await lost_parents.committed(accepted, commit)
-        except BaseException:  # it may have happened, and its caller does not know of it
-            await self._starter.cleanup.attempt(self._take_back(accepted), _KEPT)
+        except BaseException:  # the commit may have happened, but the caller gets the error
+            await self._starter.cleanup.attempt(self._take_back(accepted), _UNDO_FAILED)
             raise
         metrics.JOBS_ENQUEUED.of().add()
         return accepted.record(Status.QUEUED, body, output_items)
 
     async def _take_back(self, accepted: AcceptedTurn) -> None:
-        """Ends a queued response, if there is one."""
+        """Cancels the job of a response and deletes the response, if they exist."""
         with suppress(AntiphonError):
             await self._store.cancel_job(accepted.tenant, accepted.response_id)
         with suppress(AntiphonError):
@@ -196,13 +196,13 @@ class Background:
                 async for _ in batches:
                     pass
 
-    async def _settled(self, tenant: str, record: Record) -> Record:
-        """An unfinished response, ended if its job is over."""
+    async def _end_if_over(self, tenant: str, record: Record) -> Record:
+        """Ends an unfinished response if its job is over, and returns its record."""
         try:
             job = await self._store.describe_job(tenant, record.id)
-            status, reason = _NEXT_STATE.get(job.state), job.reason
+            status, reason = _STATUS_BY_JOB.get(job.state), job.reason
         except JobNotFound:
-            status, reason = Status.FAILED, "its job is forgotten"
+            status, reason = Status.FAILED, "its job no longer exists"
         if status is None:
             return record
         await self._end(tenant, record, status, reason)
@@ -211,9 +211,9 @@ class Background:
     async def _end(self, tenant: str, record: Record, status: Status, reason: str) -> None:
         fold = (await log_state.read(self._store, tenant, record.id)).fold
         is_logged = fold.next_sequence > 0
-        if not is_logged:  # the log is forgotten
-            born: Object = loads(response.join(record.body, record.output_items))
-            fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": born}))
+        if not is_logged:  # the log has expired
+            created: Object = loads(response.join(record.body, record.output_items))
+            fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": created}))
         if status is Status.CANCELLED:
             batch = cancellation(fold)
         else:
@@ -225,12 +225,12 @@ class Background:
             precondition=Precondition(version=record.version, statuses=UNFINISHED),
             log_end=LogEnd(batch.first_sequence, batch.frames) if is_logged else None,
         )
-        with suppress(Conflict):  # somebody else was faster
+        with suppress(Conflict):  # another process has ended it
             await self._store.commit_turn(tenant, commit)
             await self._free_session(tenant, record)
 
     async def _free_session(self, tenant: str, record: Record) -> None:
-        """Gives back the lease that a response had, and will not use."""
+        """Releases the lease of a session if this response still has it."""
         if record.session_id is None:
             return
         lease = (await self._store.describe_session(tenant, record.session_id)).lease
@@ -238,8 +238,8 @@ class Background:
             await self._store.release_session(tenant, lease.fence)
 
     @asynccontextmanager
-    async def _watched(self, tenant: str, record: Record) -> AsyncIterator[None]:
-        """Sees to it that a response which is followed comes to its end, also when nobody works on it any more."""
+    async def _watched_for_end(self, tenant: str, record: Record) -> AsyncIterator[None]:
+        """Ends a followed response when its job is over, so that its followers get a terminal event."""
 
         async def watch() -> None:
             while True:
@@ -249,12 +249,12 @@ class Background:
                 except ResponseNotFound:
                     return
                 except AntiphonError as error:
-                    log.warning("could not look after response %s: %s", record.id, error.message)
+                    log.warning("the job of response %s could not be checked: %s", record.id, error.message)
 
         if not _is_running(record):
             yield
             return
-        watching = asyncio.create_task(watch(), name=f"watch over {record.id}")
+        watching = asyncio.create_task(watch(), name=f"watch of {record.id}")
         try:
             yield
         finally:
@@ -262,7 +262,7 @@ class Background:
             await asyncio.wait([watching])
 
 
-class _Born(NamedTuple):
+class _NewResponse(NamedTuple):
     """A queued response as it is stored, and the first events of its log."""
 
     body: bytes
@@ -270,19 +270,19 @@ class _Born(NamedTuple):
     opening: EventAppend
 
 
-def _born(accepted: AcceptedTurn) -> _Born:
+def _new_response(accepted: AcceptedTurn) -> _NewResponse:
     parameters: Object = loads(accepted.turn.request)
-    born = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
-    queued = born | {"status": Status.QUEUED.value}
-    return _Born(*response.split(queued), queueing.opening(accepted.response_id, queued))
+    created = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
+    queued = created | {"status": Status.QUEUED.value}
+    return _NewResponse(*response.split(queued), queueing.opening(accepted.response_id, queued))
 
 
 def _require_from_the_start(after: int | None) -> None:
-    """A replay numbers its events anew: resumed behind a number of the original stream it would skip text."""
+    """Raises InvalidRequest if `after` is given: a replay numbers its events anew, so resuming it would skip text."""
     if after is not None:
         raise InvalidRequest(
-            "Unsupported parameter: 'starting_after'. The events of this response are not kept, so their numbers mean "
-            "nothing any more. Ask without 'starting_after': the whole response is told again.",
+            "Unsupported parameter: 'starting_after'. The events of this response are not stored, so its stream cannot "
+            "be resumed. Without 'starting_after' the whole response is sent again.",
             field="starting_after",
             code="unsupported_parameter",
         )
@@ -294,10 +294,10 @@ def synchronous() -> InvalidRequest:
 
 
 def _is_running(record: Record) -> bool:
-    """Whether a worker has it, or should have."""
+    """Whether a background response is queued or runs."""
     return record.status in UNFINISHED and _is_background(record)
 
 
 def _is_background(record: Record) -> bool:
-    """A body may hold 10 MiB of instructions, so it is parsed only if it may say so."""
+    """Searches the body before parsing it, because a body may hold 10 MiB of instructions."""
     return bool(_BACKGROUND.search(record.body)) and loads(record.body).get("background") is True

@@ -1,6 +1,7 @@
-"""Token quotas of background responses, counted in the store.
+"""Charges the tokens of background responses to the token quotas of their tenants, in the store.
 
-A worker knows no limits: it draws on the buckets that edges described. Where no edge described one, nothing is counted.
+A worker does not know the limits: it draws on the buckets whose size edges have set. Without a bucket nothing is
+counted.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from antiphon_edge.turns.cleanup import Cleanup
 
 
 class StoreCharges:
-    """Charges tenants, without anybody waiting for it."""
+    """Charges tenants in the background."""
 
     def __init__(self, store: Spending) -> None:
         self._store = store
@@ -23,5 +24,5 @@ class StoreCharges:
             self._cleanup.schedule(self._store.spend(tenant, spend), f"{tokens} tokens of {tenant} were not counted")
 
     async def settle(self) -> None:
-        """Returns when nothing is under way."""
+        """Waits until all charges are done."""
         await self._cleanup.settle()

@@ -1,7 +1,6 @@
-"""Which models a worker finds down (circuit breaker): their jobs hold no slot, but for one that tries again.
+"""A worker's circuit breaker for models that are down: one job at a time tries the model, the others are postponed.
 
-A job of a model that is down is postponed. Without this, each of a hundred such jobs would hold a slot until its own
-attempt has timed out.
+Without it, each of a hundred jobs of such a model would hold a slot until its own attempt has timed out.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 
 @dataclass(slots=True)
 class _Outage:
-    """One model that is down: the pauses between two tries, and when the next one is due."""
+    """A model that is down: the pauses between two tries, when the next try is due, and whether a job makes it now."""
 
     pauses_s: Iterator[float]
     pause_s: float = 0.0
@@ -33,7 +32,7 @@ class ModelHealth:
         self._outages: dict[str, _Outage] = {}
 
     def begin(self, model: str) -> float:
-        """Seconds for which a job of the model is to be postponed; 0 when it may run."""
+        """Returns the seconds for which a job of the model must be postponed; 0 if it may run."""
         outage = self._outages.get(model)
         if outage is None:
             return 0.0
@@ -51,11 +50,11 @@ class ModelHealth:
         outage.is_tried = False
 
     def answered(self, model: str) -> None:
-        """The model generates, or an attempt ended in another way than by not reaching it."""
+        """The model has generated output."""
         self._outages.pop(model, None)
 
     def gave_up(self, model: str) -> None:
-        """An attempt was cancelled before it was known whether the model answers: the next job may try."""
+        """An attempt ended before it was known whether the model answers: the next job may try."""
         outage = self._outages.get(model)
         if outage is not None:
             outage.is_tried = False

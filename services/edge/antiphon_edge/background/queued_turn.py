@@ -1,9 +1,9 @@
-"""How a background turn runs: queued, taken up by whoever holds its job, its events going to the event log.
+"""The policy of background turns: a worker that holds the turn's job makes an attempt, and logs its events.
 
-An attempt reads the log first. It is empty of output for the first attempt; otherwise it has the events, and the token
-ids behind which the same generation goes on. Where the engine is away the turn is postponed, so that it holds no slot
-of its worker. An engine that breaks down in the middle of this response, again and again, uses its attempts up: it may
-be the request that kills it. A worker that stops leaves the turn to the next one.
+An attempt reads the event log first. For the first attempt the log has no output; for a later one it has the events so
+far, and the token ids after which the generation continues. If the engine is unavailable, the turn is postponed, so
+that it holds no slot of the worker. An engine that fails in the middle of the response uses up one of the job's
+attempts, because the request itself may crash it. A worker that stops leaves the turn to the next worker.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
-# Any other error is the store's: nothing can be written then, and the job is tried again or belongs to another worker.
-_ANOTHER_ATTEMPT_MAY_HELP = (TranslatorUnavailable, EngineUnavailable, EngineTimeout, SessionLost)
-_NO_ATTEMPT_HELPS = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
+# Other errors are the store's: nothing can be written, and the job is tried again, or another worker has it.
+_RETRIABLE = (TranslatorUnavailable, EngineUnavailable, EngineTimeout, SessionLost)
+_PERMANENT = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
 
 
 class TurnCancelled(Exception):
-    """A client asked for the end of a background response."""
+    """A client cancelled the background response."""
 
 
 class Postponed(Exception):
-    """The turn is to be tried again in `pause_s` seconds. `counts`: as one of its attempts."""
+    """The turn must be tried again in `pause_s` seconds. `counts`: this attempt was one of those that the job has."""
 
     def __init__(self, cause: AntiphonError, *, pause_s: float, counts: bool) -> None:
         super().__init__(cause.message)
@@ -87,7 +87,7 @@ class QueuedTurn:
         self._job = job
         self._pause_s = _pause_s(timing.engine_retry, job.tries)
         self._has_lost_engine = False
-        self._attempt_begins_at = 0
+        self._first_sequence = 0  # of this attempt
         self._has_begun = False
         self._timing = timing
         self._accepted = accepted
@@ -98,11 +98,15 @@ class QueuedTurn:
     @property
     def has_output(self) -> bool:
         """Whether the model has answered in this attempt."""
-        return self._has_begun and self.turn_run.state.next_sequence > self._attempt_begins_at
+        return self._has_begun and self.turn_run.state.next_sequence > self._first_sequence
 
     async def run(self, runner: TurnRunner) -> None:
-        """Returns when the response has its end. Raises what keeps it from being written: the job is to be tried again,
-        or belongs to another worker. Cancelling stops the model and writes nothing more."""
+        """Runs the attempt, and returns when the response has ended. Cancelling stops the model, and writes nothing.
+
+        Raises:
+            Postponed: the turn must be tried again later.
+            AntiphonError: the end could not be written. The job must be tried again, or another worker has it.
+        """
         run = self.turn_run
         run.state = await log_state.read(self._store, self._accepted.tenant, self._job.id)
         if run.state.is_over:
@@ -128,7 +132,7 @@ class QueuedTurn:
             raise run.interrupt.error
         await self._begin(run)
         run.accepted = await self._starter.reclaim_session(self._accepted)
-        self._attempt_begins_at = run.state.next_sequence
+        self._first_sequence = run.state.next_sequence
         self._has_begun = True
 
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
@@ -136,8 +140,8 @@ class QueuedTurn:
         if final.status is not Status.FAILED or not run.state.can_be_continued():
             return
         error = response.error_of(loads(final.body))
-        if isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP):
-            has_advanced = run.state.next_sequence > self._attempt_begins_at
+        if isinstance(error, _RETRIABLE):
+            has_advanced = run.state.next_sequence > self._first_sequence
             self._has_lost_engine = has_advanced or isinstance(error, EngineTimeout)
             if self._may_try_again(run.state):
                 raise error
@@ -145,13 +149,13 @@ class QueuedTurn:
     async def ended(self, run: TurnRun, terminal: Batch) -> None:
         final = final_of(terminal)
         try:
-            await self._flushed(run)
+            await self._flush(run)
             await self._finisher.commit(run.accepted, terminal, final)
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return
         run.end(terminal)
-        self._meter.ended(run.accepted.tenant, final.body)  # once: a commit that failed is not the last
+        self._meter.ended(run.accepted.tenant, final.body)  # after the commit: when it fails, another attempt follows
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
         self._meter.failed(run.accepted.tenant, error)
@@ -160,27 +164,26 @@ class QueuedTurn:
             await self._end(run, cancellation(run.state.fold))
         elif isinstance(error, (ResponseNotFound, StatusMismatch)):
             await self._end_log(run)
-        elif isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP) and self._may_try_again(run.state):
-            raise await self._postponed(error)
-        elif isinstance(error, (*_ANOTHER_ATTEMPT_MAY_HELP, *_NO_ATTEMPT_HELPS)):
+        elif isinstance(error, _RETRIABLE) and self._may_try_again(run.state):
+            raise await self._postponement(error)
+        elif isinstance(error, (*_RETRIABLE, *_PERMANENT)):
             log.warning("response %s was cut off: %s", run.accepted.response_id, error)
             await self._end(run, failure(run.state.fold, error))
         else:
             raise error
 
     async def departed(self, run: TurnRun) -> None:
-        """The next worker that claims the job goes on from the log."""
+        """Writes nothing: the next worker that claims the job continues from the log."""
 
     def _may_try_again(self, state: LogState) -> bool:
         has_attempts_left = self._job.attempt < self._job.max_attempts
-        return has_attempts_left and self._pause_s is not None and _can_go_on(state)
+        return has_attempts_left and self._pause_s is not None and _can_continue(state)
 
-    async def _postponed(self, error: AntiphonError) -> Postponed:
-        """The error that has the job postponed. The log has all that was sent, and the turn keeps its conversation to
-        itself until it runs again."""
+    async def _postponement(self, error: AntiphonError) -> Postponed:
+        """Flushes the log, extends the session lease, and returns the error that postpones the job."""
         lease = self.turn_run.accepted.lease
         with suppress(AntiphonError):
-            await self._flushed(self.turn_run)
+            await self._flush(self.turn_run)
         if lease is not None and lease.fence.token:
             with suppress(AntiphonError):
                 await self._store.renew_session(self._accepted.tenant, lease.fence, ttl_ms=queueing.WAITING_LEASE_MS)
@@ -188,21 +191,21 @@ class QueuedTurn:
         return Postponed(error, pause_s=self._pause_s or 0.0, counts=counts)
 
     async def _open_log(self, state: LogState) -> None:
-        """A log that expired while the response waited begins anew. ResponseNotFound."""
+        """Begins the log anew if it expired while the response was queued. Raises ResponseNotFound."""
         if state.next_sequence:
             return
         record = await self._store.get(self._accepted.tenant, self._accepted.response_id)
-        born: Object = loads(response.join(record.body, record.output_items))
-        start = queueing.opening(record.id, born)
+        queued: Object = loads(response.join(record.body, record.output_items))
+        start = queueing.opening(record.id, queued)
         await self._store.append_events(self._accepted.tenant, start, fence=self._job.fence)
         state.fold.feed(first_sequence=0, count=start.count, frames=start.frames)
 
     async def _begin(self, run: TurnRun) -> None:
-        """Sends response.in_progress, unless an earlier attempt did. StatusMismatch: the response has its end."""
+        """Sends response.in_progress, unless an earlier attempt did. StatusMismatch: the response has ended."""
         accepted, state = self._accepted, run.state
         if state.next_sequence == queueing.OPENING_EVENTS:
-            born = state.fold.response() | {"status": Status.IN_PROGRESS.value}
-            event: Object = {"type": events.IN_PROGRESS, "sequence_number": state.next_sequence, "response": born}
+            begun = state.fold.response() | {"status": Status.IN_PROGRESS.value}
+            event: Object = {"type": events.IN_PROGRESS, "sequence_number": state.next_sequence, "response": begun}
             batch = Batch(state.next_sequence, 1, events.encode(event))
             state.feed(batch)
             run.deliver(batch)
@@ -217,9 +220,9 @@ class QueuedTurn:
                 raise
 
     async def _end(self, run: TurnRun, batch: Batch) -> None:
-        """Writes an end that the edge made: in the turn's session, if the turn still has its place there."""
+        """Writes an end that the worker made, in the turn's session if that can still be leased."""
         try:
-            await self._flushed(run)
+            await self._flush(run)
             if run.accepted.lease is not None and run.accepted.fence is None:
                 with suppress(SessionLocked, NotFound, LimitExceeded):
                     run.accepted = await self._starter.reclaim_session(self._accepted)
@@ -231,27 +234,27 @@ class QueuedTurn:
         self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
 
     async def _end_log(self, run: TurnRun) -> None:
-        """Ends the log of a response that was ended or deleted by others, for those who follow it."""
+        """Ends the log of a response that another process ended or deleted: its followers need a terminal event."""
         if not run.state.next_sequence:
             return
         with suppress(AntiphonError):
-            await self._flushed(run)
+            await self._flush(run)
             batch = cancellation(run.state.fold)
             end = EventAppend(self._job.id, batch.first_sequence, batch.count, batch.frames, terminal=True)
             await self._store.append_events(self._accepted.tenant, end, fence=self._job.fence)
 
-    async def _flushed(self, run: TurnRun) -> None:
+    async def _flush(self, run: TurnRun) -> None:
         if run.event_log is not None:
             await run.event_log.flush()
 
 
-def _can_go_on(state: LogState) -> bool:
-    """Whether another attempt can go on with the generation: nothing of an answer was sent, or its ids are known."""
+def _can_continue(state: LogState) -> bool:
+    """Whether another attempt can continue the generation: no output was sent, or its token ids are known."""
     return state.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(state.token_ids)
 
 
 def _pause_s(retry: RetryPolicy, tries: int) -> float | None:
-    """The pause behind the last of so many tries; None where those before it add up to as much as the policy allows."""
+    """The pause after so many tries; None if it and the pauses before it add up to more than the policy allows."""
     rest_s = retry.for_s
     for number, pause_s in enumerate(retry.pauses_s(), 1):
         rest_s -= pause_s

@@ -1,8 +1,8 @@
-"""Background responses on their way to a worker: what is queued, and where workers look for it.
+"""The queue of background responses: their jobs, and the first events of their logs.
 
-A response's job lies with its tenant, beside its record and its log, so that every write of the job's holder can be
-checked against its lease in one step. The store accepts all three at once (`CommitTurn`). Workers do not know the
-tenants: in DISPATCH_TENANT the store gives them a job of one tenant after the other.
+A job is stored under the tenant of its response, with the record and the event log: one `CommitTurn` writes all three,
+and every write of the job's holder is checked against its lease in the same transaction. Workers do not know the
+tenants: they claim from DISPATCH_TENANT, for which the store takes jobs of the tenants in turn.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ QUEUE = jobs.DISPATCH_QUEUE
 DISPATCH_TENANT = jobs.DISPATCH_TENANT
 JOB_ATTEMPTS = 5  # a worker that is stopped in mid-run uses one up, like one that dies
 WAITING_LEASE_MS = 600_000
-"""How long a response that waits for a worker keeps its conversation to itself."""
-OPENING_EVENTS = 2
+"""The lifetime of the session lease of a response that waits for a worker."""
+OPENING_EVENTS = 2  # those of `opening`
 
 
 def job_of(accepted: AcceptedTurn) -> TurnJob:

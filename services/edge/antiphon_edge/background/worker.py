@@ -1,8 +1,8 @@
 """Runs background responses: claims their jobs, of one tenant after the other.
 
-Any number of workers may run, anywhere. A worker that dies leaves a log and a lease that expires; the next worker goes
-on with the same generation. Everything is written under the job's lease, so a worker that was only asleep cannot write
-over its successor. A slot is held only while a job runs: one that cannot run now is postponed.
+Any number of workers may run, on any host. A worker that dies leaves a log and a lease that expires; the next worker
+continues the same generation. All writes carry the job's fence, so a worker that was only suspended cannot overwrite
+what its successor wrote. A job holds a slot only while it runs: a job that cannot run now is postponed.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from antiphon_edge.turns.turn_timing import TurnTiming
 log = logging.getLogger(__name__)
 
 CLAIM_WAIT_MS = 10_000
-PAUSE_S = 0.5  # after an error of the store, and between two looks at a process with too much to do
-LAG_S_MAX, MEMORY_SHARE_MAX = 0.25, 0.8  # edges refuse turns at 0.5 s and 90 %: a background response waits before
+PAUSE_S = 0.5  # after an error, and between two checks of an overloaded process
+LAG_S_MAX, MEMORY_SHARE_MAX = 0.25, 0.8  # edges reject turns at 0.5 s and 90 %: background responses wait earlier
 
-_RUNS = frozenset({JobState.QUEUED, JobState.RUNNING})
+_OPEN_STATES = frozenset({JobState.QUEUED, JobState.RUNNING})
 
 
 class Worker:
-    """A part of a process. It runs so many responses at a time as its settings say."""
+    """A part of a process that runs up to `settings.slots` background responses at a time."""
 
     name = "worker"
 
@@ -62,8 +62,7 @@ class Worker:
         timing: TurnTiming | None = None,
         load: ProcessLoad | None = None,
     ) -> None:
-        """`sealer` has the keys of the edges that its responses are brought back to. `load` is the load of its
-        process."""
+        """`sealer` has the keys of the edges, which open what it seals. `load` is the load of this process."""
         self._load = load or ProcessLoad()
         self._settings = settings
         self._clock = clock
@@ -89,7 +88,7 @@ class Worker:
         ]
 
     async def stop(self) -> None:
-        """Takes nothing new, gives running responses their time, and leaves the rest to others."""
+        """Claims no more jobs, waits `drain_s` at most for running responses, and leaves the rest to other workers."""
         self._stopping.set()
         await asyncio.wait(self._slots, timeout=self._settings.drain_s)
         for slot in self._slots:
@@ -99,7 +98,7 @@ class Worker:
         await self._charges.settle()
 
     async def _slot(self, holder: str) -> None:
-        """One job after the other."""
+        """Runs one job after the other until the worker stops."""
         while not self._stopping.is_set():
             job = None
             correlation.begin(Correlation())
@@ -108,14 +107,10 @@ class Worker:
                 if job is not None:
                     await self._take(job)
             except AntiphonError as error:
-                log.warning("response %s is left for another attempt: %s", _named(job), error.message)
+                log.warning("%s failed and is tried again: %s", _attempted(job), error.message)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
-                log.exception(
-                    "the attempt at response %s failed; another one will be made",
-                    _named(job),
-                    extra=remedies.REPORT,
-                )
+                log.exception("%s failed and is tried again", _attempted(job), extra=remedies.REPORT)
                 await asyncio.sleep(PAUSE_S)
 
     async def _take(self, job: Job) -> None:
@@ -123,6 +118,7 @@ class Worker:
         busy = metrics.WORKER_SLOTS_BUSY.of()
         busy.add()
         try:
+            # A job without a lease is over: its last attempt expired, and only its response has to be ended.
             if job.lease_expires_at_ms and await self._run(job.tenant, job) is JobOutcome.SUCCEEDED:
                 return
             await self._end_if_over(job.tenant, job.id)
@@ -130,8 +126,8 @@ class Worker:
             busy.add(-1)
 
     async def _next_job(self, holder: str) -> Job | None:
-        """One slot at a time waits for a job: many would ask the store the same, many times a second. Nothing is begun
-        while the process has too much to do: what callers wait for comes first, and another worker may have time."""
+        """Claims a job; None if there is none now. One slot at a time polls the store. An overloaded process claims
+        none: turns of waiting callers come first, and another worker may be free."""
         async with self._claim_lock:
             if self._is_overloaded():
                 await asyncio.sleep(PAUSE_S)
@@ -154,7 +150,7 @@ class Worker:
             await asyncio.wait([claim, stopping])
 
     async def _poll(self, holder: str) -> Job | None:
-        """Waits for a job, in a task of its own. An idle worker would record one trace after the other."""
+        """Waits for a job, in a task of its own that is left out of traces: an idle worker would record too many."""
         tracing.leave_out()
         return await self._store.claim_job(
             queueing.DISPATCH_TENANT,
@@ -165,13 +161,13 @@ class Worker:
         )
 
     async def _end_if_over(self, tenant: str, response_id: str) -> None:
-        """Ends a response that its job left unfinished."""
+        """Ends a response if its job is over and left it unfinished."""
         with suppress(JobNotFound, ResponseNotFound):
-            if (await self._store.describe_job(tenant, response_id)).state not in _RUNS:
+            if (await self._store.describe_job(tenant, response_id)).state not in _OPEN_STATES:
                 await self._background.current(tenant, response_id)
 
     async def _run(self, tenant: str, job: Job) -> JobOutcome:
-        """One attempt at a job."""
+        """Makes one attempt at a job, and settles the job with the outcome."""
         outcome, pause_s = JobOutcome.RETRY, 0.0
         try:
             outcome, pause_s = await self._attempt(tenant, job)
@@ -182,7 +178,7 @@ class Worker:
         return outcome
 
     async def _attempt(self, tenant: str, job: Job) -> tuple[JobOutcome, float]:
-        """Runs a response under the lease of its job: how that ended, and the seconds before the next attempt."""
+        """Runs a response under the lease of its job. Returns the outcome, and the seconds before the next attempt."""
         accepted = await job_payload.accepted_of(tenant, job)
         correlation.begin(accepted.made_for)
         pause_s = self._models.begin(accepted.model)
@@ -233,12 +229,12 @@ class Worker:
         return JobOutcome.CANCELLED if turn.is_cancelled else JobOutcome.SUCCEEDED, 0.0
 
     def _note_end(self, turn: QueuedTurn, model: str) -> None:
-        """Notes whether an attempt that ended has heard of its model."""
+        """Tells the circuit breaker whether the model answered in an attempt that ended."""
         if turn.has_output:
             self._models.answered(model)
         else:
             self._models.gave_up(model)
 
 
-def _named(job: Job | None) -> str:
-    return job.id if job is not None else "that is to be claimed"
+def _attempted(job: Job | None) -> str:
+    return f"the attempt at response {job.id}" if job is not None else "the claim of a job"

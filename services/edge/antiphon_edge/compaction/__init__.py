@@ -1,1 +1,1 @@
-"""A conversation made short."""
+"""Compaction: a summary replaces the earlier part of a long conversation."""

@@ -1,9 +1,9 @@
-"""A translator whose models see conversations as context_window.py shows them, and that compacts those that are long.
+"""A translator that shows models the part of a conversation that context_window.py selects, and makes compactions.
 
-With `context_management` a turn whose prompt is over the threshold begins with a compaction: the conversation is summed
-up first, then answered from the summary, and the compaction is the first item of the output. With a
-`compaction_trigger` at the end of the input the compaction is all there is to the response. Such a turn brings no token
-ids: whoever took it over would have to have the very same summary.
+With `context_management`, a turn whose prompt is over the threshold begins with a compaction: the model summarises the
+conversation and then answers from the summary, and the compaction is the first output item. With a `compaction_trigger`
+at the end of the input, the compaction is the whole response. The batches of such a turn have no token ids, so no other
+translator can continue it: it would need the very same summary.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPENING = (events.CREATED, events.IN_PROGRESS)
 
 
 class CompactingTranslator:
-    """Implements antiphon_core.ports.translator.Translator over another one."""
+    """A Translator (antiphon_core.ports.translator) that wraps another one."""
 
     def __init__(self, inner: Translator, *, clock: Clock) -> None:
         self._inner = inner
@@ -77,14 +77,14 @@ class CompactingTranslator:
             raise
 
     async def _is_due(self, turn: Turn) -> bool:
-        """Whether a turn asks to be compacted, is long enough, and has something that can go."""
+        """Whether a turn asks for compaction, is long enough, and has items that a compaction replaces."""
         if b"context_management" not in turn.request:
             return False
         parameters: Object = loads(turn.request)
-        wishes = parameters.get("context_management")
-        if not wishes:
+        rules = parameters.get("context_management")
+        if not rules:
             return False
-        threshold = wishes[0].get("compact_threshold") or await self._threshold(parameters["model"])
+        threshold = rules[0].get("compact_threshold") or await self._threshold(parameters["model"])
         can_shrink = await offload.run(partial(context_window.can_shrink, turn), size_bytes=turn.size_bytes)
         return can_shrink and await self._is_as_long(turn, threshold)
 
@@ -101,17 +101,17 @@ class CompactingTranslator:
         raise ModelNotFound.of(name)
 
     async def _compacted_alone(self, turn: Turn, resume: Resume | None) -> Sequence[Batch]:
-        """A response that is a compaction and nothing else, from its first event, or from where it is to go on."""
+        """Makes the batches of a response that is only a compaction: all of them, or those that follow `resume`."""
         await offload.run(partial(context_window.require_compactable_turn, turn), size_bytes=turn.size_bytes)
         summary = await compaction.summarise(self._inner, turn)
-        born = response.skeleton(loads(turn.request), response_id=turn.response_id, created_at=turn.created_at)
-        ended = born | {
+        created = response.skeleton(loads(turn.request), response_id=turn.response_id, created_at=turn.created_at)
+        ended = created | {
             "status": Status.COMPLETED.value,
             "completed_at": self._clock.now_ms() // 1000,
             "output": [summary.item],
             "usage": summary.usage,
         }
-        opening: list[Object] = [{"type": event_type, "response": born} for event_type in _OPENING]
+        opening: list[Object] = [{"type": event_type, "response": created} for event_type in _OPENING]
         body, output_items = response.split(ended)
         first = _batch([*([] if resume else opening), *_item_events(summary)], resume.next_sequence if resume else 0)
         completed: Object = {"type": events.COMPLETED, "response": ended}
@@ -120,24 +120,24 @@ class CompactingTranslator:
 
 
 def _inserting(summary: Summary, receive: Receive) -> Receive:
-    """A receiver that puts a compaction first, and passes on to another one."""
+    """Returns a receiver that inserts the compaction and passes the batches to `receive`."""
     insertion = Insertion(summary)
     return lambda batch: receive(insertion(batch))
 
 
 class Insertion:
-    """Puts a compaction before everything else that a response says. Batches go through it in their order."""
+    """Inserts a compaction as the first output item of a response. Call it with each batch, in their order."""
 
     def __init__(self, summary: Summary) -> None:
         self._summary = summary
         self._moved_by = 0
 
     def __call__(self, batch: Batch) -> Batch:
-        told = list(self._told(events.decode(batch.frames)))
-        first = batch.first_sequence + self._moved_by - (len(told) - batch.count)
-        return _batch(told, first, self._final(batch.final))
+        changed = list(self._with_insertion(events.decode(batch.frames)))
+        first = batch.first_sequence + self._moved_by - (len(changed) - batch.count)
+        return _batch(changed, first, self._final(batch.final))
 
-    def _told(self, given: Sequence[Object]) -> Iterator[Object]:
+    def _with_insertion(self, given: Sequence[Object]) -> Iterator[Object]:
         for event in given:
             if not self._moved_by and event["type"] not in _OPENING:
                 inserted = _item_events(self._summary)
@@ -164,23 +164,23 @@ class Insertion:
 
 
 def is_triggered(turn: Turn) -> bool:
-    """Whether the input ends with the wish to be compacted. InvalidRequest: the wish stands elsewhere in it."""
+    """Whether the input ends with a compaction trigger. InvalidRequest: a trigger is not the last item."""
     if TRIGGER.encode() not in turn.input:
         return False
     items = loads(turn.input)
-    places = [index for index, item in enumerate(items) if item.get("type") == TRIGGER]
-    for index in places:
+    positions = [index for index, item in enumerate(items) if item.get("type") == TRIGGER]
+    for index in positions:
         if index != len(items) - 1:
             raise InvalidRequest(
                 f"'input[{index}]' is a '{TRIGGER}', which must be the last item of the input.",
                 field=f"input[{index}]",
                 code="invalid_value",
             )
-    return bool(places)
+    return bool(positions)
 
 
 def _item_events(summary: Summary) -> list[Object]:
-    """How a compaction is told."""
+    """The events of a compaction item."""
     item = summary.item
     blank = {name: value for name, value in item.items() if name != "summary"}
     return [
@@ -190,6 +190,6 @@ def _item_events(summary: Summary) -> list[Object]:
     ]
 
 
-def _batch(told: Sequence[Object], first: int, final: Final | None = None) -> Batch:
-    numbered = [event | {"sequence_number": number} for number, event in enumerate(told, first)]
+def _batch(unnumbered: Sequence[Object], first: int, final: Final | None = None) -> Batch:
+    numbered = [event | {"sequence_number": number} for number, event in enumerate(unnumbered, first)]
     return Batch(first, len(numbered), b"".join(map(events.encode, numbered)), final)

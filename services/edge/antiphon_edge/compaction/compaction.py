@@ -1,7 +1,8 @@
-"""Making a compaction: the model that would go on writes down, for itself, what it has to know to go on.
+"""Makes compactions: the model of a turn summarises the conversation for its own later turns.
 
-It reads the conversation as it stands, and one message more. Its tools are sent along, so that the prompt begins as it
-did before where the template allows that, and an engine finds it in its cache; it cannot call any.
+The prompt is that of the conversation, with the instruction as one more message. It keeps the tools, which the model
+must not call (`tool_choice` is none), so that its beginning stays the same, if the template allows that, and is in the
+engine's prefix cache.
 """
 
 from __future__ import annotations
@@ -27,32 +28,36 @@ step. Do not answer the user, do not call tools, and write nothing but the summa
 
 SUMMARY_TOKENS_MAX = 8_192
 SUMMARY_SHARE = 8
-"""A summary has at most this part of the model's context: a model that goes on to the end of its context would take
-minutes, and leave no room for an answer."""
+"""A summary has at most the model's context divided by this: a model that generates to the end of its context would
+take minutes, and leave no room for an answer."""
 CUT_NOTE = "\n[The summary was cut off here.]"
 
 _PARAMETERS = ("model", "instructions", "tools", "reasoning", "prompt_cache_key", "prompt_cache_retention")
 _ATTEMPTS: tuple[Object, ...] = ({}, {"frequency_penalty": 0.5})
-"""The sampling of each attempt. A model with 135 million parameters repeats itself to its limit in nearly every second
-summary, and in one of four with this penalty."""
+"""The sampling parameters of each attempt. A model with 135 million parameters repeats itself to its limit in nearly
+every second summary, and in one of four with this penalty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`item` is the compaction, not sealed yet; `usage` is what it cost."""
+    """`item` is the compaction, not sealed yet; `usage` counts the tokens of all attempts."""
 
     item: Object
     usage: Object
 
 
 async def summarise(translator: Translator, turn: Turn) -> Summary:
-    """A compaction of all that a turn would show to its model.
+    """Has the model summarise all items of a turn.
 
-    A summary that does not come to its end is written once more, so that a small model cannot repeat itself. The second
-    one is used as far as it goes if it filled the limit of a summary; one that had less room is none.
+    A summary that is incomplete is generated once more, with a penalty against repetition, to which small models tend.
+    If the second one is incomplete, too, it is used if it filled the limit of a summary, and rejected if it was cut off
+    before that.
 
-    Raises what is wrong with the turn, and what keeps the model from writing a summary: EngineFault, say. The error's
-    `usage` is what was generated before it."""
+    Raises:
+        EngineFault: the model did not write a usable summary.
+        AntiphonError: the turn is wrong, or the translator failed. The `usage` of each error counts the tokens that
+            were generated before it.
+    """
     spent: Object = {}
     try:
         limit = await _tokens_max(translator, turn)
@@ -66,7 +71,7 @@ async def summarise(translator: Translator, turn: Turn) -> Summary:
 
 
 async def _tokens_max(translator: Translator, turn: Turn) -> int | None:
-    """The limit of a summary; None for a model whose context is not known: its server refuses what does not fit."""
+    """The limit of a summary; None if the model's context is not known: then its server rejects what does not fit."""
     name = loads(turn.request)["model"]
     lengths = [model.context_length for model in await translator.models() if model.id == name]
     return min(SUMMARY_TOKENS_MAX, lengths[0] // SUMMARY_SHARE) if lengths and lengths[0] else None
@@ -81,7 +86,7 @@ async def _rewritten(translator: Translator, turn: Turn, limit: int | None, spen
 
 
 async def _written(translator: Translator, turn: Turn, spent: Object) -> Final:
-    """One attempt, whose usage is added to `spent`."""
+    """Makes one attempt, and adds its usage to `spent`."""
     finals: list[Final] = []
 
     def receive(batch: Batch) -> None:
@@ -95,7 +100,7 @@ async def _written(translator: Translator, turn: Turn, spent: Object) -> Final:
 
 
 def sum_of(one: Object, other: Object) -> Object:
-    """Two usages in one."""
+    """Adds two usages."""
     return {
         name: sum_of(value, other.get(name, {})) if isinstance(value, dict) else value + other.get(name, 0)
         for name, value in one.items()
@@ -103,7 +108,7 @@ def sum_of(one: Object, other: Object) -> Object:
 
 
 def summary_turn(turn: Turn, limit: int | None, *, attempt: int = 1) -> Turn:
-    """The turn in which the summary is written, in `limit` tokens at most."""
+    """The turn that generates the summary, in `limit` tokens at most."""
     asked: Object = loads(turn.request)
     parameters = {name: asked[name] for name in _PARAMETERS if name in asked}
     bounds = {} if limit is None else {"max_output_tokens": limit}
@@ -142,7 +147,7 @@ def _summary(turn: Turn, final: Final, limit: int | None, spent: Object) -> Summ
 
 
 def _fills(body: Object, limit: int | None) -> bool:
-    """Whether a summary has as many tokens as it may have, and so was not cut off by the end of the context."""
+    """Whether a summary has as many tokens as it may have, and was not cut off by the end of the context."""
     return limit is not None and (body.get("usage") or {}).get("output_tokens", 0) >= limit
 
 

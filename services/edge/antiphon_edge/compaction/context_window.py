@@ -1,8 +1,8 @@
-"""The part of a conversation that the model reads: without the items that a compaction replaces, and under the settings
-that its items change.
+"""The context window: the items of a conversation that the model reads, and the settings that apply to them.
 
-A compaction replaces what the assistant said and did before it. What others said stays, word for word, and so do the
-tools and settings that items brought. Nothing is lost: items are stored as they were; only what is shown is shorter.
+A compaction replaces the assistant's messages, reasoning, tool calls and their outputs before it. Other messages stay
+word for word, and so do items that add tools or change settings. Only the model's view becomes shorter: the items stay
+in the store.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 
 
 def kept(items: Sequence[Object]) -> list[Object]:
-    """The items that stay when a compaction replaces these. An asynchronous call stays until its output has come,
+    """The items that stay visible when a compaction follows. An asynchronous call stays until its output has come,
     because the output refers to the call by its id."""
     answered = {item.get("call_id") for item in items if item.get("type") in _OUTPUTS}
-    return [item for item in items if _is_kept(item) or _is_running(item, answered)]
+    return [item for item in items if _is_kept(item) or _is_pending_call(item, answered)]
 
 
 def has_marks(turn: Turn) -> bool:
@@ -38,7 +38,7 @@ def has_marks(turn: Turn) -> bool:
 
 
 def shown(turn: Turn) -> Turn:
-    """The turn with the items and the settings that the model is given."""
+    """Returns the turn with only the items that the model reads, and with the settings that apply."""
     if not has_marks(turn):
         return turn
     history, given = loads(turn.history), loads(turn.input)
@@ -52,19 +52,19 @@ def shown(turn: Turn) -> Turn:
 
 
 async def shown_off_loop(turn: Turn) -> Turn:
-    """Shows the items as `shown` does. Looking for a mark takes 1 ms for each MiB; a mark makes it parse all items."""
+    """Calls `shown`, off the event loop if the search for marks (1 ms for each MiB) or parsing could block it."""
     if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not has_marks(turn):
         return turn
     return await offload.run(partial(shown, turn), size_bytes=turn.size_bytes)
 
 
 def require_compactable_turn(turn: Turn) -> None:
-    """InvalidRequest: the items of the turn hold nothing that could be summed up."""
+    """Raises InvalidRequest if the items of the turn have no content to summarise."""
     require_compactable([*loads(turn.history), *loads(turn.input)])
 
 
 def require_compactable(items: Sequence[Object]) -> None:
-    """InvalidRequest: the items hold nothing that could be summed up."""
+    """Raises InvalidRequest if the items have no content to summarise."""
     if all(_has_no_content(item.get("type", "message")) for item in items):
         raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
 
@@ -88,7 +88,7 @@ def _is_kept(item: Object) -> bool:
     )
 
 
-def _is_running(item: Object, answered: Set[object]) -> bool:
+def _is_pending_call(item: Object, answered: Set[object]) -> bool:
     return item.get("async") is True and item.get("call_id") not in answered
 
 
@@ -97,7 +97,7 @@ def _last_compaction(items: Sequence[Object]) -> int:
 
 
 def _from(items: Sequence[Object], index: int) -> list[Object]:
-    """The items from an index on, and what stays of those before it."""
+    """The items from an index on, and those before it that stay visible."""
     index = max(index, 0)
     return [*kept(items[:index]), *items[index:]]
 

@@ -1,1 +1,1 @@
-"""A turn, from the request to its one end."""
+"""Turns: one request each, from acceptance to the terminal event."""

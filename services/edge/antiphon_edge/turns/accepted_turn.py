@@ -1,4 +1,4 @@
-"""A turn that was accepted: what to generate, and what its record will hold beside the result."""
+"""Accepted turns: the request to the translator, and the facts that the turn's record needs besides its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class AcceptedTurn:
     parent_id: str | None = None
     """The response that this one continues."""
     lease: Lease | None = None
-    """The lease of its session. A turn that waits for a worker knows its session and has a lease without a fence."""
+    """The lease of its session. In a turn that was decoded from a job, the lease has the token 0: it only names the
+    session, which has yet to be leased."""
     key: str | None = None
     """The idempotency key."""
     fingerprint: bytes = b""
@@ -38,15 +39,15 @@ class AcceptedTurn:
     precondition: Precondition = NO_PRECONDITION
     """Conditions that must still hold when its record is written."""
     job_lease: JobLease | None = field(default=None, compare=False)
-    """The lease of its job, where a job belongs to it and can be claimed again."""
+    """The lease of a keyed turn's job. A worker's attempt at a job has only the job's fence, in `precondition`."""
     model: str = field(default="", compare=False)
-    """The name that the request gives the model."""
+    """The model name in the request."""
     made_for: Correlation = field(default=Correlation(), compare=False)
-    """The request that asked for it."""
+    """The ids of the HTTP request that the turn answers."""
     accepted_at_ms: int = field(default=0, compare=False)
-    """When it was asked for, by the wall clock; 0 if that is not known."""
+    """When the request was accepted, by the wall clock; 0 if unknown."""
     started_s: float = field(default_factory=perf_counter, compare=False)
-    """When this process began with it, by `time.perf_counter`."""
+    """When this process began the turn, by `time.perf_counter`."""
 
     @property
     def response_id(self) -> str:
@@ -54,17 +55,17 @@ class AcceptedTurn:
 
     @property
     def fence(self) -> Fence | None:
-        """The fence of its session's lease, if it holds that lease."""
+        """The fence of the session's lease, if the turn holds that lease."""
         return self.lease.fence if self.lease is not None and self.lease.fence.token else None
 
     async def under_fence(self, write: Callable[[Fence | None], Awaitable[T]]) -> T:
-        """The result of `write` under the fence of this turn's job, if it has one."""
+        """Calls `write` with the current fence of the turn's job, or with None if the turn has no job."""
         if self.job_lease is not None:
-            return await self.job_lease.proven(write)
+            return await self.job_lease.under_fence(write)
         return await write(self.precondition.fence)
 
     def record(self, status: Status, body: bytes, output_items: bytes) -> Record:
-        """The record of this turn in some state."""
+        """Builds the turn's record."""
         return Record(
             id=self.turn.response_id,
             status=status,
@@ -81,7 +82,7 @@ class AcceptedTurn:
         return replace(self, turn=replace(self.turn, history=b"[]", input=whole), parent_id=None)
 
     def ended(self, final: Final) -> Record:
-        """The record of this turn at its end."""
+        """Builds the turn's record at its end."""
         return self.record(final.status, final.body, final.output_items)
 
 
@@ -92,6 +93,6 @@ class RepeatedRequest:
     tenant: str
     response_id: str
     record: Record | None = None
-    """The response, if it has ended."""
+    """The record of that response, if it has ended."""
     key: str | None = None
     fingerprint: bytes = b""

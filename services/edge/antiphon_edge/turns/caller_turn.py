@@ -1,9 +1,9 @@
-"""The policy of turns whose caller waits.
+"""The policy of turns whose caller waits for the response.
 
-Without an idempotency key the turn belongs to its caller: when the caller leaves, the model is stopped, and the record
-is written as cancelled afterwards. Under a key it belongs to the key: it runs in a task of its own, its events are
-logged for other readers, and when its edge stops it is left to the edge that is asked for it next. A turn that failed
-before its model generated anything, for a reason that passes, is not remembered under its key.
+A turn without an idempotency key ends with its caller: when the client disconnects, the model is stopped, and then the
+record is written as cancelled. A keyed turn does not: it runs in a task of its own, its events are logged for other
+readers, and when its edge shuts down, the next edge that gets a request with the key continues it. A turn that failed
+with a transient error before its model generated anything does not use up its key.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 log = logging.getLogger(__name__)
 
 
-class _NotTakenUp(Exception):
-    """The store was away too long for a turn to be taken over: it is left to the next edge, and nothing is stored."""
+class _SessionNotReclaimed(Exception):
+    """A taken-over turn could not lease its session: the store was unreachable. The next edge may take it over."""
 
     def __init__(self, cause: AntiphonError) -> None:
         self.cause = cause
 
 
 class CallerTurn:
-    """The policy. One instance serves all of a process, but for turns that were taken over."""
+    """The policy. A process has one instance for the turns that it begins, and one for those that it takes over."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class CallerTurn:
         reclaims_session: bool = False,
         timing: TurnTiming = DEFAULT_TIMING,
     ) -> None:
-        """`reclaims_session`: the turn was begun by another edge, and its session must be taken again."""
+        """`reclaims_session`: another edge began the turn, so its session must be leased again."""
         self._starter = starter
         self._finisher = finisher
         self._keyed_jobs = keyed_jobs
@@ -64,26 +64,26 @@ class CallerTurn:
         try:
             run.accepted = await with_retries(lambda: self._starter.reclaim_session(run.accepted), self._retry)
         except PASSING as error:
-            raise _NotTakenUp(error) from error
+            raise _SessionNotReclaimed(error) from error
 
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
-        """Every end is the end."""
+        """Accepts every terminal batch: a turn whose caller waits has one attempt."""
 
     async def ended(self, run: TurnRun, terminal: Batch) -> None:
         run.end(await self._cleanup.finished(self._end(run, terminal)))
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
         self._meter.failed(run.accepted.tenant, error)
-        if isinstance(error, _NotTakenUp):
+        if isinstance(error, _SessionNotReclaimed):
             await self._cleanup.finished(self._keyed_jobs.release(run.accepted, is_over=False))
             raise error.cause
         if run.state.next_sequence == 0:
-            await self._cleanup.finished(self._departed_before_output(run))
+            await self._cleanup.finished(self._failed_without_events(run))
             raise error
         run.end(await self._cleanup.finished(self._end(run, error)))
 
     async def departed(self, run: TurnRun) -> None:
-        """Under a key the turn is left to the next edge that is asked for it."""
+        """Gives back a turn without events, cancels one without a key, and leaves a keyed one to the next edge."""
         accepted = await self._with_log_up_to_date(run)
         if run.state.next_sequence == 0:
             await self.give_back(accepted)
@@ -103,16 +103,16 @@ class CallerTurn:
         except AntiphonError as error:
             log.warning("%s keeps its lease and key until they expire: %s", accepted.response_id, error.message)
 
-    async def _departed_before_output(self, run: TurnRun) -> None:
+    async def _failed_without_events(self, run: TurnRun) -> None:
         await self.give_back(await self._with_log_up_to_date(run))
 
     async def _end(self, run: TurnRun, end: Batch | Exception) -> Batch:
-        """The terminal batch, once the record is safe."""
+        """Ends the turn at the store, and returns the terminal batch that its receivers get."""
         accepted = await self._with_log_up_to_date(run)
         if isinstance(end, SessionLocked):
-            accepted = replace(accepted, lease=None)  # the record stands beside the conversation, not in it
-        ended = await self._stored(run, accepted, end)
-        if ended.is_settled or accepted.key is None:  # otherwise the edge that goes on charges it
+            accepted = replace(accepted, lease=None)  # stored outside the session, which another turn has or had
+        ended = await self._finish(run, accepted, end)
+        if ended.is_settled or accepted.key is None:  # otherwise the edge that continues the turn charges it
             self._charge(run, end)
         if ended.unused is not None:
             await self.give_back(ended.unused)
@@ -120,7 +120,7 @@ class CallerTurn:
             await self._keyed_jobs.release(accepted, is_over=ended.is_settled)
         return ended.batch
 
-    async def _stored(self, run: TurnRun, accepted: AcceptedTurn, end: Batch | Exception) -> TurnEnd:
+    async def _finish(self, run: TurnRun, accepted: AcceptedTurn, end: Batch | Exception) -> TurnEnd:
         fold = run.state.fold
         if isinstance(end, SessionLost):
             return await self._finisher.session_lost(accepted, fold, end)
@@ -134,7 +134,7 @@ class CallerTurn:
             self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
 
     async def _with_log_up_to_date(self, run: TurnRun) -> AcceptedTurn:
-        """The turn with its events in the log; without a log if that cannot be done: the record has all of it."""
+        """Flushes the event log. If that fails, returns the turn without a log: its record has all of its output."""
         if run.event_log is None:
             return run.accepted
         try:

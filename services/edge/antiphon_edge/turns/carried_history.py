@@ -1,6 +1,7 @@
-"""History that comes with a request, or from the connection it came by: the store has none of it.
+"""Carried history: items that come with a request, or from its WebSocket connection, and are not in the store.
 
-A turn that is stored takes such history into its input, so that whoever continues it later, anywhere, has all of it.
+A turn that is stored takes carried history into its input, so that a turn that continues it finds all of it in the
+store.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from antiphon_core.jsons import Object, join_arrays, loads
 
 
 def require_no_session(carried: bytes | None, session_id: str | None) -> None:
-    """InvalidRequest: a session has a history of its own."""
+    """Raises InvalidRequest for carried history in a session, which has a history of its own."""
     if carried is not None and session_id is not None:
         raise InvalidRequest(
-            "A turn in a conversation or session continues what stands there, and no other response.",
+            "A turn in a conversation or session continues its last response, and cannot continue another one.",
             code="mutually_exclusive_parameters",
         )
 
 
-def placed(
+def history_and_input(
     carried: bytes | None, stored: bytes, given: str | Sequence[Object], *, keep: bool
 ) -> tuple[bytes, str | Sequence[Object]]:
-    """(history, input) of a turn: what was carried goes before what the store had, or, if the turn is kept, into its
-    input."""
+    """Returns (history, input) of a turn. Carried items go before the stored history, or, if the turn itself will be
+    stored (`keep`), before its input."""
     if carried is None:
         return stored, given
     if not keep:

@@ -1,4 +1,4 @@
-"""Work that must finish after its caller has gone: what was begun at the store is brought to its end."""
+"""Cleanup: work at the store that must finish even if its caller is cancelled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from antiphon_core.telemetry import remedies
 log = logging.getLogger(__name__)
 
 ATTEMPT_S = 0.3
+"""How long `attempt` waits for its work."""
 
 T = TypeVar("T")
 
@@ -24,7 +25,8 @@ class Cleanup:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def finished(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`. A caller that is cancelled leaves the work running, and its failure is logged."""
+        """Runs `work` and returns its result. If the caller is cancelled, the work goes on, and its failure is
+        logged."""
         task = self.start(work)
         try:
             return await asyncio.shield(task)
@@ -33,11 +35,11 @@ class Cleanup:
             raise
 
     async def attempt(self, work: Coroutine[Any, Any, object], failure: str) -> None:
-        """Schedules `work`, and returns when it is done, or soon: a frozen store keeps no caller."""
+        """Schedules `work` and waits for it, ATTEMPT_S at most, so that a frozen store does not block the caller."""
         await asyncio.wait([self.schedule(work, failure)], timeout=ATTEMPT_S)
 
     def schedule(self, work: Coroutine[Any, Any, object], failure: str) -> asyncio.Task[None]:
-        """Runs `work` without a caller; `failure` is logged, with the reason, when it fails."""
+        """Runs `work` in the background. If the work fails, `failure` is logged with the reason."""
 
         async def run() -> None:
             try:
@@ -50,12 +52,12 @@ class Cleanup:
         return self.start(run())
 
     async def settle(self) -> None:
-        """Returns when nothing is left to do."""
+        """Waits until all work is done."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begins `work`. Cancelling whoever awaits the task through `finished` does not end it."""
+        """Starts `work` in a task that `settle` waits for. A caller must shield the task to await it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -64,7 +66,7 @@ class Cleanup:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it again; a waiting caller gets it anyway
+            task.exception()  # marks the error as retrieved: asyncio would log it again otherwise
 
 
 def _log_failure(task: asyncio.Task[Any]) -> None:

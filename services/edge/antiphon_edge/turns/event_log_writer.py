@@ -1,10 +1,10 @@
-"""Writes a turn's events into the store's event log, for readers elsewhere and for whoever goes on with the turn.
+"""Writes a turn's events into the store's event log, for other readers and for a process that takes the turn over.
 
-An append costs the same for one event as for a hundred, so the writer waits for more: for `linger_s` (TurnTiming) at
-most, or until EVENT_LOG_APPEND_BYTES wait, or until `flush`. All writers of a process append at the same moments, the
-multiples of `linger_s`: appends that meet at the store share a transaction, and on the way there an RPC. The turn goes
-on while the store cannot be reached, and nothing is left out: the append is repeated for a while, again with every
-later batch, and once more at the end.
+An append costs the same for one event as for a hundred, so the writer collects events: until the next multiple of
+`linger_s` (TurnTiming), until EVENT_LOG_APPEND_BYTES are waiting, or until `flush`. All writers of a process append at
+these same moments, so that their appends share an RPC and a transaction of the store. While the store cannot be
+reached, the turn goes on and no event is lost: an append is retried for a while (`append_retry`), again with every
+later batch, and once more by `flush`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def _without_fence(write: _Write) -> int:
 
 
 class EventLogWriter:
-    """The log of one response. Use inside one event loop; `close` at the end, whatever happened."""
+    """Writes the event log of one response. Use inside one event loop, and `flush` or `close` at the end."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class EventLogWriter:
         timing: TurnTiming = DEFAULT_TIMING,
         on_lost: Callable[[AntiphonError], None] = lambda _error: None,
     ) -> None:
-        """`under_fence` gives each append its fence. `ids_before` is how many token ids the log's checkpoints have
-        already. `flow` is paused while EVENT_LOG_WAITING_BYTES_MAX wait. `on_lost` is called with an error that no
-        retry can mend, such as StaleFence."""
+        """`under_fence` gives each append its fence. `ids_before` is the number of token ids that the log's checkpoints
+        already have. `flow` is paused while more than EVENT_LOG_WAITING_BYTES_MAX are waiting. `on_lost` is called with
+        an error that no retry can mend, such as StaleFence."""
         self._logs = logs
         self._tenant = tenant
         self._response_id = response_id
@@ -66,15 +66,15 @@ class EventLogWriter:
         self._waiting: list[Batch] = []
         self._waiting_bytes = 0
         self._waiting_since_s = self._oldest_s = 0.0
-        """When the first of those that wait came, and the first of those that are being appended."""
+        """When the first waiting batch came, and the first batch of the current append."""
         self._portions: deque[Sequence[Batch]] = deque()
-        """The portions to append next. They are cut once: an append that may have happened is repeated unchanged."""
+        """The portions to append next. They are cut only once: after a timeout the same append must be sent again."""
         self._error: AntiphonError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None
 
     def put(self, batch: Batch) -> None:
-        """Has a batch appended soon. Does not wait."""
+        """Queues a batch for the next append. Does not wait."""
         if not self._waiting:
             self._waiting_since_s = perf_counter()
         self._waiting.append(batch)
@@ -84,10 +84,10 @@ class EventLogWriter:
         if self._are_enough_waiting:
             self._start()
         elif self._timer is None and not self._is_writing:
-            self._start_at_the_next_moment()
+            self._start_later()
 
     async def flush(self) -> None:
-        """Returns when everything is appended. Raises what went wrong."""
+        """Appends everything that is waiting. Raises the error of an append that failed."""
         if self._error is not None and not isinstance(self._error, (Unavailable, Timeout)):
             raise self._error
         while self._waiting or self._portions or self._is_writing:
@@ -98,7 +98,7 @@ class EventLogWriter:
                 raise self._error
 
     async def close(self) -> None:
-        """Gives up what is not appended yet."""
+        """Stops the writer, and drops the batches that are not appended yet."""
         self._stop_timer()
         if self._writer is not None:
             self._writer.cancel()
@@ -112,7 +112,7 @@ class EventLogWriter:
     def _are_enough_waiting(self) -> bool:
         return self._waiting_bytes >= EVENT_LOG_APPEND_BYTES
 
-    def _start_at_the_next_moment(self) -> None:
+    def _start_later(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_at(_next_append_s(loop.time(), self._timing.linger_s), self._start)
 
@@ -127,7 +127,7 @@ class EventLogWriter:
             self._timer = None
 
     async def _write(self) -> None:
-        """Appends what waits now. What comes meanwhile waits for the next moment, unless it is enough by itself."""
+        """Appends the waiting batches. Later ones wait for the next multiple of `linger_s`, unless they are enough."""
         self._error = None
         try:
             is_due = True
@@ -145,10 +145,10 @@ class EventLogWriter:
             if not isinstance(error, (Unavailable, Timeout)):
                 self._on_lost(error)
             elif self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
-                self._start_at_the_next_moment()  # no later batch comes: the flow is paused
+                self._start_later()  # no later batch comes: the flow is paused
         else:
             if self._waiting:
-                self._start_at_the_next_moment()
+                self._start_later()
 
     async def _append(self, batches: Sequence[Batch]) -> None:
         ids = tuple(token_id for batch in batches for token_id in batch.token_ids)
@@ -174,7 +174,7 @@ def _next_append_s(now_s: float, linger_s: float) -> float:
 
 
 def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:
-    """The batches in runs that may be appended at once."""
+    """Splits batches into portions that are each small enough for one append."""
     portions: list[list[Batch]] = []
     count = size_bytes = 0
     for batch in batches:

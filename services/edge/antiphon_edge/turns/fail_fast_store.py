@@ -1,9 +1,9 @@
 """Fail-fast timeouts for calls of the store that a caller waits for: if the store shows no sign of life, the caller
 gets an error within a second.
 
-A write that is given up may have happened, as with any timeout. Some calls do not go through here. A running turn
-writes its record and its event log to the store itself, and retries them (store_retry.py), because it must not
-lose them. And calls that wait for a lease or a job may take long without a fault.
+A write that timed out may have happened all the same. Two kinds of calls do not have these timeouts. A running turn
+writes its record and its event log to the store itself, and retries them (store_retry.py), because they must not be
+lost. And calls that wait for a lease or a job may take long without a fault.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FAIL_FAST_CALLS = frozenset(
 
 
 def fail_fast(store: FullStore, watch: StoreWatch) -> FullStore:
-    """The store, whose FAIL_FAST_CALLS raise StoreUnavailable when it shows no sign of life."""
+    """Wraps the store: its FAIL_FAST_CALLS raise StoreUnavailable when the store shows no sign of life."""
     return cast("FullStore", _FailFast(store, watch))
 
 
@@ -69,11 +69,11 @@ class _FailFast:
         return partial(self._call, call) if name in FAIL_FAST_CALLS else call
 
     async def _call(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        asking = asyncio.ensure_future(call(*arguments, **options))
+        pending = asyncio.ensure_future(call(*arguments, **options))
         try:
-            await self._watch.while_it_lives(asking)
-            return asking.result()
+            await self._watch.while_it_lives(pending)
+            return pending.result()
         except Timeout as error:  # the same error as from a store that refuses the connection
             raise StoreUnavailable("The store does not answer.") from error
         finally:
-            asking.cancel()
+            pending.cancel()

@@ -1,7 +1,8 @@
-"""The batches of one turn, from as many translators as it takes.
+"""Failover between translators: generates the batches of one turn, from as many translators as it takes.
 
-A translator that is lost in mid-stream is replaced by another one, which goes on behind the token ids so far; a
-receiver cannot tell. That needs an engine of token ids: without ids, only a turn that has said nothing yet can go on.
+A translator that is lost in mid-stream is replaced by another one, which continues after the token ids so far;
+receivers do not notice. This needs an engine that gives token ids: without them, only a turn without output can be
+continued.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ REPLACEMENTS_MAX = 3
 
 
 class Generation:
-    """One turn on its way from translators to its receivers. Use once."""
+    """The generation of one turn. Use once."""
 
     def __init__(
         self,
@@ -39,8 +40,8 @@ class Generation:
         change: Change = unchanged,
         interrupt: Interrupt | None = None,
     ) -> None:
-        """`receive` gets every batch but the terminal one. `state` is what was sent before, and is kept up to date.
-        `change` is applied to each batch before it is sent. `interrupt` breaks the generation off."""
+        """`receive` gets every batch but the terminal one. `state` has the events that were sent before, and is kept up
+        to date. `change` is applied to each batch before it is sent. `interrupt` breaks the generation off."""
         self.state = state or LogState()
         self._translator = translator
         self._turn = turn
@@ -51,27 +52,29 @@ class Generation:
         self._terminal: Batch | None = None
 
     async def run(self) -> Batch:
-        """Generates to the end and gives the terminal batch, which nobody has received.
+        """Generates to the end, and returns the terminal batch, which `receive` does not get.
 
-        Raises what the translator raises when no other one can go on; EngineFault when that is so from the start.
+        Raises:
+            EngineFault: `state` has output without token ids, so no translator can continue it.
+            Exception: the error of the last translator, of `receive` or `change`, or of the interrupt.
         """
         if not self.state.can_be_continued():
-            raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
+            raise EngineFault("The response was interrupted, and its engine cannot continue output that is unfinished.")
         replacements = 0
         while True:
             try:
                 await self._interrupt.run(self._generate())
-                return await self._changed_end(self._ended())
+                return await self._changed_end(self._terminal_batch())
             except TranslatorUnavailable as error:
-                can_go_on = self.state.next_sequence and self.state.can_be_continued()
-                if replacements == REPLACEMENTS_MAX or not can_go_on:
+                can_continue = self.state.next_sequence and self.state.can_be_continued()
+                if replacements == REPLACEMENTS_MAX or not can_continue:
                     raise
                 replacements += 1
                 metrics.TAKEOVERS.of("translator").add()
-                log.warning("%s goes on with another translator: %s", self._turn.response_id, error)
+                log.warning("%s continues on another translator: %s", self._turn.response_id, error)
 
     async def _generate(self) -> None:
-        """One stream of a translator."""
+        """Runs the turn on one translator, from its state so far."""
         state, resume = self.state, None
         if state.next_sequence:
             resume = Resume(state.next_sequence, tuple(state.token_ids))
@@ -79,7 +82,7 @@ class Generation:
         await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
 
     def _take(self, given: Batch) -> None:
-        """Passes a batch on; a bug on the way ends this generation, and not the connection that the batch came by."""
+        """Passes a batch on. An error on the way ends this generation, not the client of the translator."""
         if self._interrupt.error is not None:
             return
         try:
@@ -97,13 +100,13 @@ class Generation:
         self._receive(batch)
 
     async def _changed_end(self, terminal: Batch) -> Batch:
-        """The terminal batch as it is sent. The context that is sealed into it may be as large as a history."""
+        """Applies the change to the terminal batch, off the event loop: it may seal a context as large as a history."""
         if self._change is unchanged:
             return terminal
         size_bytes = len(terminal.frames) + self._turn.size_bytes
         return await offload.run(partial(self._change, terminal), size_bytes=size_bytes)
 
-    def _ended(self) -> Batch:
+    def _terminal_batch(self) -> Batch:
         if self._interrupt.error is not None:
             raise self._interrupt.error
         if self._terminal is None:

@@ -1,8 +1,8 @@
-"""Answers requests under idempotency keys: one turn runs, on one edge, for every request that repeats the key.
+"""Answers requests under idempotency keys: the turn runs once, and every request with the key is sent its events.
 
 The first request runs the turn; the others follow its event log. When the log is silent, the state of the turn's job
-(keyed_jobs.py) says whether an edge still runs the turn. If none does, the turn is taken over and goes on where its log
-ends, and its readers notice nothing. A first request that left nothing behind leaves the key free for the next one.
+(keyed_jobs.py) tells whether an edge still runs the turn. If none does, this edge takes the turn over and continues it
+where its log ends; readers do not notice. If the first request left no job, log or record, the next one runs the turn.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from antiphon_edge.turns.terminal_batches import failure
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 AGAIN_S = 0.1
+"""The pause before the request is begun again, and how long a follower waits for a missing log."""
 ONE_ATTEMPT = RetryPolicy(for_s=0)
-"""For a reader that has got nothing: it is told at once that the store is away."""
+"""For a reader that was sent nothing yet: it gets the error of an unreachable store at once."""
 ROUNDS_MAX = 60
-"""How often a key is tried again whose first request left nothing behind."""
+"""How often a request is begun while the turn of its key sends no events."""
 
 Begin = Callable[[], Awaitable[AcceptedTurn | RepeatedRequest]]
 
 
 @dataclass
 class _Reader:
-    """The receiver of one request, and what it was sent."""
+    """The receiver of one request, and the events that it was sent."""
 
     receive: Receive
     flow: Flow
@@ -57,19 +58,15 @@ class _Reader:
         self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
         self.receive(batch)
 
-    async def take_all(self, stream: AsyncGenerator[Batch, None]) -> bool:
-        """Sends all of a stream; whether the last batch was the terminal one."""
-        final = None
+    async def take_all(self, stream: AsyncGenerator[Batch, None]) -> None:
         async with aclosing(stream) as batches:
             async for batch in batches:
                 await self.flow.wait_until_open()
                 self.take(batch)
-                final = batch.final
-        return final is not None
 
 
 class IdempotentReplies:
-    """One instance serves all of a process."""
+    """Sends the events of keyed turns to their requests. One instance serves all of a process."""
 
     def __init__(
         self,
@@ -87,10 +84,10 @@ class IdempotentReplies:
         self._silence_s = timing.silence_s
 
     async def send(self, begin: Begin, receive: Receive, flow: Flow) -> None:
-        """Sends all events of the one turn, whoever runs it, and returns behind the terminal one.
+        """Sends all events of the key's turn, whichever edge runs it, and returns after the terminal one.
 
-        `begin` accepts the request; it is called again as long as the response that it names left nothing behind.
-        Cancelling does not stop the turn.
+        `begin` accepts the request. It is called again while the turn that it finds or begins sends no events, up to
+        ROUNDS_MAX times. Cancelling does not stop the turn.
         """
         stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
         for _ in range(ROUNDS_MAX):
@@ -101,10 +98,10 @@ class IdempotentReplies:
             if isinstance(begun, RepeatedRequest):
                 await stale_key.release_if_stale(begun)
             await asyncio.sleep(AGAIN_S)
-        raise Unavailable("An earlier request under this idempotency key came to nothing. Try again later.")
+        raise Unavailable("An earlier request with this idempotency key left no response. Try again later.")
 
     async def _send_once(self, begun: AcceptedTurn | RepeatedRequest, reader: _Reader) -> None:
-        """Sends the events; none if there are none to be had."""
+        """Sends the turn's events; none if another edge was faster, or the earlier request left nothing."""
         if isinstance(begun, AcceptedTurn):
             held = await self._keyed_turns.hold(begun)
             if held is not None:
@@ -112,18 +109,18 @@ class IdempotentReplies:
         elif begun.record is not None:
             await self._replay(begun.tenant, begun.record, reader)
         else:
-            await self._follow_to_an_end(begun, reader)
+            await self._follow_or_fail(begun, reader)
 
     async def _replay(self, tenant: str, record: Record, reader: _Reader) -> None:
-        """The events of a finished response: as they were logged, or made from the record when the log is gone."""
+        """Sends the events of a finished response: from its log, or made from its record when the log is gone."""
         metrics.REPLAYS.of("idempotent").add()
         try:
             await reader.take_all(self._follower.resume(tenant, record))
         except LogNotFound:
             await reader.take_all(self._follower.replay(record))
 
-    async def _follow_to_an_end(self, repeated: RepeatedRequest, reader: _Reader) -> None:
-        """Follows a turn. A reader that has got something is sent an end in any case; the turn itself may go on."""
+    async def _follow_or_fail(self, repeated: RepeatedRequest, reader: _Reader) -> None:
+        """Follows a turn. An error after the first event ends the reader's stream as failed; the turn may go on."""
         metrics.REPLAYS.of("idempotent").add()
         try:
             await self._follow(repeated, reader)
@@ -133,7 +130,7 @@ class IdempotentReplies:
             reader.receive(failure(reader.fold, error))
 
     async def _follow(self, repeated: RepeatedRequest, reader: _Reader) -> None:
-        """Follows a turn that runs, or ran until its edge died. Sends nothing if the turn left nothing behind."""
+        """Follows a turn, and takes it over if no edge runs it. Sends nothing if there is no log and no job to take."""
         while True:
             if await self._follow_until_silent(repeated, reader):
                 return
@@ -143,17 +140,17 @@ class IdempotentReplies:
             if state is JobState.RUNNING or (state is JobState.QUEUED and taken is None):
                 continue  # an edge runs it
             logged = await log_state.read(self._store, repeated.tenant, repeated.response_id)
-            if logged.is_over:  # it ended between the two looks
+            if logged.is_over:  # the turn ended after its job was read
                 if taken is not None:
                     await self._keyed_jobs.release(taken, is_over=True)
                 continue
-            await self._go_on(repeated, reader, logged, taken)
+            await self._send_rest(repeated, reader, logged, taken)
             return
 
-    async def _go_on(
+    async def _send_rest(
         self, repeated: RepeatedRequest, reader: _Reader, logged: LogState, taken: AcceptedTurn | None
     ) -> None:
-        """The rest of a turn that no other edge runs: what its log has, and what is yet to come."""
+        """Sends the rest of a turn that no other edge runs: from its log, then from the turn if it was taken over."""
         events = self._store.read_events(repeated.tenant, repeated.response_id, after=reader.after)
         with suppress(LogNotFound):
             async with aclosing(events) as batches:
@@ -166,7 +163,8 @@ class IdempotentReplies:
             reader.take(failure(logged.fold, InternalError("The stream broke off; ask for the response again.")))
 
     async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
-        """Sends the events of a log as it grows, until none comes for a while; whether the terminal one came."""
+        """Sends the events of a log as it grows. Returns True after the terminal one, False if the log or the store is
+        missing, or no event comes for `silence_s`."""
         await reader.flow.wait_until_open()
         loop = asyncio.get_running_loop()
         stream = self._follower.follow(repeated.tenant, repeated.response_id, after=reader.after, missing_for_s=AGAIN_S)

@@ -1,4 +1,4 @@
-"""Breaking off awaited work from outside the task that awaits it."""
+"""Cancels awaited work with an error, from outside the task that awaits it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ class Interrupt:
     """Ends one piece of awaited work with an error. The first error counts; work that begins later fails at once.
 
     A lease keeper that finds its lease lost, an event log that cannot be written any more and a cancelled job all end
-    a turn this way. It costs no task: an `asyncio.timeout` without a deadline waits, and gets one when it is needed.
+    a turn this way. It needs no task of its own: the work runs in an `asyncio.timeout` without a deadline, and
+    `break_off` sets the deadline to now.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Items that a request only refers to, by the id under which some stored response has them."""
+"""Item references: input items that only name, by its id, an item of a stored response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from antiphon_core.request.items import REFERENCE
 
 
 async def look_up(store: LineageStore, tenant: str, given: Sequence[Object], *, field: str) -> Sequence[Object]:
-    """The items, with those that are referred to in their place. ItemNotFound: the tenant has none of that id."""
+    """Replaces each reference by the stored item. ItemNotFound: the tenant has no item of that id. InvalidRequest:
+    there are more references than LOOKUP_ITEMS_MAX."""
     wanted = [item["id"] for item in given if item.get("type") == REFERENCE]
     if not wanted:
         return given
@@ -29,7 +30,7 @@ async def look_up(store: LineageStore, tenant: str, given: Sequence[Object], *, 
 
 
 def _unknown(item_id: str, field: str) -> ItemNotFound:
-    """OpenAI's words, which clients look for."""
+    """The error in OpenAI's words, which clients search for."""
     return ItemNotFound(
         f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false. Try again with "
         "`store` set to true, or remove this item from your input.",

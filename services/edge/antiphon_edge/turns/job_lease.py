@@ -1,8 +1,8 @@
-"""The lease of a job, and what its holder writes under the job's fence.
+"""The lease of a job: every write of its holder carries the job's fence.
 
-A lease expires when its holder cannot reach the store for long enough. Then the fence decides, not the clock: the
-holder claims the job again, and if that is the very next attempt nobody held it in between, so everything that was
-written is its own and the turn goes on. Otherwise the job belongs to another holder, for good.
+A lease expires when its holder cannot reach the store for too long. Then the fence decides, not the clock: the holder
+claims the job again. If the claim is the very next attempt, no other holder had the job in between, so the turn goes
+on. Otherwise the lease is lost for good.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class JobLease:
-    """The lease of one job. `claim` claims the job, each time in the name of the same holder."""
+    """The lease of one job. `claim` claims the job for the same holder each time."""
 
     def __init__(self, jobs: Jobs, tenant: str, job: Job, claim: Claim) -> None:
         self._jobs = jobs
@@ -33,24 +33,25 @@ class JobLease:
         self._is_lost = False
         self._claim_lock = asyncio.Lock()
 
-    async def proven(self, write: Callable[[Fence], Awaitable[T]]) -> T:
-        """The result of `write` under the fence that holds now. StaleFence: another holder has the job, or had it."""
+    async def under_fence(self, write: Callable[[Fence], Awaitable[T]]) -> T:
+        """Calls `write` with the job's current fence, and again with the next one if the lease had expired. StaleFence:
+        another holder has the job, or had it; or the fence of a session, which `write` also carries, is stale."""
         while True:
             fence = self._fence
             try:
                 return await write(fence)
             except StaleFence as error:
-                if error.facts["session_id"] != fence.session_id:  # a write may bring the fence of a session, too
+                if error.facts["session_id"] != fence.session_id:  # the session's fence is stale
                     raise
                 async with self._claim_lock:
-                    if self._fence == fence and not await self._claimed_again():
+                    if self._fence == fence and not await self._claim_again():
                         raise
 
-    async def _claimed_again(self) -> bool:
-        """Whether the job is held again, and no other holder had it meanwhile."""
+    async def _claim_again(self) -> bool:
+        """Claims the job again. Returns whether this holder has it, and no other holder had it meanwhile."""
         job = None if self._is_lost else await self._claim()
         if job is not None and job.attempt == self._fence.token + 1:
-            log.warning("the lease of job %s had expired; nobody else took the job up", job.id)
+            log.warning("the lease of job %s had expired; no other holder had claimed the job", job.id)
             self._fence = job.fence
             return True
         if job is not None:

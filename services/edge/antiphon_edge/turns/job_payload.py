@@ -17,7 +17,7 @@ _RAW = ("request", "history", "input")
 
 
 def payload_of(accepted: AcceptedTurn) -> bytes:
-    """Encodes a turn for its job. The request, the history and the input are not parsed again."""
+    """Encodes a turn for its job. The request, the history and the input are put in as they are, without parsing."""
     facts: Object = {
         "created_at": accepted.turn.created_at,
         "parent_id": accepted.parent_id,
@@ -33,8 +33,8 @@ def payload_of(accepted: AcceptedTurn) -> bytes:
 
 
 async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
-    """Decodes the turn that a job holds, without the lease of its session. The record of the turn exists, unfinished,
-    and is written under the job's lease.
+    """Decodes the turn of a job. The turn names its session and does not hold the session's lease. It writes its
+    record, which exists and is unfinished, under the job's fence.
 
     Raises:
         KeyError: the payload is not that of a turn.
@@ -55,7 +55,7 @@ async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
 
 
 def _made_for(job: Job, facts: Object) -> Correlation:
-    """The request that a job was made for. A job of a release that did not note it yet has none."""
+    """The ids of the request that a job was made for. Jobs of older releases do not have them."""
     asked = Correlation.of_call({REQUEST_ID_KEY: facts.get("request_id", ""), **facts.get("trace", {})})
     return replace(asked, response_id=job.id, job_id=job.id)
 

@@ -1,8 +1,8 @@
-"""The jobs of turns under idempotency keys: the edge that holds the job runs the turn.
+"""The jobs of keyed turns: the edge that holds the job runs the turn.
 
-Such a turn belongs to its key, not to the connection that asked first. Its job lies in a queue of its own. The edge
-that runs the turn renews the job's lease, and everything that it writes carries the job's fence. When that edge dies,
-any edge that is asked for the same key can claim the job, and goes on where the event log ends.
+A keyed turn does not end with the connection of its first request. It has a job, in a queue of its own. The edge that
+runs the turn renews the job's lease, and all its writes carry the job's fence. When that edge dies, any edge that gets
+a request with the same key can claim the job and continue the turn where its event log ends.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 
 
 class KeyedJobs:
-    """One instance serves all of a process."""
+    """Creates, claims, renews and settles the jobs of keyed turns. One instance serves all of a process."""
 
     def __init__(self, store: FullStore, *, ids: Ids, timing: TurnTiming = DEFAULT_TIMING) -> None:
         self._store = store
         self._ids = ids
         self._timing = timing
-        self._kept: dict[Fence, AsyncExitStack] = {}
+        self._keepers: dict[Fence, AsyncExitStack] = {}
 
     async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
-        """The turn with the lease of its job; None when another edge was faster."""
+        """Creates and claims the turn's job. Returns the turn with the job's lease; None if another edge was faster."""
         draft = JobDraft(
             accepted.response_id,
             _queue(accepted.response_id),
@@ -48,18 +48,18 @@ class KeyedJobs:
         except AlreadyExists:
             return None
         claimed = await self._claim_job(accepted.tenant, accepted.response_id)
-        return None if claimed is None else _held(accepted, *claimed)
+        return None if claimed is None else _with_job(accepted, *claimed)
 
     async def take_over(self, repeated: RepeatedRequest) -> AcceptedTurn | None:
-        """The turn of a job that nobody runs. None: another edge runs it, it is over, or it has no job yet."""
+        """Claims the job of a turn that no edge runs. None: another edge runs it, it is over, or it has no job yet."""
         claimed = await self._claim_job(repeated.tenant, repeated.response_id)
         if claimed is None:
             return None
         accepted = await job_payload.accepted_of(repeated.tenant, claimed[0])
-        return _held(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
+        return _with_job(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
 
     async def state(self, tenant: str, response_id: str) -> JobState | None:
-        """The state of a turn's job; None when it has none."""
+        """The state of a keyed turn's job; None if the turn has no such job."""
         try:
             job = await self._store.describe_job(tenant, response_id)
         except JobNotFound:
@@ -67,24 +67,24 @@ class KeyedJobs:
         return job.state if job.queue == _queue(response_id) else None
 
     async def is_open(self, tenant: str, response_id: str) -> bool:
-        """Whether a turn has a job here that is not over."""
+        """Whether a keyed turn has a job that is queued or running."""
         return await self.state(tenant, response_id) in (JobState.QUEUED, JobState.RUNNING)
 
     @asynccontextmanager
     async def kept(self, accepted: AcceptedTurn) -> AsyncIterator[None]:
-        """Renews the job's lease, and the key, until the block is left or the job is released. Where the job is lost
-        all the same, the store rejects what is written under it."""
+        """Renews the job's lease, and claims the key again, until the block is left or the job is released. If the
+        lease is lost all the same, the store rejects writes with the job's fence."""
         lease, fence = accepted.job_lease, accepted.precondition.fence
         if lease is None or fence is None:
             yield
             return
 
         def renew() -> Awaitable[JobPulse]:
-            return lease.proven(
+            return lease.under_fence(
                 lambda now: self._store.heartbeat_job(accepted.tenant, now, lease_ttl_ms=self._timing.job_lease_ms)
             )
 
-        keepers = self._kept[fence] = AsyncExitStack()
+        keepers = self._keepers[fence] = AsyncExitStack()
         await keepers.enter_async_context(
             lease_keeper.kept(f"job {accepted.response_id}", renew, self._timing.job_pace)
         )
@@ -96,18 +96,18 @@ class KeyedJobs:
         try:
             yield
         finally:
-            await self._stop_keeping(fence)
+            await self._stop_renewals(fence)
 
     async def release(self, accepted: AcceptedTurn, *, is_over: bool) -> bool:
-        """Gives the job back: for good, or for another edge to go on. False: another edge has it already."""
+        """Settles the job: for good, or for another edge to continue the turn. False: another edge has the job."""
         lease = accepted.job_lease
         if lease is None:
             return True
-        await self._stop_keeping(accepted.precondition.fence)
+        await self._stop_renewals(accepted.precondition.fence)
         outcome = JobOutcome.SUCCEEDED if is_over else JobOutcome.RETRY
         try:
-            await lease.proven(lambda fence: self._store.settle_job(accepted.tenant, fence, outcome))
-        except AntiphonError as error:  # its lease expires then, and the next holder reads the log
+            await lease.under_fence(lambda fence: self._store.settle_job(accepted.tenant, fence, outcome))
+        except AntiphonError as error:  # the lease expires by itself; the next holder reads the log
             log.warning("the job of %s could not be given back: %s", accepted.response_id, error.message)
             return not isinstance(error, StaleFence)
         return True
@@ -133,21 +133,21 @@ class KeyedJobs:
         job = await claim()
         return None if job is None else (job, JobLease(self._store, tenant, job, claim))
 
-    async def _stop_keeping(self, fence: Fence | None) -> None:
-        """Returns when the job of that fence is not renewed any more."""
-        keepers = self._kept.pop(fence, None) if fence is not None else None
+    async def _stop_renewals(self, fence: Fence | None) -> None:
+        """Stops the renewals of the job with that fence, and of its key."""
+        keepers = self._keepers.pop(fence, None) if fence is not None else None
         if keepers is not None:
             await keepers.aclose()
 
     async def _claim_key(self, accepted: AcceptedTurn) -> None:
-        """Claims the key once more: a turn may take longer than a claim lasts."""
+        """Claims the key again, because a turn may take longer than the claim of its key lasts."""
         asked = TurnRequest(
             idempotency_key=accepted.key, fingerprint=accepted.fingerprint, response_id=accepted.response_id
         )
         await self._store.begin_turn(accepted.tenant, asked)
 
 
-def _held(accepted: AcceptedTurn, job: Job, lease: JobLease) -> AcceptedTurn:
+def _with_job(accepted: AcceptedTurn, job: Job, lease: JobLease) -> AcceptedTurn:
     return replace(accepted, precondition=Precondition(fence=job.fence), job_lease=lease)
 
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class KeyedTurns:
-    """One instance serves all of a process."""
+    """Runs keyed turns. One instance serves all of a process."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class KeyedTurns:
         self._running: set[asyncio.Task[None]] = set()
 
     async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn | None:
-        """The turn with the lease of its job; None when another edge took the turn up first. A caller that leaves in
-        between leaves nothing behind."""
+        """Creates and claims the turn's job, as KeyedJobs.hold does. If the caller is cancelled meanwhile, the job, the
+        key and the session lease are given back."""
         holding = self._cleanup.start(self._keyed_jobs.hold(accepted))
         try:
             return await asyncio.shield(holding)
@@ -61,10 +61,11 @@ class KeyedTurns:
             raise
 
     async def run(self, accepted: AcceptedTurn, receive: Receive, flow: Flow, *, state: LogState | None = None) -> None:
-        """Runs a held turn, behind `state` if another edge began it, and returns when it has its end.
+        """Runs a turn whose job this edge holds, and returns when the turn has ended. `state` is the event log so far,
+        if another edge began the turn.
 
-        Cancelling only takes the receiver away. The turn keeps its stream slot as long as it runs. Unavailable: this
-        edge is shutting down, and leaves the turn to the next one.
+        Cancelling only detaches the receiver: the turn goes on, and keeps its stream slot. Unavailable: this edge is
+        shutting down, and leaves the turn to the next one.
         """
         receiver = _DetachableReceiver(receive)
         run = TurnRun(accepted, receiver.receive, state=state or LogState(), delivery=Delivery.KEYED)
@@ -76,17 +77,17 @@ class KeyedTurns:
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         try:
-            with flow.fed_by(pause=lambda: run.flow.pause(receiver), resume=lambda: run.flow.resume(receiver)):
+            with flow.listening(pause=lambda: run.flow.pause(receiver), resume=lambda: run.flow.resume(receiver)):
                 await asyncio.wait([running])
         finally:
             receiver.detach()
             run.flow.resume(receiver)
         if running.cancelled():
-            raise Unavailable("The server is shutting down. Send the request again: the response goes on.")
+            raise Unavailable("The server is shutting down. Send the request again to continue the response.")
         running.result()
 
     async def stop(self) -> None:
-        """Leaves the turns that still run to the next edge that is asked for them."""
+        """Cancels the turns that still run. The next edge that gets a request with the key of one continues it."""
         for running in self._running:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -103,12 +104,12 @@ class KeyedTurns:
             timing=self._timing,
             on_lost=run.break_off,
         )
-        with stream_slots.held_on_to():
+        with stream_slots.held_by_task():
             async with self._keyed_jobs.kept(accepted):
                 await self._runner.run(run, self._takeover_policy if is_takeover else self._policy)
 
     async def _give_back(self, accepted: AcceptedTurn, holding: asyncio.Task[AcceptedTurn | None]) -> None:
-        """Gives back a turn that was being taken up for a caller who left, once the outcome is known."""
+        """Waits for `holding`, and gives the turn back unless another edge has its job."""
         with suppress(Exception):
             await asyncio.wait([holding])
         held = accepted if holding.exception() is not None else holding.result()
@@ -117,7 +118,7 @@ class KeyedTurns:
 
 
 class _DetachableReceiver:
-    """Passes batches on until the client is gone."""
+    """Passes batches on until it is detached, or the receiver fails."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -126,7 +127,9 @@ class _DetachableReceiver:
         try:
             self._receive(batch)
         except Exception:
-            log.exception("a client of a turn that goes on was dropped", extra=remedies.REPORT)
+            log.exception(
+                "the receiver of a keyed turn failed and was detached; the turn goes on", extra=remedies.REPORT
+            )
             self.detach()
 
     def detach(self) -> None:

@@ -1,9 +1,9 @@
-"""Renewing leases for as long as the work under them runs.
+"""Renews leases while the work under them runs.
 
-One loop serves every lease that an edge or a worker holds: of sessions, of the jobs of keyed turns and of background
-jobs. All leases of one pace are renewed at the same moments: renewals that meet at the store share a
-transaction. A store that cannot be reached is asked again soon, because the lease outlives a short outage. Whether a
-lease is lost is the store's word (StaleFence), never the clock's.
+Each lease that an edge or a worker holds has a task that renews it: leases of sessions, of the jobs of keyed turns and
+of background jobs. All leases of one pace are renewed at the same moments, so that renewals share a transaction of the
+store. A failed renewal is retried soon, because the lease outlives a short outage. Only the store decides that a lease
+is lost (StaleFence), never the clock.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class RenewalPace:
 
 @asynccontextmanager
 async def kept(
-    what: str,
+    name: str,
     renew: Callable[[], Awaitable[object]],
     pace: RenewalPace,
     on_lost: Callable[[StaleFence], None] = lambda _error: None,
 ) -> AsyncIterator[None]:
-    """Calls `renew` again and again until the block is left.
+    """Calls `renew` at the given pace until the block is left.
 
-    `on_lost` is called once, with the store's StaleFence, and nothing is renewed after that. `what` names the lease in
-    the log. Other errors of the store are logged, and the lease is renewed again after `pace.retry_s`.
+    When `renew` raises StaleFence, `on_lost` is called and the lease is not renewed any more. Other errors are logged,
+    and the renewal is retried after `pace.retry_s`. `name` names the lease in the log.
     """
-    keeper = asyncio.create_task(_renew(what, renew, pace, on_lost), name=f"lease of {what}")
+    keeper = asyncio.create_task(_renew(name, renew, pace, on_lost), name=f"lease of {name}")
     try:
         yield
     finally:
@@ -49,7 +49,7 @@ async def kept(
 
 
 async def _renew(
-    what: str, renew: Callable[[], Awaitable[object]], pace: RenewalPace, on_lost: Callable[[StaleFence], None]
+    name: str, renew: Callable[[], Awaitable[object]], pace: RenewalPace, on_lost: Callable[[StaleFence], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     pause_s = _until_next_s(loop.time(), pace.every_s)
@@ -59,19 +59,19 @@ async def _renew(
             await renew()
             pause_s = _until_next_s(loop.time(), pace.every_s)
         except StaleFence as error:
-            log.warning("the lease of %s is lost: %s", what, error.message)
+            log.warning("the lease of %s is lost: %s", name, error.message)
             on_lost(error)
             return
         except AntiphonError as error:
-            log.warning("the lease of %s could not be renewed: %s", what, error.message)
+            log.warning("the lease of %s could not be renewed: %s", name, error.message)
             pause_s = pace.retry_s
         except Exception:
-            log.exception("the lease of %s could not be renewed", what, extra=remedies.REPORT)
+            log.exception("the lease of %s could not be renewed", name, extra=remedies.REPORT)
             pause_s = pace.retry_s
 
 
 def _until_next_s(now_s: float, every_s: float) -> float:
-    """How long it is until the next multiple of `every_s`; until the one behind it if that is now, or nearly."""
+    """Seconds until the next multiple of `every_s` that is more than a tenth of `every_s` away."""
     if not every_s:
         return 0
     pause_s = every_s - now_s % every_s

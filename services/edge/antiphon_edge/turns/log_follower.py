@@ -17,9 +17,10 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 FIRST_EVENT_S = 10.0
 """How long the log of a running response may be missing."""
 STORE_BACK = RetryPolicy(for_s=300.0)
-"""How often and for how long a store is tried again in the middle of a stream: its reader is sent comments meanwhile. A
-stream that is cut off after that can be resumed."""
+"""Retries of an unreachable store in the middle of a stream; its reader is sent comments meanwhile. A stream that is
+cut off when the retries end can be resumed."""
 LOOK_AGAIN_S = 0.1
+"""The pause between two reads of a log that is missing."""
 
 
 class LogFollower:
@@ -31,7 +32,7 @@ class LogFollower:
     async def follow(
         self, tenant: str, response_id: str, *, after: int | None = None, missing_for_s: float = FIRST_EVENT_S
     ) -> AsyncGenerator[Batch, None]:
-        """The events with a number higher than `after` as the log grows; the last batch has the `final`.
+        """Yields the events with a number higher than `after` as the log grows. The last batch has a `final`.
 
         LogNotFound: there is no log, and none appeared for `missing_for_s`.
         """
@@ -40,21 +41,21 @@ class LogFollower:
                 yield _as_sent(batch)
 
     async def resume(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
-        """The events of a finished response with a number higher than `after`. All of them are read before the first is
-        given: a log whose writer gave it up has no end, and following it would never end.
+        """Yields the events of a finished response with a number higher than `after`, once it has read all of them: a
+        log that its writer gave up has no terminal event, and following it would never end.
 
-        LogNotFound: there is no log, or none to the end.
+        LogNotFound: there is no log, or it has no terminal event.
         """
-        behind = await self._read(tenant, record.id, after)
-        last = behind or (await self._read(tenant, record.id, None) if after is not None else behind)
+        later = await self._read(tenant, record.id, after)
+        last = later or (await self._read(tenant, record.id, None) if after is not None else later)
         if not last or not last[-1].terminal:
             raise LogNotFound.of(record.id)
-        for batch in behind:
+        for batch in later:
             yield _as_sent(batch)
 
     async def replay(self, record: Record) -> AsyncGenerator[Batch, None]:
-        """A finished response as one batch, made from its record. The numbers of its events are not those of the stream
-        that was sent before, so it cannot be resumed behind one of those."""
+        """Yields a finished response as one batch, made from its record. Its events are numbered anew, so a number of
+        the original stream does not tell where to resume."""
         frames = replay.frames_of(record)
         yield Batch(0, len(frames), b"".join(frames), final_of(record))
 
@@ -64,7 +65,7 @@ class LogFollower:
     async def _batches(
         self, tenant: str, response_id: str, after: int | None, missing_for_s: float
     ) -> AsyncGenerator[EventBatch, None]:
-        """The events of the log, from one reading or from several."""
+        """Yields the batches of the log, and reads the log again after an error that may pass."""
         has_begun, now = False, asyncio.get_running_loop().time
         until_s, pauses_s = now() + missing_for_s, STORE_BACK.pauses_s()
         is_away = False
@@ -94,12 +95,12 @@ def _as_sent(batch: EventBatch) -> Batch:
 
 
 def final_of(record: Record) -> Final:
-    """How a stored response ended."""
+    """The final state of a stored response."""
     return Final(status=record.status, body=record.body, output_items=record.output_items)
 
 
 def _final_in(frames: bytes) -> Final:
-    """How the response ended whose last events these are: the terminal event holds what the record holds."""
+    """The final state of a response, from its terminal event, which is the last of these."""
     last = frames[:-2].rpartition(b"\n\n")[2]
     ended = events.decode(last)[0]["response"]
     body, output_items = response.split(ended)

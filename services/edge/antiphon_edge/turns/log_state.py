@@ -1,4 +1,4 @@
-"""The state of a response by its event log so far: all that is needed to go on with the response."""
+"""The state of a response by its event log so far: all that is needed to continue the response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID_TYPE = "q"  # eight bytes for each id, where a list needs 36
 
 @dataclass
 class LogState:
-    """`fold` is the response that the events add up to, `token_ids` are those that the model generated for them."""
+    """`fold` is the response that the events add up to, `token_ids` the tokens that the model generated for them."""
 
     fold: Fold = field(default_factory=Fold)
     token_ids: array[int] = field(default_factory=lambda: array(_ID_TYPE))
@@ -37,16 +37,16 @@ class LogState:
         return items
 
     def feed(self, batch: Batch | EventBatch) -> None:
-        """Takes the next events."""
+        """Adds the next events to the fold."""
         self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
 
     def can_be_continued(self) -> bool:
-        """Whether a translator can go on from here: the token ids are known, or nothing was generated."""
+        """Whether a translator can continue the response: its token ids are known, or it has no output."""
         return bool(self.token_ids) or not self.output
 
 
 async def read(logs: EventLogs, tenant: str, response_id: str) -> LogState:
-    """The state of a log; an empty one if there is no log."""
+    """Reads the state of a log; an empty one if there is no log."""
     state = LogState()
     with suppress(LogNotFound):
         async with aclosing(logs.read_events(tenant, response_id)) as batches:

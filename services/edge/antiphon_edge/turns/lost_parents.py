@@ -1,8 +1,7 @@
-"""Committing a turn whose parent was deleted while it ran, or came to the end of its time.
+"""Commits turns whose parent was deleted, or expired, while they ran.
 
-A turn is given its history when it begins; what becomes of its parent later is no reason to lose it. The store keeps
-nothing for turns that it does not know of, so such a turn is committed as the first of a chain of its own, with the
-history that it was given as the beginning of its input.
+Such a turn has read its history already, and does not need its parent. It is committed as a root, the first response of
+a new chain, with its history at the beginning of its input.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ log = logging.getLogger(__name__)
 
 
 async def committed(accepted: AcceptedTurn, commit: Callable[[AcceptedTurn], Awaitable[object]]) -> AcceptedTurn:
-    """Commits the turn, as a root if its parent is gone: the turn as it is stored now."""
+    """Commits the turn, as a root if its parent is gone. Returns the turn as it was stored."""
     try:
         await commit(accepted)
         return accepted
     except ResponseNotFound as error:
         if accepted.parent_id is None or error.facts.get("id") != accepted.parent_id:
             raise
-    log.info("%s was deleted while %s ran, which takes its history with it", accepted.parent_id, accepted.response_id)
+    log.info("the parent %s is gone: %s is stored as a root", accepted.parent_id, accepted.response_id)
     root = accepted.as_root()
     await commit(root)
     return root

@@ -1,6 +1,6 @@
-"""Metering: reports the tokens that responses took to the counter of their tenant's quota.
+"""Metering: counts the tokens that responses used, for the quotas and the metrics of their tenants.
 
-Only generations are counted: a response that is replayed under its idempotency key is not paid for twice.
+Only generations are counted: the replay of a response under its idempotency key costs nothing.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from antiphon_core.errors import AntiphonError
 from antiphon_core.jsons import loads
 from antiphon_core.telemetry import tenants
 
-Charge = Callable[[str, int], None]  # so many tokens of a tenant's
+Charge = Callable[[str, int], None]  # (tenant, tokens)
 
 
 class Meter:
-    """Reads what a response took, if anybody counts it. It waits for nothing."""
+    """Counts the usage of responses. Its calls do not wait."""
 
     def __init__(self, charge: Charge | None = None) -> None:
         self._charge = charge
 
     def ended(self, tenant: str, response: bytes) -> None:
-        """A response came to its end: its JSON, with or without the output."""
+        """Counts the usage of a response that ended. `response` is its JSON, with or without the output."""
         if self._charge is not None or tenants.PROCESS.is_on:
             self.used(tenant, loads(response).get("usage") or {})
 
     def failed(self, tenant: str, error: Exception) -> None:
-        """A response broke with an error, which says what was generated in vain before it."""
+        """Counts the tokens that were generated before a response failed, where the error has them in its `usage`."""
         if isinstance(error, AntiphonError) and error.usage is not None:
             self.used(tenant, error.usage)
 
@@ -39,7 +39,7 @@ class Meter:
             self._charge(tenant, usage.get("total_tokens", 0))
 
     def broke_off(self, tenant: str, tokens: int) -> None:
-        """A response was given up, or broke, behind so many tokens of output; what its input took nobody knows."""
+        """Counts the output tokens of a response that was cut off. Its input tokens are not known, and not counted."""
         tenants.PROCESS.tokens_used(tenant, input_tokens=0, output_tokens=tokens)
         if self._charge is not None:
             self._charge(tenant, tokens)

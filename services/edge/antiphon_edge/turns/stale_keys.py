@@ -1,7 +1,7 @@
 """Idempotency keys whose first request left nothing behind.
 
-The edge of a first request can die before there is a job, a log or a record that others could go on with. Its key would
-stay taken until the claim expires, and every request that repeats it would be turned away until then.
+The edge of a first request can die before it has stored a job, a log or a record that another edge could continue.
+Without this module the key would stay claimed until the claim expires, and requests with the key would fail until then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from antiphon_edge.turns.accepted_turn import RepeatedRequest
 
 
 class StaleKey:
-    """Watches one key for a request that repeats it."""
+    """Notes, for one repeated request, since when the first request of its key has left nothing."""
 
     def __init__(self, store: ResponseStore, *, stale_after_s: float) -> None:
         self._store = store
@@ -22,8 +22,8 @@ class StaleKey:
         self._until_s = 0.0
 
     async def release_if_stale(self, repeated: RepeatedRequest) -> None:
-        """To be called each time that the first request has nothing to show. Releases its key once that has been so for
-        too long. An edge that was only slow finds the key taken then, and stores nothing."""
+        """Releases the key if its first request has left nothing for `stale_after_s`. Call it each time that nothing is
+        found. An edge that was only slow then finds the key with another request, and stores nothing."""
         now_s = asyncio.get_running_loop().time()
         if repeated.response_id != self._response_id:
             self._response_id, self._until_s = repeated.response_id, now_s + self._stale_after_s

@@ -1,10 +1,10 @@
-"""How long the edge and its workers try again when the store, or a model's server, cannot be reached.
+"""Retries of calls to the store and to engines, and fail-fast timeouts for a store that does not answer.
 
-Two different things stand here. `with_retries` repeats a write that must not be lost; it must be safe to repeat.
-`StoreWatch` does the opposite for callers who wait: a slow answer may be a long history and is worth waiting for, but a
-store that answers nobody, and does not even report that it is ready, is told as unavailable within a second. One that
-has no room for a new response is told so before a model generates it, and goes on with reads and deletes. For how long
-a store without a connection is waited for, its client decides (antiphon_core/rpc/absence.py).
+`with_retries` retries a write that must not be lost, and that is safe to repeat. `StoreWatch` does the opposite for
+callers that wait. A slow answer may be a long history, so it is waited for; but when the store answers no call, and
+does not report that it is ready, callers get StoreUnavailable within a second. When the store has no room, new
+responses are rejected before a model generates them; reads and deletes go on. How long calls wait for a store without
+a connection is decided by the store's client (antiphon_core/rpc/absence.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Exponential backoff with jitter: pauses from `first_s` to `most_s`, each twice the one before, less up to a
-    quarter at random, so that the callers of a store that comes back do not all return at once. No attempt begins
+    quarter at random, so that the callers of a store that comes back do not all call at once. No attempt begins
     later than `for_s` after the first."""
 
     for_s: float
@@ -31,7 +31,7 @@ class RetryPolicy:
     most_s: float = 1.6
 
     def pauses_s(self) -> Iterator[float]:
-        """The pauses, without an end."""
+        """Yields the pauses, without an end."""
         pause_s = self.first_s
         while True:
             yield pause_s * random.uniform(0.75, 1.0)  # noqa: S311 - not a secret
@@ -44,7 +44,7 @@ async def with_retries(
     *,
     passing: tuple[type[Exception], ...] = (Unavailable, Timeout),
 ) -> T:
-    """The result of `write`, in as many attempts as the policy allows while it raises one of `passing`."""
+    """Calls `write` and returns its result. Retries as `policy` allows when `write` raises one of `passing`."""
     until_s = _now() + policy.for_s
     for pause_s in policy.pauses_s():
         try:
@@ -58,30 +58,30 @@ async def with_retries(
 
 SLOW_S = 0.4
 READY_S = 0.4
-"""Together less than a second: so soon a caller hears that the store is gone."""
+"""Their sum, less than a second, is the time after which a caller gets StoreUnavailable."""
 NO_ROOM = "The store has no room for new responses. Stored ones can be read and deleted."
 
 
 class Ready(Protocol):
-    """The part of a store that a watch asks."""
+    """The part of a store that StoreWatch calls."""
 
     async def ready(self) -> None:
-        """Returns when the store can be used and has room. Unavailable."""
+        """Returns if the store can be used and has room. Raises Unavailable otherwise."""
 
 
 class StoreWatch:
-    """Watches over one store. One instance serves all of a process."""
+    """Detects that a store does not answer, or is full. One instance serves all of a process."""
 
     def __init__(self, store: Ready) -> None:
         self._store = store
-        self._seen_at = float("-inf")  # when the store last answered anybody
-        self._ready_at = float("-inf")  # when it last said that it is ready: alive, and with room for more
-        self._look: asyncio.Task[None] | None = None
-        self._fault: Unavailable | None = None  # by the last look
+        self._seen_at = float("-inf")  # when the store last answered any call
+        self._ready_at = float("-inf")  # when it last reported that it is alive and has room
+        self._probe: asyncio.Task[None] | None = None
+        self._fault: Unavailable | None = None  # of the last probe
 
     async def require_room(self) -> None:
-        """Returns when the store was ready for a new response a moment ago, is ready, or is being restarted.
-        StoreUnavailable: it has a connection and did not answer within a second, or it is full."""
+        """Returns if the store has room for a new response, or has no connection, as during a restart.
+        StoreUnavailable: the store is connected and did not answer within a second, or is full."""
         if _is_recent(self._ready_at, within_s=SLOW_S + READY_S):
             return
         await self._require_sign_of_life(within_s=SLOW_S + READY_S)
@@ -89,8 +89,8 @@ class StoreWatch:
             raise StoreUnavailable(NO_ROOM, full=True) from self._fault
 
     async def while_it_lives(self, call: asyncio.Future[Any]) -> None:
-        """Returns when the call is done, well or badly. StoreUnavailable: the store has a connection and shows no sign
-        of life; the call goes on, and is its caller's to cancel."""
+        """Returns when the call has a result or an error. StoreUnavailable: the store is connected and shows no sign of
+        life. The call goes on: the caller cancels it."""
         while True:
             await asyncio.wait([call], timeout=SLOW_S)
             if call.done():
@@ -101,14 +101,14 @@ class StoreWatch:
                 await self._require_sign_of_life(within_s=READY_S)
 
     async def _require_sign_of_life(self, *, within_s: float) -> None:
-        if self._look is None or self._look.done():
-            self._look = asyncio.create_task(self._look_at_it())
-        await asyncio.wait([self._look], timeout=within_s)
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.create_task(self._run_probe())
+        await asyncio.wait([self._probe], timeout=within_s)
         is_away = self._fault is not None and self._fault.is_away
         if not _is_recent(self._seen_at, within_s=SLOW_S + READY_S) and not is_away:
             raise StoreUnavailable("The store does not answer.")
 
-    async def _look_at_it(self) -> None:
+    async def _run_probe(self) -> None:
         self._fault = None
         try:
             async with asyncio.timeout(SLOW_S + READY_S):

@@ -1,4 +1,4 @@
-"""Stored prompts in turns: read when a turn begins, and part of its input from then on."""
+"""Stored prompts in turns: a prompt is read when its turn begins, and is part of the input from then on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antiphon_core.request.body import CreateRequest
 
 
 async def read(store: PromptStore, tenant: str, request: CreateRequest) -> Prompt | None:
-    """The prompt that a request names. NotFound: there is no such prompt or version."""
+    """Reads the prompt that a request names, if it names one. NotFound: there is no such prompt or version."""
     named = request.prompt
     if named is None:
         return None
@@ -33,8 +33,8 @@ async def read(store: PromptStore, tenant: str, request: CreateRequest) -> Promp
 def filled_in(
     request: CreateRequest, prompt: Prompt | None, given: str | Sequence[Object]
 ) -> tuple[Object, str | Sequence[Object]]:
-    """The parameters and the input of a request, with what the prompt adds to them. The version that was taken is among
-    the parameters. InvalidRequest: a variable is missing, or unknown."""
+    """Returns (parameters, input) of a request, with the instructions and the items of the prompt. The parameters name
+    the version of the prompt that was read. InvalidRequest: a variable is missing, or unknown."""
     parameters = request.asked()
     if request.prompt is None or prompt is None:
         return parameters, given

@@ -1,4 +1,4 @@
-"""The last batch of a turn, where the edge makes it itself: a failure, or a cancellation."""
+"""Terminal batches that the edge makes itself: of turns that failed, and of cancelled ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
 
 PASSING = (Unavailable, Timeout)
-"""Errors that may be over when the request is sent again."""
+"""Transient errors: the same request may succeed when it is sent again."""
 
 
 def failure(fold: Fold, error: AntiphonError) -> Batch:
-    """The end of a stream that broke: the `error` event, then response.failed with everything there was."""
+    """The terminal batch of a turn that failed: the `error` event, then response.failed with the output so far."""
     ended = response.failed(fold.response(), error)
     first = fold.next_sequence
     failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
@@ -23,7 +23,7 @@ def failure(fold: Fold, error: AntiphonError) -> Batch:
 
 
 def cancellation(fold: Fold) -> Batch:
-    """The end of a cancelled turn. OpenAI has no event for it; readers of an event log need one."""
+    """The terminal batch of a cancelled turn. OpenAI has no event for it, but readers of an event log need one."""
     ended = response.cancelled(fold.response())
     first = fold.next_sequence
     event: Object = {"type": events.CANCELLED, "sequence_number": first, "response": ended}
@@ -31,11 +31,11 @@ def cancellation(fold: Fold) -> Batch:
 
 
 def failed_before_output(final: Final) -> bool:
-    """Whether a turn failed before its model had generated anything, for a reason that passes."""
+    """Whether a turn failed with a transient error before its model generated anything."""
     if final.status is not Status.FAILED:
         return False
     ended: Object = loads(final.body)
-    usage = ended["usage"]  # a forced beginning is output, too, but the model did not generate it
+    usage = ended["usage"]  # output items may hold a forced beginning, which no model generated
     has_output = usage["output_tokens"] > 0 if usage else bool(loads(final.output_items))
     return not has_output and isinstance(response.error_of(ended), PASSING)
 

@@ -1,4 +1,4 @@
-"""Ends turns: a record is written before its terminal event is sent, and every turn has exactly one end."""
+"""Ends turns: the record is written before the terminal event is sent, and each turn has one terminal event."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """How a turn ended."""
+    """The end of a turn, as the store knows it and as its receivers get it."""
 
     batch: Batch
     """The batch that its receivers get."""
     is_settled: bool = True
     """False: nothing is stored, and another attempt to store the response may succeed."""
     unused: AcceptedTurn | None = None
-    """The turn with what it took and must give back: key, session lease, job."""
+    """The turn whose key, session lease and job are to be given back, because its record does not use them."""
 
 
 class TurnFinisher:
@@ -51,10 +51,10 @@ class TurnFinisher:
         self._retry = timing.commit_retry
 
     async def end(self, accepted: AcceptedTurn, fold: Fold, batch: Batch) -> TurnEnd:
-        """The terminal batch, once its record is safe; a failure in its place when it cannot be made safe."""
+        """Writes the record, and returns the terminal batch; a failure in its place if the record cannot be written."""
         unused = None
         if accepted.key is not None and failed_before_output(final_of(batch)):
-            # Its key and its session stay free for the next request; the record stands beside the session.
+            # The record is written without key and session, so that both stay free for the next request.
             unused, accepted = accepted, replace(accepted, key=None, lease=None)
         try:
             await self.commit(accepted, batch, final_of(batch))
@@ -64,12 +64,12 @@ class TurnFinisher:
         return TurnEnd(batch, unused=unused)
 
     async def session_lost(self, accepted: AcceptedTurn, fold: Fold, error: SessionLost) -> TurnEnd:
-        """The end of a turn whose session belongs to another turn now: nothing is stored."""
+        """Ends a turn whose session another turn has leased by now. Writes no record."""
         log.warning("response %s was cut off: %s", accepted.response_id, error)
         return await self._unstored(accepted, fold, error)
 
     def broken(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
-        """The terminal batch of a turn that broke after its first event."""
+        """Makes the terminal batch of a turn that failed after its first event."""
         if not isinstance(error, AntiphonError):
             log.error("response %s broke", accepted.response_id, exc_info=error, extra=remedies.REPORT)
             error = InternalError("The server had an error while generating this response.")
@@ -82,7 +82,7 @@ class TurnFinisher:
         await self.commit(accepted, batch, final_of(batch))
 
     async def commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
-        """Writes the record, and closes the event log if there is one. Safe to repeat."""
+        """Writes the record, if the turn is stored, and ends its event log, if it has one. Safe to repeat."""
         if not accepted.keep:
             return
         started_s, outcome = perf_counter(), "failed"
@@ -105,7 +105,7 @@ class TurnFinisher:
         return TurnEnd(batch, unused=accepted if isinstance(error, SessionLost) else replace(accepted, key=None))
 
     async def _close_log(self, accepted: AcceptedTurn, batch: Batch) -> None:
-        """Sends the readers of a response that can never be stored what its caller is sent."""
+        """Ends the log of a response that cannot be stored, so that its readers get the end that its caller gets."""
         if not accepted.logged:
             return
         end = EventAppend(accepted.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True)
@@ -132,14 +132,14 @@ class TurnFinisher:
 
 
 def _under_job_fence(commit: TurnCommit, fence: Fence | None) -> TurnCommit:
-    """The commit with the fence that its job has now."""
+    """The commit with the current fence of its job."""
     return replace(commit, precondition=replace(commit.precondition, fence=fence))
 
 
 def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:
-    """Translates the error of a rejected record for the caller of the turn, who named no part of the record but its
-    session. A commit may bring the fence of a job besides that of the session."""
-    if isinstance(error, Timeout):  # one cause, one status
+    """Translates the error of a failed commit for the turn's caller, who knows no fields of the record but its session.
+    A stale fence may be that of the job: a commit can carry both."""
+    if isinstance(error, Timeout):  # the same status as for a store that refuses the connection
         return StoreUnavailable("The store does not answer.")
     session_id = accepted.fence.session_id if accepted.fence is not None else None
     if isinstance(error, StaleFence) and error.facts["session_id"] == session_id:

@@ -1,12 +1,12 @@
-"""Runs turns that were accepted, from the first event to the one terminal event.
+"""Runs accepted turns, from the first event to the terminal event.
 
-Every turn runs here: attached to its caller, under an idempotency key, over a WebSocket, or queued for a worker. What
-differs is a *policy*: what is done before each attempt, whether an error is worth another attempt, how the turn is
-ended, and what it means that its runner stops (caller_turn.py, background/queued_turn.py).
+Every turn runs here: for a caller that waits, under an idempotency key, over a WebSocket, or for a worker. A *policy*
+makes the difference: it prepares each attempt, decides whether an error is retried, ends the turn, and handles the
+cancellation of its runner (caller_turn.py, background/queued_turn.py).
 
-A batch goes from the engine's read to its receivers as plain calls: translator -> `Generation` -> the turn's receiver
-and the writer of its event log. The terminal batch is held back here until its record is committed, so that a client
-that saw `response.completed` can continue it at once, anywhere.
+A batch goes from the engine's read to its receivers in plain calls: translator -> `Generation` -> the turn's receiver
+and the writer of its event log. The terminal batch is held back here until the record is committed, so that a client
+that saw `response.completed` can continue the response at once, on any edge.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from antiphon_edge.turns.turn_watch import Delivery, TurnWatch
 
 
 def discard(_batch: Batch) -> None:
-    """The receiver of a turn that has no other receiver than its event log."""
+    """Drops a batch: the receiver of a turn whose events go only to its event log."""
 
 
 @dataclass
@@ -52,9 +52,9 @@ class TurnRun:
     """The events that were sent so far, by this runner and by those before it."""
     event_log: EventLogWriter | None = None
     with_context: bool = True
-    """For sealed.items.changes_of."""
+    """Whether the history of a turn that is not stored is sealed into its terminal batch, for its client."""
     on_ending: Callable[[], None] = lambda: None
-    """Called when the turn has its end, before its record is stored: cancelling the runner changes nothing then."""
+    """Called before the end of the turn is stored. From then on, cancelling the runner has no effect."""
     interrupt: Interrupt = field(default_factory=Interrupt)
     delivery: Delivery = Delivery.CALLER
     watch: TurnWatch = field(init=False)
@@ -64,7 +64,7 @@ class TurnRun:
 
     def deliver(self, batch: Batch) -> None:
         """Sends a batch into the event log and to the receiver."""
-        self.watch.came(batch.frames)
+        self.watch.note_batch(batch.frames)
         if self.event_log is not None:
             self.event_log.put(batch)
         self.receive(batch)
@@ -75,7 +75,7 @@ class TurnRun:
         self.receive(batch)
 
     def break_off(self, error: Exception) -> None:
-        """Stops the model; the turn's policy is given `error`."""
+        """Stops the model, and passes `error` to the policy's `failed`."""
         self.interrupt.break_off(error)
 
 
@@ -83,19 +83,19 @@ class TurnPolicy(Protocol):
     """The decisions of a turn that depend on how it is delivered."""
 
     async def take_up(self, run: TurnRun) -> None:
-        """Before the engine is asked. What it raises, `failed` is given."""
+        """Prepares the turn, before the engine is called. Its errors go to `failed`."""
 
     def require_end(self, run: TurnRun, terminal: Batch) -> None:
-        """Raises the error in a failed terminal batch if another attempt may get further: `failed` is given it."""
+        """Raises the error of a failed terminal batch if another attempt may succeed. The error goes to `failed`."""
 
     async def ended(self, run: TurnRun, terminal: Batch) -> None:
         """Stores the record and sends the terminal batch."""
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
-        """Ends the turn that broke with `error`, or raises."""
+        """Ends the turn after `error`, or raises."""
 
     async def departed(self, run: TurnRun) -> None:
-        """The runner was cancelled, and the model is stopped: ends the turn, or leaves it to another runner."""
+        """Ends a turn whose runner was cancelled, or leaves it to another runner. The model is stopped already."""
 
 
 class TurnRunner:
@@ -117,10 +117,10 @@ class TurnRunner:
         self._session_pace = timing.session_pace
 
     async def run(self, run: TurnRun, policy: TurnPolicy) -> None:
-        """Runs a turn behind what was sent of it, and returns when it has its end.
+        """Runs a turn from its state so far, and returns when the turn has ended.
 
-        Cancelling it stops the model first; `policy.departed` then runs in a task of its own. Raises what the policy
-        raises.
+        Cancelling `run` stops the model first; `policy.departed` then runs in a task of its own. Raises the errors that
+        the policy raises.
         """
         with run.watch.running():
             await self._run(run, policy)
@@ -144,7 +144,7 @@ class TurnRunner:
                 self._cleanup.schedule(policy.departed(run), failure)
 
     async def _generate(self, run: TurnRun, policy: TurnPolicy) -> Batch:
-        """The terminal batch."""
+        """Generates the turn, and returns its terminal batch."""
         await policy.take_up(run)
         accepted = run.accepted
         change = await self._change_of(run)
@@ -164,11 +164,11 @@ class TurnRunner:
 
     async def _change_of(self, run: TurnRun) -> Change:
         """Makes the change that each batch goes through before it is sent."""
-        accepted, turn, told = run.accepted, run.accepted.turn, run.state.output
+        accepted, turn, sent = run.accepted, run.accepted.turn, run.state.output
         with_context = run.with_context and not accepted.keep
 
         def look() -> Change:
-            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, told=told, with_context=with_context)
+            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, sent=sent, with_context=with_context)
 
         return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
 

@@ -1,15 +1,15 @@
 """Turns for callers that wait: history from the store, events from the translator, the record back to the store.
 
 1. A response is committed before its terminal event is sent, so that a client that saw `response.completed` can
-   continue it at once, anywhere.
-2. A turn that produced its first event ends in exactly one terminal state. When no translator can go on with it, or the
+   continue the response at once, on any edge.
+2. A turn that produced its first event ends in exactly one terminal state. When no translator can continue it, or the
    store cannot take the record, the events so far are folded, and `error` and `response.failed` follow.
 3. When the caller goes away, the model is stopped first and the record is written as cancelled afterwards, by a task
-   of its own: the caller's cancellation must not undo it.
+   of its own, which the caller's cancellation does not reach.
 4. A turn under an idempotency key runs once and does not end with its caller: a repeated request is sent the same
    events, and takes the turn over when its edge is gone (idempotent_replies.py).
 
-How a turn runs: turn_runner.py, with the policy of caller_turn.py.
+turn_runner.py runs a turn, with the policy of caller_turn.py.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TurnService:
         meter: Meter | None = None,
         timing: TurnTiming = DEFAULT_TIMING,
     ) -> None:
-        """Without a `sealer` this process alone can open what it seals. `wait_ms` is for TurnStarter."""
+        """Without a `sealer`, content is sealed with keys that only this process has. `wait_ms` is for TurnStarter."""
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self._translator = translator
         self.starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms)
@@ -93,10 +93,10 @@ class TurnService:
         session_id: str | None = None,
         key: str | None = None,
     ) -> None:
-        """Sends all events of a new response, and returns behind the terminal one. Raises before the first batch for
-        what is wrong with the request.
+        """Sends all events of a new response, and returns after the terminal one. Raises before the first batch if the
+        request is wrong.
 
-        Cancelling stops the model within one token. A turn under a key goes on.
+        Cancelling stops the model within one token. A keyed turn goes on.
         """
 
         async def begin() -> AcceptedTurn | RepeatedRequest:
@@ -109,36 +109,35 @@ class TurnService:
             await self._replies.send(begin, receive, flow)
 
     async def run(self, run: TurnRun) -> None:
-        """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: one that is
-        dropped keeps its session lease until that expires."""
+        """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: otherwise its
+        session stays leased until the lease expires."""
         await self._runner.run(run, self._policy)
 
     async def complete(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
     ) -> bytes:
-        """A whole new response as JSON. Raises what `send` would report as response.failed."""
+        """Returns a whole new response as JSON. Raises the error that `send` would send as response.failed."""
         collector = _Collector()
         await self.send(tenant, request, collector.receive, Flow(), session_id=session_id, key=key)
         return collector.body()
 
     async def count_tokens(self, tenant: str, request: CreateRequest) -> int:
-        """The tokens of a request's prompt. Takes no lease and stores nothing."""
+        """Counts the tokens of a request's prompt. Takes no lease and stores nothing."""
         turn = await self.starter.look(tenant, request)
         return await self._translator.count_tokens(turn)
 
     async def is_running(self, tenant: str, response_id: str) -> bool:
-        """Whether callers wait for this response, as far as the store knows of it before its end: under a key. Every
-        replica gives the same answer."""
+        """Whether a keyed turn with this id is queued or running on any edge. Other turns are not in the store yet."""
         return await self._keyed_jobs.is_open(tenant, response_id)
 
     async def settle(self) -> None:
-        """Waits for the records of turns whose caller went away. Keyed turns are left to other edges."""
+        """Leaves keyed turns to other edges, and waits for the records of turns whose caller went away."""
         await self._keyed_turns.stop()
         await self.starter.cleanup.settle()
 
 
 class _Collector:
-    """The receiver of a response that is sent whole: keeps its end."""
+    """The receiver of a response that is not streamed: keeps its final state."""
 
     def __init__(self) -> None:
         self._final: Final | None = None

@@ -1,8 +1,8 @@
-"""Accepts requests: what a turn continues, whether its session is free, and whether its idempotency key was used.
+"""Accepts requests: reads the history of a turn, leases its session and claims its idempotency key.
 
-One round trip to the store settles the history, the lease of the session and the idempotency key; a turn that needs
-none of them takes none. Where a turn is to be stored, the store must have said within a second that it is alive and has
-room. Items that the input refers to are looked up before.
+One round trip to the store does all three; a turn that needs none of them needs no round trip. If the turn will be
+stored, the store must first have shown that it answers and has room. Items that the input refers to are looked up
+before.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from antiphon_edge.turns.fail_fast_store import fail_fast
 from antiphon_edge.turns.store_retry import StoreWatch
 
 NOTHING_BEFORE = TurnStart(History())
-_KEPT = "a request that was given up keeps its lease and key until they expire"
+_UNDO_FAILED = "a request that was given up keeps its lease and key until they expire"
 
 
 class TurnStarter:
     """Accepts requests. One instance serves all of a process."""
 
     def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer, wait_ms: int = 0) -> None:
-        """A turn in a conversation in which another one runs waits for it up to `wait_ms`."""
+        """`wait_ms`: how long a turn waits for another turn that runs in its session."""
         self.sealer = sealer
         self._wait_ms = wait_ms
         self.cleanup = Cleanup()
@@ -68,10 +68,16 @@ class TurnStarter:
         key: str | None = None,
         carried: bytes | None = None,
     ) -> AcceptedTurn | RepeatedRequest:
-        """`session_id` is what the request continues besides what it says itself, `key` its idempotency key. `carried`
-        are the items of the response that it continues, where the store has none of them.
+        """Accepts a request, or finds the response of an earlier request with the same key.
 
-        Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
+        `session_id` is the session of a request that names no conversation, `key` the idempotency key. `carried` are
+        the items of the response that the request continues, if that is not in the store.
+
+        Raises:
+            SessionLocked: another turn has the session.
+            IdempotencyMismatch: the key was used for another request.
+            AntiphonError: the request is wrong, or the store is unavailable.
+        """
         started_s = perf_counter()
         try:
             begun = await self._begin(tenant, request, session_id, key, carried)
@@ -85,12 +91,12 @@ class TurnStarter:
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
     ) -> AcceptedTurn | RepeatedRequest:
         session_id = request.conversation_id or session_id
-        carried = await self._checked(tenant, request, session_id, key, carried)
-        given = await self._looked_up(tenant, request)
-        asked = await self._asked_of(tenant, request, session_id, key, carried)
+        carried = await self._checked_carried(tenant, request, session_id, key, carried)
+        given = await self._resolved_input(tenant, request)
+        asked = await self._placed_request(tenant, request, session_id, key, carried)
         if request.store is not False:
-            await self.watch.require_room()  # before a model generates what nobody could keep
-        start = await self._started(tenant, asked, request.conversation_id)
+            await self.watch.require_room()  # before a model generates output that could not be stored
+        start = await self._start_or_undo(tenant, asked, request.conversation_id)
         response_id = str(asked.response_id)
         correlation.note(response_id=response_id)
         if _is_repeated(start):
@@ -99,30 +105,30 @@ class TurnStarter:
         try:
             turn = await self._turn(tenant, response_id, request, start.history.items, given, carried)
         except BaseException:
-            self.cleanup.schedule(self._let_go(tenant, asked, start), _KEPT)
+            self.cleanup.schedule(self._abort(tenant, asked, start), _UNDO_FAILED)
             raise
         return self._accepted(request, asked, start, turn)
 
-    async def _checked(
+    async def _checked_carried(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
     ) -> bytes | None:
-        """The items that the request carries. InvalidRequest, ConversationNotFound: it contradicts itself, or nothing
-        can be what it continues."""
-        _require_one_past(request, session_id)
+        """Checks what the request continues, and returns the items that it carries. InvalidRequest: its fields exclude
+        each other. ConversationNotFound: no conversation has such an id."""
+        _require_one_predecessor(request, session_id)
         _require_store(request, session_id=session_id, key=key)
-        carried = await self._carried(tenant, request, carried)
+        carried = await self._carried_items(tenant, request, carried)
         carried_history.require_no_session(carried, session_id)
         _require_conversation_id(request.conversation_id)
         return carried
 
-    async def _asked_of(
+    async def _placed_request(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None, carried: bytes | None
     ) -> TurnRequest:
-        """The request to the store, with a new response id in the tree of what the turn continues."""
+        """The request to the store, with a new response id in the tree of the response that the turn continues."""
         previous_id = sealed_context.continued_id(request, carried)
         fingerprint = await _fingerprint(request, session_id) if key is not None else b""
-        asked = self._asked(previous_id, session_id, key, fingerprint)
-        return await session_trees.placed(self._store, tenant, asked, self._ids)
+        asked = self._store_request(previous_id, session_id, key, fingerprint)
+        return await session_trees.with_response_id(self._store, tenant, asked, self._ids)
 
     def _accepted(self, request: CreateRequest, asked: TurnRequest, start: TurnStart, turn: Turn) -> AcceptedTurn:
         key = asked.idempotency_key
@@ -141,19 +147,19 @@ class TurnStarter:
         )
 
     async def look(self, tenant: str, request: CreateRequest) -> Turn:
-        """The turn that a request would be, as things stand: no lease is taken, and nothing remembered."""
-        given = await self._looked_up(tenant, request)
+        """Makes the turn of a request without accepting it: takes no lease, claims no key and stores nothing."""
+        given = await self._resolved_input(tenant, request)
         history = await self._history(tenant, request)
         return await self._turn(tenant, new_response_id(self._ids), request, history, given)
 
     async def _history(self, tenant: str, request: CreateRequest) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
-        carried = await self._carried(tenant, request, None)
+        carried = await self._carried_items(tenant, request, None)
         if carried is not None:
             return carried
         previous_id = sealed_context.continued_id(request, carried)
-        reading = asyncio.ensure_future(self._start(tenant, self._asked(previous_id)))
+        reading = asyncio.ensure_future(self._start(tenant, self._store_request(previous_id)))
         try:
             await self.watch.while_it_lives(reading)
             return reading.result().history.items
@@ -174,7 +180,7 @@ class TurnStarter:
         return join_arrays(pages)
 
     async def give_up(self, accepted: AcceptedTurn) -> None:
-        """Gives back the session lease and the key of a turn without events."""
+        """Releases the session lease and the key of a turn without events."""
         if accepted.fence is None and accepted.key is None:
             return
         await self._store.abort_turn(
@@ -185,9 +191,11 @@ class TurnStarter:
         )
 
     async def reclaim_session(self, accepted: AcceptedTurn) -> AcceptedTurn:
-        """A turn that was interrupted, with the lease of its session taken again.
+        """Leases the session of an interrupted turn again, and returns the turn with the new lease.
 
-        SessionLocked: another turn has the session, or had it meanwhile. ConversationNotFound: it was deleted.
+        Raises:
+            SessionLocked: another turn has the session, or added a response to it meanwhile.
+            ConversationNotFound: the conversation was deleted.
         """
         if accepted.lease is None:
             return accepted
@@ -210,26 +218,27 @@ class TurnStarter:
         given: str | Sequence[Object],
         carried: bytes | None = None,
     ) -> Turn:
-        """The turn of a request behind the items that the store has, and those that the request carried. NotFound: the
-        request names a prompt that is not there."""
+        """Makes the turn of a request. `stored` is the history from the store, `given` the resolved input. NotFound:
+        the request names a stored prompt that does not exist."""
         prompt = await stored_prompts.read(self._store, tenant, request)
 
-        def write() -> Turn:
-            parameters, said = stored_prompts.filled_in(request, prompt, given)
-            history, placed = carried_history.placed(carried, stored, said, keep=request.store is not False)
+        def build() -> Turn:
+            parameters, filled = stored_prompts.filled_in(request, prompt, given)
+            keep = request.store is not False
+            history, whole_input = carried_history.history_and_input(carried, stored, filled, keep=keep)
             return Turn(
                 response_id=response_id,
                 created_at=self._clock.now_ms() // 1000,
                 request=compact(parameters),
                 history=history,
-                input=compact(normalise_input(placed, self._ids)),
+                input=compact(normalise_input(whole_input, self._ids)),
                 tenant=tenant,
             )
 
         prompt_bytes = len(prompt.content) if prompt is not None else 0
-        return await offload.run(write, size_bytes=request.work_bytes + len(carried or b"") + prompt_bytes)
+        return await offload.run(build, size_bytes=request.work_bytes + len(carried or b"") + prompt_bytes)
 
-    def _asked(
+    def _store_request(
         self,
         previous: str | None,
         session_id: str | None = None,
@@ -249,21 +258,21 @@ class TurnStarter:
             response_id=response_id,
         )
 
-    async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
-        """Runs `_start`, and undoes it when the caller is cancelled or the store's answer is lost."""
-        if _begins_anew(asked):
+    async def _start_or_undo(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+        """Calls `_start`, and undoes it if the caller is cancelled or the store's answer is lost."""
+        if _needs_no_start(asked):
             return NOTHING_BEFORE
         starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
             await self.watch.while_it_lives(starting)
             return starting.result()
         except (asyncio.CancelledError, Unavailable, Timeout):
-            self.cleanup.schedule(self._undo(tenant, asked, starting), _KEPT)
+            self.cleanup.schedule(self._undo(tenant, asked, starting), _UNDO_FAILED)
             raise
 
     async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
-        """Gives back a lease and a key that nobody will use. Where the answer is lost, the call is repeated without
-        waiting for another turn: it takes what it took before, and tells what that is."""
+        """Releases the lease and the key that `starting` took. If its answer is lost, the call is repeated, without
+        waiting for another turn: the store answers a repeated call with the same lease and key."""
         starting.cancel()
         await asyncio.wait([starting])
         has_answer = not starting.cancelled() and starting.exception() is None
@@ -271,9 +280,9 @@ class TurnStarter:
             start = starting.result() if has_answer else await self._start(tenant, replace(asked, wait_ms=0))
         except AntiphonError:
             return  # nothing was taken, as far as can be known
-        await self._let_go(tenant, asked, start)
+        await self._abort(tenant, asked, start)
 
-    async def _let_go(self, tenant: str, asked: TurnRequest, start: TurnStart) -> None:
+    async def _abort(self, tenant: str, asked: TurnRequest, start: TurnStart) -> None:
         if start.lease is not None or (asked.idempotency_key is not None and not _is_repeated(start)):
             await self._store.abort_turn(
                 tenant,
@@ -283,9 +292,9 @@ class TurnStarter:
             )
 
     async def _start(self, tenant: str, asked: TurnRequest, conversation_id: str | None = None) -> TurnStart:
-        """Starts a turn at the store. A session may begin with its first turn; a conversation must have been made. The
-        conversation is looked up under its lease: nobody deletes it while the lease is held. ConversationNotFound."""
-        if _begins_anew(asked):
+        """Starts a turn at the store. A session is created by its first turn, but a conversation must exist: it is
+        looked up under its lease, because a leased conversation cannot be deleted. Raises ConversationNotFound."""
+        if _needs_no_start(asked):
             return NOTHING_BEFORE
         if asked.idempotency_key is None:
             asked = replace(asked, response_id=None)
@@ -294,12 +303,12 @@ class TurnStarter:
             try:
                 await self._store.get_conversation(tenant, conversation_id)
             except BaseException:
-                await self._let_go(tenant, asked, start)
+                await self._abort(tenant, asked, start)
                 raise
         return start
 
-    async def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
-        """The items of what a request continues, where the store has none of them. InvalidRequest."""
+    async def _carried_items(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
+        """Returns the items that a request carries, maybe sealed in `previous_response`. Raises InvalidRequest."""
         if carried is not None or request.previous_response is None:
             return carried
 
@@ -307,12 +316,12 @@ class TurnStarter:
             return opened(items, self.sealer, tenant, where=where)
 
         def bring() -> bytes | None:
-            return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
+            return sealed_context.carried_items(request, self.sealer, tenant, self._ids, open_all)
 
         return await offload.run(bring, size_bytes=request.work_bytes)
 
-    async def _looked_up(self, tenant: str, request: CreateRequest) -> str | Sequence[Object]:
-        """The input with the items in it that it only refers to, and with what is sealed in it."""
+    async def _resolved_input(self, tenant: str, request: CreateRequest) -> str | Sequence[Object]:
+        """Returns the input, with sealed content opened and each item reference replaced by its item."""
 
         def open_all() -> str | list[Object]:
             given = request.input_given
@@ -324,8 +333,8 @@ class TurnStarter:
         return await item_references.look_up(self._store, tenant, given, field="input")
 
 
-def _begins_anew(asked: TurnRequest) -> bool:
-    """Whether the store has nothing to say about a turn before it ends."""
+def _needs_no_start(asked: TurnRequest) -> bool:
+    """Whether a turn has no history, session or key, so that the store is not needed before the turn ends."""
     return asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None
 
 
@@ -334,7 +343,7 @@ def _is_repeated(start: TurnStart) -> bool:
 
 
 def _require_conversation_id(conversation_id: str | None) -> None:
-    """ConversationNotFound: no conversation has such an id."""
+    """Raises ConversationNotFound for an id that no conversation can have."""
     if conversation_id is not None and not is_conversation_id(conversation_id):
         raise ConversationNotFound.of(conversation_id)
 
@@ -350,7 +359,7 @@ async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
     return await offload.run(digest, size_bytes=request.work_bytes)
 
 
-def _require_one_past(request: CreateRequest, session_id: str | None) -> None:
+def _require_one_predecessor(request: CreateRequest, session_id: str | None) -> None:
     if request.previous_response_id is not None and session_id is not None:
         raise InvalidRequest(
             "'previous_response_id' and a session exclude each other: the session knows what it continues.",
@@ -360,7 +369,7 @@ def _require_one_past(request: CreateRequest, session_id: str | None) -> None:
 
 
 def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:
-    """InvalidRequest: something was asked for that has to be remembered, and that nothing is remembered."""
+    """InvalidRequest: the request has 'store': false, and something else that needs a stored response."""
     if request.store is not False:
         return
     wanted = {
@@ -371,5 +380,5 @@ def _require_store(request: CreateRequest, *, session_id: str | None, key: str |
     for name, asked in wanted.items():
         if asked:
             raise InvalidRequest(
-                f"'{name}' needs 'store': true: with false nothing is kept.", field=name, code="invalid_value"
+                f"'{name}' needs 'store': true. With false nothing is stored.", field=name, code="invalid_value"
             )

@@ -16,36 +16,36 @@ class TurnTiming:
     """Seconds, unless the name says otherwise."""
 
     session_pace: RenewalPace = field(default=RenewalPace(every_s=LEASE_TTL_MS_DEFAULT / 1000 / 3, retry_s=1.0))
-    """Renewing a session's lease: after a failure there are two more periods in which the store can come back."""
+    """Renewals of a session's lease: three in its lifetime, so the store has two more periods to come back in."""
     job_lease_ms: int = JOB_LEASE_MS
-    """So long after the death of an edge or a worker another one takes its jobs over."""
+    """The lifetime of a job's lease: so long after an edge or a worker died, another one can claim its jobs."""
     job_pace: RenewalPace = field(default=RenewalPace(every_s=JOB_LEASE_MS / 1000 / 3, retry_s=0.5))
-    """Renews the lease of a keyed turn's job."""
+    """Renewals of the lease of a keyed turn's job."""
     key_pace: RenewalPace = field(default=RenewalPace(every_s=60.0, retry_s=5.0))
-    """Claiming an idempotency key again: a turn may take longer than a claim lasts."""
+    """New claims of a turn's idempotency key, because the turn may take longer than a claim lasts."""
     cancel_pace: RenewalPace = field(default=RenewalPace(every_s=0.5, retry_s=0.5))
-    """Renewing the lease of a background job. The answer tells that a client wants it cancelled."""
+    """Renewals of the lease of a background job. Their answers tell whether a client cancelled the job."""
     cancel_timeout_s: float = 3.0
-    """How long a caller who cancels waits until the worker has stopped."""
+    """How long the cancellation of a background response waits for its worker to stop."""
 
     commit_retry: RetryPolicy = field(default=RetryPolicy(for_s=10.0))
-    """Retries of a commit go on for longer than a restart of the store takes: a finished generation is not given up."""
+    """Retries of a commit, for longer than a restart of the store takes, so that no finished generation is lost."""
     append_retry: RetryPolicy = field(default=RetryPolicy(for_s=3.0))
-    """One append to an event log; the next batch, and the end of the turn, try again."""
+    """Retries of an append to an event log. After them, the next batch and the end of the turn try it again."""
     engine_retry: RetryPolicy = field(default=RetryPolicy(for_s=300.0, first_s=0.5, most_s=15.0))
-    """Pauses between the attempts at a background turn whose translator or engine is away. `for_s`: their sum, before
-    the turn ends as failed."""
+    """Pauses between the attempts at a background turn whose translator or engine is unavailable. When they add up to
+    more than `for_s`, the turn ends as failed."""
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
-    """Something that another process is about to write, a log or a job; and the store, for a reader in mid-stream."""
+    """Polls for the record of an earlier request with the same key, and retries for a reader in mid-stream."""
 
     linger_s: float = 0.05
-    """How long an event waits for more at most, before it is appended to an event log."""
+    """How long an event waits at most for later ones that are appended to the event log with it."""
     silence_s: float = 1.0
-    """How long a keyed turn that runs elsewhere may be silent before its job is looked at."""
+    """How long a keyed turn on another edge may send no event before the state of its job is read."""
     watch_s: float = 5.0
-    """How often the follower of a background response looks whether anybody still works on it."""
+    """How often the follower of a background response checks that its job is not over."""
     stale_key_s: float = 10.0
-    """How long a first request may leave nothing behind before its key is released."""
+    """How long the first request of a key may leave no job, log or record before its key is released."""
 
 
 DEFAULT_TIMING = TurnTiming()

@@ -1,4 +1,4 @@
-"""Reads a Hugging Face model directory, as far as serving the model needs its files.
+"""Reads the files of a Hugging Face model directory that are needed to serve the model.
 
     tokenizer.json           the vocabulary
     tokenizer_config.json    bos_token, eos_token, ..., and a chat_template
@@ -6,7 +6,7 @@
     generation_config.json   eos_token_id (one or several) and the sampling the model was tuned for
     config.json              the context length
 
-Only tokenizer.json has to be there. SettingsError tells the operator in one line what is missing or wrong.
+Only tokenizer.json is required. SettingsError says in one line what is missing or wrong.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from antiphon_core.config import SettingsError
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
-# What a generation_config.json may say about sampling; each is a member of generation.Sampling.
+# Members of a generation_config.json; each is a member of generation.Sampling.
 _SAMPLING_DEFAULTS = ("temperature", "top_p", "top_k", "repetition_penalty")
-# These kinds of scaling say what the length was before; all others are part of max_position_embeddings already.
+# With these kinds of RoPE scaling max_position_embeddings may be the unscaled length; with others it is the scaled one.
 _SCALED_FROM_ORIGINAL = ("yarn",)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """One model directory, read. `stop_ids` has the end-of-turn id of the tokenizer first."""
+    """The facts of one model directory. `stop_ids` has the end-of-turn id of the tokenizer first."""
 
     tokenizer: ModelTokenizer
     chat_template: str | None
@@ -39,7 +39,7 @@ class ModelFacts:
 
 
 def read(directory: Path) -> ModelFacts:
-    """Reads a model directory. SettingsError."""
+    """Reads a model directory. SettingsError: the tokenizer or a JSON file cannot be read."""
     try:
         tokenizer = ModelTokenizer.load(directory / "tokenizer.json")
     except (OSError, ValueError) as error:
@@ -98,8 +98,8 @@ def _stop_ids(tokenizer: ModelTokenizer, eos_token: str | None, eos_token_id: An
 
 
 def _context_length(config: Object) -> int | None:
-    """Prompt and output together, in tokens, as the model was made for; None when it does not say."""
-    text_config = config.get("text_config") or config  # models that also see keep it one level down
+    """The context length in tokens, of prompt and output together; None where the config has none."""
+    text_config = config.get("text_config") or config  # vision models have it one level down
     length = text_config.get("max_position_embeddings")
     if not isinstance(length, int):
         return None

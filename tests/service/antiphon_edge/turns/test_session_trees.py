@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, tree_tag
 from antiphon_core.ports.store import TurnRequest
-from antiphon_edge.turns.session_trees import placed
+from antiphon_edge.turns.session_trees import with_response_id
 from tests.support.edge import running_edge
 
 HEADER = "x-antiphon-session"
@@ -17,7 +17,7 @@ async def test_what_tells_its_tree_by_itself_is_left_alone() -> None:
     async with running_edge() as edge:
         for session_id in (None, new_conversation_id(ids)):
             asked = TurnRequest(session_id=session_id, holder="a", response_id=new_response_id(ids))
-            assert await placed(edge.store, "default", asked, ids) == asked
+            assert await with_response_id(edge.store, "default", asked, ids) == asked
 
 
 async def test_the_tree_of_a_session_without_a_turn_follows_from_its_name_and_tenant() -> None:
@@ -25,7 +25,7 @@ async def test_the_tree_of_a_session_without_a_turn_follows_from_its_name_and_te
 
         async def tag(tenant: str, session_id: str) -> str | None:
             asked = TurnRequest(session_id=session_id, holder="a", response_id="a")
-            turn = await placed(edge.store, tenant, asked, RandomIds())
+            turn = await with_response_id(edge.store, tenant, asked, RandomIds())
             assert turn.holder == turn.response_id
             return tree_tag(str(turn.response_id))
 

@@ -163,7 +163,7 @@ async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: B
     await texts.run_next()
     log = await texts.log(record.id)
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
-    assert "cannot go on in the middle of a text" in log[-1]["response"]["error"]["message"]
+    assert "cannot continue output that is unfinished" in log[-1]["response"]["error"]["message"]
     assert fold(log) == whole(await texts.edge.current(TENANT, record.id))
     assert len(translator.turns) == 1
 

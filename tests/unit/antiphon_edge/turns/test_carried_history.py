@@ -10,18 +10,18 @@ CARRIED = b'[{"type":"message","role":"user","content":"before"}]'
 
 
 def test_without_it_nothing_changes() -> None:
-    assert carried_history.placed(None, b"[1]", "hi", keep=True) == (b"[1]", "hi")
+    assert carried_history.history_and_input(None, b"[1]", "hi", keep=True) == (b"[1]", "hi")
 
 
 def test_it_goes_before_what_the_store_had() -> None:
-    history, given = carried_history.placed(CARRIED, b"[1]", "hi", keep=False)
+    history, given = carried_history.history_and_input(CARRIED, b"[1]", "hi", keep=False)
     assert loads(history) == [*loads(CARRIED), 1]
     assert given == "hi"
 
 
 @pytest.mark.parametrize("given", ["hi", [{"role": "user", "content": "hi"}]])
 def test_a_turn_that_is_kept_takes_it_into_its_input(given: str | list[dict[str, str]]) -> None:
-    history, joined = carried_history.placed(CARRIED, b"[]", given, keep=True)
+    history, joined = carried_history.history_and_input(CARRIED, b"[]", given, keep=True)
     assert history == b"[]"
     assert joined == [*loads(CARRIED), {"role": "user", "content": "hi"}]
 

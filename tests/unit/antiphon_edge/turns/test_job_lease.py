@@ -11,9 +11,9 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import Fence
 from antiphon_edge.turns.job_lease import JobLease
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyStore, When
 
 TENANT = "t"
 TTL_MS = 1_000
@@ -24,8 +24,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.backend = FaultyBackend(open_backend("memory://", clock=self.clock))
-        self.store = StoreService(self.backend)
+        self.store = self.backend = FaultyStore(StoreService(row_backend("memory://", clock=self.clock)))
         self.id = new_response_id(RandomIds())
         self.claims = 0
 
@@ -64,7 +63,7 @@ async def test_a_lease_that_nobody_took_up_is_its_holders_again(shelf: Shelf) ->
     hold = await shelf.hold()
     tokens = []
     for _ in range(3):
-        tokens += [await hold.proven(shelf.write), await hold.proven(shelf.write)]
+        tokens += [await hold.under_fence(shelf.write), await hold.under_fence(shelf.write)]
         shelf.clock.advance(TTL_MS / 1000)
     assert tokens == [1, 1, 2, 2, 3, 3]
 
@@ -73,7 +72,7 @@ async def test_many_writes_that_find_out_claim_it_once(shelf: Shelf) -> None:
     hold = await shelf.hold()
     shelf.clock.advance(TTL_MS / 1000)
     shelf.backend.plan(Fault("claim_job", When.BEFORE, error=None, delay_s=0.02))
-    assert await asyncio.gather(*(hold.proven(shelf.write) for _ in range(5))) == [2] * 5
+    assert await asyncio.gather(*(hold.under_fence(shelf.write) for _ in range(5))) == [2] * 5
     assert shelf.claims == 2
 
 
@@ -82,8 +81,8 @@ async def test_a_claim_that_got_no_answer_is_made_again(shelf: Shelf) -> None:
     shelf.clock.advance(TTL_MS / 1000)
     shelf.backend.plan(Fault("claim_job", When.AFTER))
     with pytest.raises(Exception, match="injected"):
-        await hold.proven(shelf.write)
-    assert await hold.proven(shelf.write) == 2
+        await hold.under_fence(shelf.write)
+    assert await hold.under_fence(shelf.write) == 2
 
 
 async def test_what_somebody_else_has_is_theirs(shelf: Shelf) -> None:
@@ -93,7 +92,7 @@ async def test_what_somebody_else_has_is_theirs(shelf: Shelf) -> None:
     assert theirs is not None
     for _ in range(2):
         with pytest.raises(StaleFence):
-            await hold.proven(shelf.write)
+            await hold.under_fence(shelf.write)
     await shelf.write(theirs.fence)
 
 
@@ -110,7 +109,7 @@ async def test_what_somebody_else_had_is_left_to_the_next(shelf: Shelf, ends: st
         shelf.clock.advance(TTL_MS / 1000)
     for _ in range(2):
         with pytest.raises(StaleFence):
-            await hold.proven(shelf.write)
+            await hold.under_fence(shelf.write)
         assert await shelf.state() is JobState.QUEUED
     assert await shelf.claim("next") is not None
 
@@ -119,7 +118,7 @@ async def test_what_was_ended_is_not_claimed(shelf: Shelf) -> None:
     hold = await shelf.hold()
     await shelf.store.settle_job(TENANT, Fence(shelf.id, 1), JobOutcome.SUCCEEDED)
     with pytest.raises(StaleFence):
-        await hold.proven(shelf.write)
+        await hold.under_fence(shelf.write)
     assert await shelf.state() is JobState.SUCCEEDED
 
 
@@ -130,6 +129,6 @@ async def test_a_session_that_is_lost_is_no_reason_to_claim_a_job(shelf: Shelf) 
         raise StaleFence.of("session", token=1)
 
     with pytest.raises(StaleFence):
-        await hold.proven(write)
+        await hold.under_fence(write)
     assert shelf.claims == 1
-    assert await hold.proven(shelf.write) == 1
+    assert await hold.under_fence(shelf.write) == 1

@@ -37,7 +37,7 @@ def test_the_first_output_and_the_pauses_behind_it_are_taken() -> None:
     turn = watch("t1")
     phases.begin()
     for frames in (OPENING, OPENING, FIRST, DELTA, DELTA):
-        turn.came(frames)
+        turn.note_batch(frames)
     assert metrics.FIRST_TOKEN.of("caller", "t1").count == 1
     assert metrics.INTER_TOKEN.of("t1").count == 2
     assert phases.header(1).startswith("first-token;dur=")
@@ -48,7 +48,7 @@ def test_a_turn_that_ended_is_counted_with_its_status() -> None:
     with recorded() as tracer, turn.running():
         assert correlation.current().response_id == "resp_1"
         assert metrics.TURNS_IN_FLIGHT.of("caller").value == 1
-        turn.came(FIRST)
+        turn.note_batch(FIRST)
         turn.ended(final(Status.INCOMPLETE))
     assert turns("t2", "incomplete") == 1
     assert metrics.TURNS_IN_FLIGHT.of("caller").value == 0
