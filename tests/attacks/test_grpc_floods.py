@@ -20,11 +20,11 @@ from antiphon_core.rpc.intake import IntakeLimits
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.grpc_flood import Flood, flood
 from tests.support.patience import until
-from tests.support.stores import MemoryStore
 
 MIB = 2**20
 CALLS = 20
@@ -59,7 +59,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     path = tmp_path / "credentials"
     path.write_text(f"attacker {ATTACKER} acme writer\nvictim {VICTIM} globex writer\n")
     path.chmod(0o600)
-    backend, server = MemoryStore(SystemClock()), RpcServer(ServerSecurity(Guard(path)), limits=LIMITS)
+    backend, server = MemoryRows(SystemClock()), RpcServer(ServerSecurity(Guard(path)), limits=LIMITS)
     await backend.open()
     store = StoreService(backend)
     server.add(STORE, handlers(store), ready=store.ready)

@@ -13,10 +13,10 @@ import pytest
 from antiphon_core.clock import SystemClock
 from antiphon_core.rpc.methods import APIS, STORE, TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_translator.server import handlers as translator_handlers
-from tests.support.stores import MemoryStore
 from tests.support.translators import ScriptedTranslator
 from tests.support.wire_types import tagged, wrong_wire_types
 
@@ -28,7 +28,7 @@ BROKEN = (b"\xff" * 8, b"\x0a", b"\x0a\x02\xff\xfe", b"\x0b" * 200)
 @pytest.fixture
 async def channel() -> AsyncIterator[grpc.aio.Channel]:
     """A channel to a store and a translator on one server."""
-    backend, translator, server = MemoryStore(SystemClock()), ScriptedTranslator(), RpcServer()
+    backend, translator, server = MemoryRows(SystemClock()), ScriptedTranslator(), RpcServer()
     await backend.open()
     store = StoreService(backend)
     server.add(STORE, handlers(store), ready=store.ready)

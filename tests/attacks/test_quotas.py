@@ -11,15 +11,15 @@ from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.roles import Role
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
-from tests.support.stores import MemoryStore
 
 MOST = 5
 
 
 async def opened(settings: StoreSettings) -> StoreService:
-    backend = MemoryStore()
+    backend = MemoryRows()
     await backend.open()
     return StoreService(backend, settings)
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.transactions import WRITES_TOGETHER, Transactions, write
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
+from antiphon_store.service import StoreService
 from tests.bench.measuring import print_table, time_calls
-from tests.bench.store.sides import Atoms
+from tests.bench.store.sides import Port
 
 WRITERS = (1, 8, 64)
 PUTS_PER_WRITER = 100
@@ -38,14 +38,14 @@ class SlowDisk(sqlite3.Connection):
 async def rates(path: Path, *, slow: bool) -> list[float]:
     """Puts per second of so many writers."""
     rows = SqliteRows(path, durability=Durability.DISK)
-    backend = StoreEngine(rows)
+    backend = StoreService(rows)
     await backend.open()
     if slow:
         assert rows._writing is not None
         await rows._writing.close()
         disk = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SlowDisk)
         rows._writing = Transactions([disk], write, together=WRITES_TOGETHER)
-    side = Atoms(backend)
+    side = Port(backend)
     timings = [await time_calls(side.put, PUTS_PER_WRITER * writers, writers) for writers in WRITERS]
     await backend.close()
     return [timing.rate for timing in timings]

@@ -20,7 +20,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import dumps
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ScriptedEngine
@@ -89,7 +89,7 @@ async def bare() -> float:
 
 
 async def gateway(together: int) -> float:
-    backend = open_backend("memory://")
+    backend = row_backend("memory://")
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=SystemClock())
     translator.add(model(), FastEngine(together))

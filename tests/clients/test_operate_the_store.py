@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from antiphon_store.backends.registry import row_backend
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Change, Kind, Partition, Program, Ref, Set
+from antiphon_store.service import StoreService
 from tests.support.howto import Block, blocks
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.stored_tenant import StoredTenant
@@ -89,7 +89,7 @@ def _require_export(shown: str, path: Path) -> None:
 
 async def _fill(folder: Path) -> None:
     rows = row_backend(f"sqlite:///{folder}/store.db")
-    engine = StoreEngine(rows)
+    engine = StoreService(rows)
     await engine.open()
     for tenant in TENANTS.values():
         await tenant.fill(engine)

@@ -44,10 +44,10 @@ def fleet_on(*servers: RunningTriton, name: str = MODEL_NAME, **limits: float) -
 
 @asynccontextmanager
 async def serving_all(engine: EndpointsEngine) -> AsyncIterator[TranslatorService]:
-    """A translator on the fleet, when all of it was heard of: the first turn does not wait long for who is late."""
+    """A translator on the fleet, once every endpoint has answered a probe."""
     async with serving(engine) as service:
         await patiently(engine.controls)
-        await until(lambda: not engine._answers.unknown(), "an answer of every endpoint")
+        await until(lambda: not engine._probes.unanswered(), "an answer of every endpoint")
         yield service
 
 
@@ -98,7 +98,7 @@ async def test_killed_in_mid_stream_the_text_is_that_of_an_undisturbed_run(
             break
         engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
     assert engine.migrations == 1
-    assert f"{response_id} goes on elsewhere after " in caplog.text
+    assert f"{response_id} moves to another endpoint after " in caplog.text
 
 
 async def story_through_a_kill(
@@ -305,9 +305,9 @@ async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture
             assert "no next token within 1 s" in caplog.text
             await at_work(lone)
             await asyncio.sleep(EJECT_FIRST_S)
-            # The first of these has it asked whether it is back, and the next believes it.
+            # The first of these has the endpoint probed, and the next uses it.
             others = [Outcome(await run(service, named(HI)), engine)]
-            await until(lambda: not any(each.is_out for each in engine._choice.endpoints), "it is believed to be back")
+            await until(lambda: not any(each.is_ejected for each in engine._choice.endpoints), "it is in use again")
             others.append(Outcome(await run(service, named(HI)), engine))
             assert "lost the process that runs the model" in caplog.text
     assert [outcome.is_whole() for outcome in (first, *others)] == [True] * 3

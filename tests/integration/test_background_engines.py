@@ -16,17 +16,17 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.rows.backend import Durability
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon_store.rows.backend import Durability, RowBackend
 from tests.support.background import Bench, background_request, bench, hasten, text_of, whole
 from tests.support.postgres_server import shared_postgres
-from tests.support.redis_servers import backend_at, shared_redis
-from tests.support.stores import postgres_store, sqlite_store
+from tests.support.redis_servers import redis_rows, shared_redis
 
-ENGINES: dict[str, Callable[[ManualClock, Path], StoreEngine]] = {
-    "sqlite": lambda clock, folder: sqlite_store(folder / "store.db", durability=Durability.PROCESS, clock=clock),
-    "postgres": lambda clock, _: postgres_store(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
-    "redis": lambda clock, _: backend_at(shared_redis().url, clock=clock),
+ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
+    "sqlite": lambda clock, folder: SqliteRows(folder / "store.db", durability=Durability.PROCESS, clock=clock),
+    "postgres": lambda clock, _: PostgresRows(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
+    "redis": lambda clock, _: redis_rows(shared_redis().url, clock=clock),
 }
 
 

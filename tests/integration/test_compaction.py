@@ -19,7 +19,7 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS, ScriptedEngine
@@ -66,7 +66,7 @@ class System:
 
 @asynccontextmanager
 async def running() -> AsyncIterator[System]:
-    backend, scribe, clock, ids = open_backend("memory://"), Scribe(), SystemClock(), RandomIds()
+    backend, scribe, clock, ids = row_backend("memory://"), Scribe(), SystemClock(), RandomIds()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)
     translator.add(model(name="m", context_length=100_000), scribe)

@@ -26,15 +26,15 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
+from antiphon_store.backends.registry import row_backend
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.client import StoreClient
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
+from antiphon_store.rows.backend import RowBackend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.background import FlowingClock
 from tests.support.http import Answer, Http
-from tests.support.redis_servers import backend_at, shared_redis
-from tests.support.stores import sqlite_store
+from tests.support.redis_servers import redis_rows, shared_redis
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 
 KEYS = 8
@@ -86,12 +86,12 @@ class Replicas:
         return Counter(request.request_id for sayer in self.sayers for request in sayer.requests)
 
 
-def backends(name: str, folder: Path, clock: Clock) -> StoreEngine:
+def backends(name: str, folder: Path, clock: Clock) -> RowBackend:
     if name == "redis":
-        return backend_at(shared_redis().url, clock=clock)
+        return redis_rows(shared_redis().url, clock=clock)
     if name == "sqlite":
-        return sqlite_store(folder / "store.db", clock=clock)
-    return open_backend("memory://", clock=clock)
+        return SqliteRows(folder / "store.db", clock=clock)
+    return row_backend("memory://", clock=clock)
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])

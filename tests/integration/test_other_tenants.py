@@ -18,7 +18,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService
@@ -80,7 +80,7 @@ class Held:
 @pytest.fixture
 async def server() -> AsyncIterator[EdgeServer]:
     """A proxy in front, believed, says whose request it is."""
-    backend, clock = open_backend("memory://"), SystemClock()
+    backend, clock = row_backend("memory://"), SystemClock()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)
     translator.add(model(), ScriptedEngine([Emit([*tokenizer().encode(SECRET), END_ID])]))

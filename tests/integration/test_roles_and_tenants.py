@@ -23,8 +23,8 @@ from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.services import Method
 from antiphon_core.rpc.status import from_rpc_error
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.client import StoreClient
-from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
@@ -52,7 +52,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 async def endpoint(file: Path) -> AsyncIterator[str]:
     """A store in memory and a scripted translator."""
-    backend, server = open_backend("memory://"), RpcServer(ServerSecurity(Guard(file)))
+    backend, server = row_backend("memory://"), RpcServer(ServerSecurity(Guard(file)))
     await backend.open()
     service = StoreService(backend)
     server.add(STORE, handlers(service), ready=service.ready)

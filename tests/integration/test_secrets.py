@@ -19,7 +19,7 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_core.logs import LogSettings, configure
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService
@@ -55,7 +55,7 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     files = KeyFiles(tmp_path)
     secret = files.make("acme")
-    backend, clock = open_backend("memory://"), SystemClock()
+    backend, clock = row_backend("memory://"), SystemClock()
     await backend.open()
     translator, engine = TranslatorService(TranslatorSettings(), clock=clock), ScriptedEngine(SAYS_HELLO)
     translator.add(model(), engine)

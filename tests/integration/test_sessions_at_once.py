@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from antiphon_core.ids import RandomIds, tree_tag
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.rows.backend import RowBackend
 from tests.support.http import Answer, Http
-from tests.support.redis_servers import backend_at, shared_redis
-from tests.support.stores import MemoryStore
+from tests.support.redis_servers import redis_rows, shared_redis
 from tests.support.thinking_edges import Edges, thinking_edges
 
 ROUNDS = 30
-ENGINES: dict[str, Callable[[], StoreEngine]] = {
-    "memory": MemoryStore,
-    "redis": lambda: backend_at(shared_redis().url),
+ENGINES: dict[str, Callable[[], RowBackend]] = {
+    "memory": MemoryRows,
+    "redis": lambda: redis_rows(shared_redis().url),
 }
 
 

@@ -25,7 +25,7 @@ from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.http import Answer, Http, PatientHttp, is_too_busy
 from tests.support.patience import PATIENCE_S
-from tests.support.redis_servers import RedisServer, backend_at, redis_server
+from tests.support.redis_servers import RedisServer, redis_rows, redis_server
 from tests.support.replicas import Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, storytelling_triton
 from tests.support.translators import ScriptedTranslator
@@ -47,7 +47,7 @@ class Edges:
     translators: list[ScriptedTranslator] = field(default_factory=list)
 
     async def add(self, life: AsyncExitStack, session: aiohttp.ClientSession, **limits: Any) -> None:
-        backend = backend_at(self.redis.url, clock=self.clock)
+        backend = redis_rows(self.redis.url, clock=self.clock)
         await backend.open()
         life.push_async_callback(backend.close)
         rpc = RpcServer()

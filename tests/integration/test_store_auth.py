@@ -21,8 +21,8 @@ from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.services import Method
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.client import StoreClient
-from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -49,7 +49,7 @@ async def endpoint(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     """A store in this process that asks for tokens, and sees a changed file at once."""
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     settings = StoreSettings(token_file=tokens)
-    backend = open_backend("memory://", durability="disk")
+    backend = row_backend("memory://", durability="disk")
     await backend.open()
     service = StoreService(backend, settings)
     server = RpcServer(ServerSecurity.of(settings))
@@ -85,7 +85,7 @@ async def test_no_token_and_a_wrong_one_are_refused_and_logged_without_it(
     async with client(endpoint) as anonymous, client(endpoint, WRONG) as stranger:
         with pytest.raises(Unauthenticated, match="carries no token"):
             await anonymous.put("acme", draft())
-        with pytest.raises(Unauthenticated, match="not one that is known here") as caught:
+        with pytest.raises(Unauthenticated, match="token of this call is unknown") as caught:
             await stranger.put("acme", draft())
     assert WRONG not in str(caught.value)
     refusals = [record.message for record in caplog.records if record.name == "antiphon_core.rpc.server"]

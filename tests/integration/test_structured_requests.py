@@ -13,7 +13,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService
@@ -33,7 +33,7 @@ ANSWER = '{"city":"Rome"}'
 @pytest.fixture
 async def http() -> AsyncIterator[Http]:
     """A server whose model always gives one answer."""
-    backend, clock, ids = open_backend("memory://"), SystemClock(), RandomIds()
+    backend, clock, ids = row_backend("memory://"), SystemClock(), RandomIds()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)
     translator.add(

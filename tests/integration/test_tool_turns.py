@@ -13,7 +13,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService
@@ -48,7 +48,7 @@ class Talk:
 
 @pytest.fixture
 async def talk() -> AsyncIterator[Talk]:
-    backend, clock, ids = open_backend("memory://"), SystemClock(), RandomIds()
+    backend, clock, ids = row_backend("memory://"), SystemClock(), RandomIds()
     await backend.open()
     translator, engine = TranslatorService(TranslatorSettings(), clock=clock), ScriptedEngine([])
     translator.add(thinker(), engine)

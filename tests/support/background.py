@@ -35,14 +35,14 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import TurnTiming
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.patience import PATIENCE_S
 from tests.support.served_models import model
-from tests.support.stores import MemoryStore
+from tests.support.stores import ReachableRows
 from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
 
@@ -187,7 +187,7 @@ class Bench:
         self,
         translator: Translator | None = None,
         *,
-        engine: Callable[[ManualClock], StoreEngine] = MemoryStore,
+        engine: Callable[[ManualClock], RowBackend] = ReachableRows,
         timing: TurnTiming = TIMING,
     ) -> None:
         self.clock = FlowingClock()
@@ -316,7 +316,7 @@ class Bench:
 async def bench(
     translator: Translator | None = None,
     *,
-    engine: Callable[[ManualClock], StoreEngine] = MemoryStore,
+    engine: Callable[[ManualClock], RowBackend] = ReachableRows,
     timing: TurnTiming = TIMING,
 ) -> AsyncIterator[Bench]:
     made = Bench(translator, engine=engine, timing=timing)

@@ -18,7 +18,7 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.service import StoreService
 from tests.support.http import Answer, Http
-from tests.support.stores import MemoryStore
+from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
 
 
@@ -26,7 +26,7 @@ from tests.support.translators import ScriptedTranslator
 class RunningEdge:
     server: EdgeServer
     translator: ScriptedTranslator
-    backend: MemoryStore
+    backend: ReachableRows
     http: Http
 
     async def ask(
@@ -68,7 +68,7 @@ async def running_edge(
     """With `tenants` a request speaks for the one that its header TENANT_HEADER names, as from a proxy. `door` are
     members of AccessSettings."""
     clock = clock or SystemClock()
-    backend, translator = MemoryStore(clock), ScriptedTranslator()
+    backend, translator = ReachableRows(clock), ScriptedTranslator()
     await backend.open()
     door |= {"trusted_proxies": ("127.0.0.1/32",)} if tenants else {}
     settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **door)

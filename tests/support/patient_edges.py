@@ -17,6 +17,6 @@ LONG_S = 30.0
 
 def make_edges_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the edges of this process. Tests of one of these limits set it themselves."""
-    monkeypatch.setattr(counting, "PATIENCE_S", LONG_S)
+    monkeypatch.setattr(counting, "STORE_TIMEOUT_S", LONG_S)
     monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
     monkeypatch.setattr(responses, "ANSWER_S", LONG_S)

@@ -1,6 +1,6 @@
 """A real PostgreSQL for tests, from Debian's packages, on a free loopback port in a temporary folder.
 
-    backend = postgres_store(shared_postgres().url)    # one server for the whole run
+    backend = PostgresRows(shared_postgres().url)    # one server for the whole run
 
     with postgres_server() as server:                   # one that a test may break
         server.kill()

@@ -1,6 +1,6 @@
 """Real Redis servers for tests, from Debian's packages, on free loopback ports in temporary folders.
 
-    backend_at(shared_redis().url)          # one server for the whole run
+    redis_rows(shared_redis().url)          # one server for the whole run
 
     with redis_server() as server:          # one that a test may break
         server.kill()
@@ -31,7 +31,6 @@ import redis
 from antiphon_core.clock import Clock
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisRows
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
 from tests.support.children import start_child
 from tests.support.debian import found_or_installed
@@ -132,10 +131,10 @@ class WatchedRedis:
         return next(server for server in self.servers if server.port == int(address[1]))
 
 
-def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> StoreEngine:
+def redis_rows(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RedisRows:
     """A backend on these servers, not yet opened, that may live by a clock of the test's own."""
     scheme, _, rest = url.partition("://")
-    return StoreEngine(RedisRows(parse_address(scheme, rest), durability=durability, clock=clock))
+    return RedisRows(parse_address(scheme, rest), durability=durability, clock=clock)
 
 
 @cache

@@ -12,6 +12,7 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import nodes
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
+    ChainRows,
     Change,
     Condition,
     Delete,
@@ -33,7 +34,6 @@ from antiphon_store.rows.model import (
     Unfile,
 )
 from antiphon_store.rows.view import View
-from antiphon_store.values import Write
 
 NOW_MS = 1_000
 _Answer = TypeVar("_Answer")
@@ -67,9 +67,14 @@ def row(items: bytes = b"", body: bytes = b"", **fields: Any) -> Row:
 
 def node(record: Record, **fields: Any) -> Row:
     """The stored row of a record, with fields that the backend sets or the test wants otherwise."""
-    written, items, body = nodes.written(Write(record))
+    written, items, body = nodes.written(record)
     backend_fields = {"v": 1, "version": 1, "depth": 0, "created": 10, "updated": 20}
     return Row({**written, **backend_fields, **fields}, items, body)
+
+
+def chain_rows(nodes_: Sequence[tuple[str, Row]]) -> ChainRows:
+    """A chain of these nodes."""
+    return ChainRows(*zip(*((row_id, *row) for row_id, row in nodes_), strict=True))
 
 
 def with_status(record: Record, status: Status) -> Record:

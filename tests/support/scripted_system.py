@@ -29,7 +29,7 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.server import handlers as store_handlers
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver, Engine
@@ -169,7 +169,7 @@ async def served(
 ) -> AsyncIterator[EdgeServer]:
     """Store, translator, edge and a worker with these models, ready to answer. `settings` are the edge's. The store and
     the translator are also on `rpc`, which is not started yet."""
-    backend, clock, ids = open_backend(store_url), SystemClock(), RandomIds()
+    backend, clock, ids = row_backend(store_url), SystemClock(), RandomIds()
     sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
     await backend.open()
     store, translator = StoreService(backend), TranslatorService(TranslatorSettings(), clock=clock)

@@ -30,11 +30,11 @@ from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.sealed.sealing import BadSeal, Sealer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_edge.turn_settings import TurnSettings
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption import configured_rows
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Write
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.settings import TranslatorSettings
@@ -43,7 +43,6 @@ from tests.support.certificates import Certificate, authority, signed_by
 from tests.support.edge import running_edge
 from tests.support.fake_chat import MODEL, fake_chat
 from tests.support.patience import PATIENCE_S
-from tests.support.stores import MemoryStore
 
 KEY = "Bearer sk-0123456789"
 TOKEN = "token-0123456789abcdef"
@@ -107,18 +106,18 @@ async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
     settings = StoreSettings(encryption_keys_file=path, secrets_grace_s=0.0)
     rows, record = configured_rows.rows_of(settings), draft()
     database: Any = rows
-    stranger = StoreEngine(configured_rows.sealed(database._inner, SealingKeys.ephemeral()))
+    stranger = StoreService(configured_rows.sealed(database._inner, SealingKeys.ephemeral()))
     await rows.open()
-    await StoreEngine(rows).put("acme", Write(record))
+    await StoreService(rows).put("acme", record)
 
-    async def reads(engine: StoreEngine) -> bool:
+    async def reads(engine: StoreService) -> bool:
         try:
-            return (await engine.fetch("acme", record.id)).body == record.body
+            return (await engine.get("acme", record.id)).body == record.body
         except AntiphonError:
             return False
 
     start = partial(configured_rows.rows_of, settings)
-    yield Holder(path, partial(reads, StoreEngine(rows)), partial(reads, stranger), start)
+    yield Holder(path, partial(reads, StoreService(rows)), partial(reads, stranger), start)
     await rows.close()
 
 
@@ -128,7 +127,7 @@ async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
 @asynccontextmanager
 async def served(security: ServerSecurity) -> AsyncIterator[str]:
     """The address of a store without handlers."""
-    backend, server = MemoryStore(SystemClock()), RpcServer(security)
+    backend, server = MemoryRows(SystemClock()), RpcServer(security)
     await backend.open()
     server.add(STORE, {}, ready=backend.ready)
     try:

@@ -1,28 +1,14 @@
-"""Stores over rows, not yet opened: of each database, and one in memory that a test may break."""
+"""Rows and a store in memory, not yet opened, that a test may break."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 from antiphon_core.clock import Clock
 from antiphon_core.ids import tree_tag
 from antiphon_store.backends.memory import MemoryRows
-from antiphon_store.backends.postgres.backend import PostgresRows
-from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Applied, Change, Delete, Get, Kind, Partition, Payload, Program, Ref, Row
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.wrapper import Wrapper
-
-
-def sqlite_store(path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> StoreEngine:
-    return StoreEngine(SqliteRows(path, durability=durability, clock=clock))
-
-
-def postgres_store(url: str, **options: Any) -> StoreEngine:
-    """With the options of `PostgresRows`."""
-    return StoreEngine(PostgresRows(url, **options))
 
 
 def tree_of(tagged_id: str) -> str:
@@ -32,17 +18,13 @@ def tree_of(tagged_id: str) -> str:
     return tag
 
 
-class MemoryStore(Wrapper):
-    """A store in memory. Tests override its operations, and reach its rows."""
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self.rows = MemoryRows(clock)
-        super().__init__(StoreEngine(self.rows))
+class ReachableRows(MemoryRows):
+    """Rows in memory that tests read, and change behind the back of every rule."""
 
     async def row(self, tenant: str, tree: str, kind: Kind, row_id: str) -> Row | None:
         """A row with its payloads."""
         read = Get(Ref(kind, row_id), Payload.ALL)
-        outcome = await self.rows.transact(Partition(tenant, tree), Program(reads=[read]))
+        outcome = await self.transact(Partition(tenant, tree), Program(reads=[read]))
         assert isinstance(outcome, Applied)
         found: Row | None = outcome.answers[0]
         return found
@@ -51,7 +33,7 @@ class MemoryStore(Wrapper):
         """The rows of a kind, by tenant and id."""
         return {
             (partition.tenant, ref.id): row
-            for partition, tree in self.rows.trees.items()
+            for partition, tree in self.trees.items()
             for ref, row in tree.rows.items()
             if ref.kind is kind
         }
@@ -61,5 +43,12 @@ class MemoryStore(Wrapper):
         await self.change(tenant, tree_of(response_id), Delete(Ref(kind, response_id)))
 
     async def change(self, tenant: str, tree: str, *changes: Change) -> None:
-        """Changes rows behind the back of every rule."""
-        await self.rows.transact(Partition(tenant, tree), Program(changes=changes))
+        await self.transact(Partition(tenant, tree), Program(changes=changes))
+
+
+class MemoryStore(Wrapper):
+    """A store in memory. Tests override its operations, and reach its rows."""
+
+    def __init__(self, clock: Clock | None = None, settings: StoreSettings | None = None) -> None:
+        self.rows = ReachableRows(clock)
+        super().__init__(StoreService(self.rows, settings))

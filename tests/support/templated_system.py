@@ -20,7 +20,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, loads
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
@@ -115,7 +115,7 @@ def _profile(folder: Path, template: str, **members: Any) -> profiles.ModelProfi
 @asynccontextmanager
 async def running(model: ServedModel, engine: Engine) -> AsyncIterator[Http]:
     """Edge, store and translator with one model."""
-    backend, clock = open_backend("memory://"), SystemClock()
+    backend, clock = row_backend("memory://"), SystemClock()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)
     translator.add(model, engine)

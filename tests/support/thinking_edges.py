@@ -26,10 +26,10 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_edge.turn_settings import SEALED_TTL_S
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
+from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.faulty import FaultyBackend
+from antiphon_store.testing.faulty import FaultyStore
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import GenerationRequest, Level, TokenChunk
@@ -167,7 +167,7 @@ class Edges:
     servers: list[EdgeServer]
     sayer: Sayer
     translator: LosableTranslator
-    backend: FaultyBackend
+    backend: FaultyStore
     store: FullStore
 
     @property
@@ -188,27 +188,28 @@ class Edges:
 
 @asynccontextmanager
 async def thinking_edges(
-    *said: str, count: int = 1, engine: StoreEngine | None = None, drain_s: float = 1.0, **door: Any
+    *said: str, count: int = 1, engine: RowBackend | None = None, drain_s: float = 1.0, **door: Any
 ) -> AsyncIterator[Edges]:
     """`engine` is that of the store, memory unless told; `door` are members of AccessSettings."""
-    backend, clock = FaultyBackend(engine or open_backend("memory://")), SystemClock()
+    rows, clock = engine or row_backend("memory://"), SystemClock()
+    backend = FaultyStore(StoreService(rows))
     sayer = Sayer(*said)
     translator = losable(sayer, clock)
     async with AsyncExitStack() as stack:
         await backend.open()
         stack.push_async_callback(backend.close)
         stack.push_async_callback(translator.inner.close)
-        store = StoreService(backend)
         session = await stack.enter_async_context(aiohttp.ClientSession())
         servers = []
         for _ in range(count):
             settings = EdgeSettings(port=0, drain_s=drain_s, **door)
-            server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
+            store = FaultyStore(StoreService(rows), backend.planned)
+            server = EdgeServer(settings, store, translator, clock=clock, ids=RandomIds())
             await server.start()
             stack.push_async_callback(server.stop)
             servers.append(server)
         https = [Http(session, server.url) for server in servers]
-        yield Edges(https, servers, sayer, translator, backend, store)
+        yield Edges(https, servers, sayer, translator, backend, backend)
 
 
 @asynccontextmanager

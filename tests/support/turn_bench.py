@@ -23,10 +23,10 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
-from antiphon_store.testing.faulty import FaultyBackend
+from antiphon_store.testing.faulty import FaultyStore
 from tests.support.pushed import pulled
-from tests.support.stores import MemoryStore
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 from tests.support.translators import ScriptedTranslator
 
@@ -64,9 +64,8 @@ class Bench:
 
     def __init__(self, translator: LosableTranslator | ScriptedTranslator | None = None) -> None:
         self.clock = ManualClock()
-        self.engine = MemoryStore(self.clock)
-        self.backend = FaultyBackend(self.engine)
-        self.store = StoreService(self.backend)
+        self.backend = FaultyStore(StoreService(MemoryRows(self.clock)))
+        self.store = self.backend
         self.slow = SlowCommits(self.store)
         self.sayer = Sayer(*SAID)
         self.translator = translator or losable(self.sayer)

@@ -1,7 +1,8 @@
-"""Parameters and items about the context of a request: its compaction, and changes of settings within it.
+"""Parameters and items for the compaction of the context, and for changes of settings within a conversation.
 
-`context_management` has a response begin with a compaction when its prompt is long; a `compaction_trigger` asks for one
-at once; a `compaction` item is what came of one. A `configuration_update` changes settings for all that follows it.
+With `context_management` a long context is compacted before the response; a `compaction_trigger` item requests a
+compaction in any case, and a `compaction` item is the result. A `configuration_update` item changes settings for all
+items after it.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 class ContextManagement(Exact):
     type: Literal["compaction"]
     compact_threshold: Annotated[int, Field(ge=1)] | None = None
-    """Tokens of a prompt that is to be compacted. Without it, four fifths of the model's context; if the context is not
-    known, nothing is compacted."""
+    """The number of prompt tokens from which on to compact. The default is four fifths of the model's context length; if
+    that is unknown, nothing is compacted."""
 
 
 class Compaction(Open):
-    """A summary that stands for what was said before it. Who made it has sealed it."""
+    """A summary that replaces the items before it, encrypted by the server that made it."""
 
     type: Literal["compaction"]
     encrypted_content: Annotated[str, Field(max_length=limits.BODY_BYTES_MAX)]
@@ -42,7 +43,7 @@ class CompactionTrigger(Open):
 
 
 class EffortUpdate(Exact):
-    """Nothing but the effort can be changed on the way."""
+    """The only reasoning option that can change within a conversation."""
 
     effort: Effort | None = None
 
@@ -52,7 +53,7 @@ class FormatUpdate(Exact):
 
 
 class ConfigurationUpdate(Open):
-    """Each setting holds until a later update changes it."""
+    """New values of settings, which hold until a later update changes them."""
 
     type: Literal["configuration_update"]
     reasoning: EffortUpdate | None = None

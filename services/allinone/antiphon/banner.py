@@ -60,7 +60,7 @@ def curl_line(url: str, model: str, *, with_key: bool) -> str:
 def store_line(process: Process) -> str:
     """The URL of the store's database, and its durability."""
     assert process.store is not None  # noqa: S101 - `addresses` has checked
-    return f"{without_password(process.settings.store.url)}, durability {process.store.backend.durability}"
+    return f"{without_password(process.settings.store.url)}, durability {process.store.service.durability}"
 
 
 _SECRET = re.compile(

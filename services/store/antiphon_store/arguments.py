@@ -15,11 +15,9 @@ from antiphon_core import limits
 from antiphon_core.ports.store import TurnCommit
 from antiphon_store.rules import common as rules
 from antiphon_store.rules.common import Check, each_of, within
-from antiphon_store.rules.conversations import check_conversation_id
 from antiphon_store.rules.event_logs import check_append, check_log_end
 from antiphon_store.rules.jobs import check_draft, check_job_fence, check_queue, check_reason, check_turn_job
 from antiphon_store.rules.lineage import check_cursor, check_fork_source
-from antiphon_store.rules.prompts import check_content, check_prompt_id
 from antiphon_store.rules.quotas import check_spend
 
 _Parameters = ParamSpec("_Parameters")
@@ -40,8 +38,8 @@ CHECKS: Mapping[str, Check] = {
     "after": rules.check_text,
     "append": check_append,
     "commit": check_commit,
-    "content": check_content,
-    "conversation_id": check_conversation_id,
+    "content": rules.check_prompt_content,
+    "conversation_id": rules.check_conversation_id,
     "cursor": check_cursor,
     "draft": check_draft,
     "expected_version": within(1, rules.INT64_MAX),
@@ -61,7 +59,7 @@ CHECKS: Mapping[str, Check] = {
     "metadata": rules.check_given,
     "new_session_id": rules.check_session_id,
     "precondition": rules.check_precondition,
-    "prompt_id": check_prompt_id,
+    "prompt_id": rules.check_prompt_id,
     "queues": each_of(check_queue, most=limits.CLAIM_QUEUES_ITEMS_MAX),
     "reason": check_reason,
     "record": rules.check_record,
@@ -102,22 +100,6 @@ def checked(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answ
     async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
         require(args, kwargs)
         return await method(self, *args, **kwargs)
-
-    return call
-
-
-def handed_on(port: _Method[_Parameters, _Answer], operation: str) -> _Method[_Parameters, _Answer]:
-    """Makes the method of `port` whose arguments, once they are checked, are those of `operation` of the engine."""
-    require = argument_check(port)
-    places, defaults = port.__code__.co_varnames[1 : port.__code__.co_argcount], port.__kwdefaults__ or {}
-
-    @wraps(port)
-    async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-        require(args, kwargs)
-        named: dict[str, Any] = {**defaults, **kwargs}
-        placed = [named.pop(name) for name in places[len(args) :]]
-        answer: _Answer = await getattr(self.engine, operation)(*args, *placed, **named)
-        return answer
 
     return call
 

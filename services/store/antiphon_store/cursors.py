@@ -11,15 +11,31 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from hashlib import sha256
+from typing import Self
 
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
+from antiphon_core.ports.lineage import TreeNode
+from antiphon_core.ports.store import Record
 from antiphon_store.rules.common import INT64_MAX, invalid
-from antiphon_store.values import Position
 
 _DIGEST_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a page ended: the place of its last response in every order that there is. Each order goes by depth (or
+    not), then by time of birth, then by id. Ids are compared as ASCII."""
+
+    depth: int
+    created_at_ms: int
+    id: str
+
+    @classmethod
+    def of(cls, last: Record | TreeNode) -> Self:
+        return cls(last.depth, last.created_at_ms, last.id)
 
 
 def encode(question: Sequence[str], position: Position) -> str:

@@ -11,25 +11,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Any
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.limits import APPEND_REQUEST_ITEMS_MAX
 from antiphon_core.ports.event_logs import EventLogs
-from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.retention import Retention
 from antiphon_core.rpc import status
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import Call, Handler, known
+from antiphon_core.rpc.server import Call, Handler, as_antiphon_error
 from antiphon_store.calls import CODECS, Codec
 from antiphon_store.rules.common import check_range
+from antiphon_store.service import StoreService
 
 
-class WholeStore(FullStore, Retention, Protocol):
-    """Everything that is served."""
-
-
-def handlers(service: WholeStore) -> Mapping[str, Handler]:
+def handlers(service: StoreService) -> Mapping[str, Handler]:
     """The handlers that RpcServer.add needs besides the table of methods."""
     made = {
         name: (_stream if STORE.methods[name].streams else _unary)(
@@ -67,7 +62,7 @@ def _append_to_logs(service: EventLogs) -> Handler:
         try:
             return {"next_position": await service.append_events(tenant, **CODECS["AppendEvents"].arguments(append))}
         except Exception as error:  # noqa: BLE001 - a boundary: the other appends of the request go on
-            return {"error": status.to_bytes(known(error, f"an append to the log of {append.response_id}"))}
+            return {"error": status.to_bytes(as_antiphon_error(error, f"an append to the log of {append.response_id}"))}
 
     async def handle(request: Any, call: Call) -> Any:
         check_range(len(request.appends), 1, APPEND_REQUEST_ITEMS_MAX, "appends")

@@ -1,1 +1,1 @@
-"""The translator: a conversation in, the events of one response out. It is a function and keeps nothing."""
+"""The translator: turns a conversation into the events of one response. It keeps no state between turns but caches."""

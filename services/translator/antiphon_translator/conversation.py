@@ -1,7 +1,7 @@
 """A turn's conversation before any template renders it: messages, calls, their results and tools.
 
-This module holds values only; `conversation_items` makes them from items. `map_text` changes every text in them that a
-client wrote, so that a template can be rendered with control tokens disguised (templates/control_tokens.py).
+This module holds values only; `conversation_items` makes them from items. `map_text` changes every text in them, so
+that a template can be rendered with control tokens disguised (templates/control_tokens.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that the model made: `name` is the tool's name as the model was shown it."""
+    """A tool call that the model made. `name` is the tool's name as the prompt shows it to the model."""
 
     id: str
     name: str
@@ -32,8 +32,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as it came, undecoded. `kind` is png, jpeg, gif or webp; `detail` is how closely to look, where the
-    caller said so."""
+    """An undecoded image. `kind` is png, jpeg, gif or webp. `detail` is the member of that name in the request; empty
+    if there is none."""
 
     content: bytes = field(repr=False)
     kind: str
@@ -45,9 +45,9 @@ class Image:
 class Message(NamedTuple):  # made once for every message of every turn: three times as fast as a dataclass
     """One message: the role of its speaker, and its parts, each a text or an image.
 
-    An assistant's message may have `reasoning` before its text and `calls` behind it; with `is_commentary` the text is
-    not yet the answer. Only a message of the role `tool` has a `call_id` and a `name`: the message is the result of
-    that call of that tool.
+    An assistant message may have `reasoning` before its text and `calls` behind it; with `is_commentary` its text is
+    not the final answer. Only a message of the role `tool` has a `call_id` and a `name`, of the call whose result it
+    is.
     """
 
     role: str
@@ -60,14 +60,14 @@ class Message(NamedTuple):  # made once for every message of every turn: three t
 
     @property
     def text(self) -> str:
-        """The message as one text, one line break between two parts, without its images."""
+        """All text parts, joined by line breaks. Images are left out."""
         parts = self.parts
         if len(parts) == 1 and isinstance(parts[0], str):
             return parts[0]
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
     def texts(self) -> Iterator[str]:
-        """Every text in it that a caller wrote."""
+        """Yields every text of the message, also those in calls and their keys."""
         for part in self.parts:
             if isinstance(part, str):
                 yield part
@@ -84,20 +84,21 @@ class Message(NamedTuple):  # made once for every message of every turn: three t
 
 
 class KnownMessages:
-    """Messages that several turns of a chat have in common, and what was made of each of them before. Safe to use from
-    several threads."""
+    """Messages that several turns of a chat have in common, with cached results of functions of each message. Safe to
+    use from several threads."""
 
     def __init__(self, messages: Sequence[Message] = (), made: Mapping[_Make, tuple[Any, ...]] | None = None) -> None:
-        """`made` is what was made of the first of them, or of all."""
+        """`made` has the cached results of each function, for the first messages or for all."""
         self.messages = tuple(messages)
         self._made = dict(made or {})
 
     def followed_by(self, messages: Sequence[Message]) -> KnownMessages:
-        """These messages and more."""
+        """These messages and more, with the cached results."""
         return KnownMessages((*self.messages, *messages), self._made)
 
     def each(self, make: Callable[[Message], T]) -> tuple[T, ...]:
-        """Applies `make` to each message. Its result must depend on the message alone and is never changed."""
+        """Applies `make` to each message, or takes the cached result, which must depend on the message alone and must
+        not be changed."""
         made = self._made.get(make, ())
         if len(made) < len(self.messages):
             made = self._made[make] = (*made, *map(make, self.messages[len(made) :]))
@@ -109,10 +110,10 @@ NO_MESSAGES = KnownMessages()
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """All that the model is to read, in order. `tools` are functions as chat templates expect them. With
-    `continues_last` the model goes on with the last message instead of beginning one.
+    """The input of the model. `tools` are functions in the form that chat templates expect. With `continues_last` the
+    model continues the last message instead of beginning one.
 
-    Of the messages those from `known_from` on are `known` from earlier turns."""
+    `known` are the messages from index `known_from` on that earlier turns had, too."""
 
     messages: tuple[Message, ...]
     tools: tuple[Object, ...] = ()
@@ -122,38 +123,37 @@ class Conversation:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """All images, in the order in which the model meets them."""
+        """All images, in the order in which the model reads them."""
         return tuple(image for images in self.each(_message_images) for image in images)
 
     def each(self, make: Callable[[Message], T]) -> list[T]:
-        """Applies `make` to each message. Known ones keep their earlier result: it has to depend on nothing
-        but the message, and nobody may change what it made."""
+        """Applies `make` to each message, with the cached results of known messages (KnownMessages.each)."""
         known = self.known.each(make)
         first, rest = self.messages[: self.known_from], self.messages[self.known_from + len(known) :]
         return [*map(make, first), *known, *map(make, rest)]
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
-        """Copies the conversation with other messages, of which none are known."""
+        """Copies the conversation with other messages, none of them known."""
         return replace(self, messages=messages, known=NO_MESSAGES, known_from=0)
 
     def map_text(self, change: Callable[[str], str]) -> Conversation:
-        """Copies the conversation with `change` applied to every text that did not come from the operator."""
+        """Copies the conversation with `change` applied to every text, except keys and the names of JSON types."""
         changed = self.with_messages(tuple(_mapped(message, change) for message in self.messages))
         return replace(changed, tools=tuple(_changed(tool, change) for tool in self.tools))
 
     def texts(self) -> Iterator[str]:
-        """Every text that a caller wrote, keys of objects included."""
+        """Yields every text of the conversation, keys of objects included."""
         for message in self.messages:
             yield from message.texts()
         yield from self.tool_texts()
 
     def tool_texts(self) -> Iterator[str]:
-        """Those of its tools."""
+        """Yields every text of the tools, keys of objects included."""
         for tool in self.tools:
             yield from _strings(tool)
 
     def object_keys(self) -> Iterator[str]:
-        """The keys of all objects, which `map_text` leaves as they are: templates look things up by them."""
+        """Yields the keys of all objects, which `map_text` keeps, because templates look values up by key."""
         for keys in self.each(_message_keys):
             yield from keys
         for tool in self.tools:

@@ -1,10 +1,11 @@
-"""The words that engines and the pipeline share: what to generate, what came, why it ended.
+"""The requests and results of engines: what to generate, what was generated, and why it ended.
 
-Values only. Engines differ in what they take and give, their `Level`; each level has its own prompts and chunks:
+Values only. Engines differ in the form of their input and output, their `Level`; each level has its own prompts and
+chunks:
 
     TOKENS   TokenPrompt, TokenChunk   token ids in and out: exact, and preferred wherever a server offers it
-    TEXT     TextPrompt, TextChunk     the rendered prompt in, text out, which the same parser reads
-    CHAT     ChatPrompt, ChatChunk     messages and tools in; reasoning, text and calls out: the other server parses
+    TEXT     TextPrompt, TextChunk     the rendered prompt in, text out, which is parsed here
+    CHAT     ChatPrompt, ChatChunk     messages and tools in; reasoning, text and calls out, which the server parsed
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from antiphon_core.values import value
 from antiphon_translator.parsing.segments import Segment
 
 UNLIMITED = sys.maxsize
-"""The `max_tokens` of a generation whose length its server limits."""
+"""The `max_tokens` of a generation whose length only its server limits."""
 
 
 class Level(Enum):
@@ -32,7 +33,7 @@ class Level(Enum):
 
 
 class FinishReason(Enum):
-    """Why a generation ended by itself."""
+    """The reason why a generation ended by itself."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -40,9 +41,9 @@ class FinishReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is chosen; None leaves it to the engine.
+    """Sampling parameters; None leaves one to the engine. `temperature` 0 means greedy sampling.
 
-    The names of these members are the names of an engine's `controls`. `temperature` 0 means greedy.
+    The names of the members are the names of an engine's `controls`.
     """
 
     temperature: float | None = None
@@ -56,7 +57,7 @@ class Sampling:
 
 
 class GuideKind(Enum):
-    """How a guide is written; the values are TensorRT-LLM's `guided_decoding_guide_type`."""
+    """The language of a guide; the values are those of TensorRT-LLM's `guided_decoding_guide_type`."""
 
     JSON = "json"
     JSON_SCHEMA = "json_schema"
@@ -66,9 +67,10 @@ class GuideKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """The constraint that the output must match from its first token on. `text` is empty for any JSON at all.
+    """A constraint that the output must match from its first token on (guided decoding). `text` is empty for GuideKind
+    JSON, which means any JSON.
 
-    `name`, `description` and `strict` are the client's remarks about a schema, for servers that take them.
+    `name`, `description` and `strict` are those of a schema in the request, for servers that take them.
     """
 
     kind: GuideKind
@@ -87,9 +89,9 @@ class TokenPrompt:
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """The prompt of a TEXT engine, and its images in the order in which the text mentions them.
+    """The prompt of a TEXT engine, and its images in the order of their marks in the text.
 
-    `tokens` is how many ids the text has: the usage of a turn whose server counts nothing.
+    `tokens` is the number of ids of the text: the usage of a turn whose server does not report it.
     """
 
     text: str
@@ -99,7 +101,7 @@ class TextPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """The prompt of a CHAT engine: messages, functions, and which of the functions must be called."""
+    """The prompt of a CHAT engine: messages, functions as `tools`, and OpenAI's `tool_choice`."""
 
     messages: Sequence[Object]
     tools: Sequence[Object] = ()
@@ -114,13 +116,14 @@ PromptT = TypeVar("PromptT", TokenPrompt, TextPrompt, ChatPrompt)
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One generation. `request_id` is its own: engines log it, and some stop the generation by it.
+    """One generation. `request_id` is unique: engines log it, and some stop the generation by it.
 
-    `stop_ids` each end the generation, the model's own end-of-turn id first; so does each text in `stop`, which is not
-    part of the output.
-    `top_logprobs` is how many alternatives of each token are wanted; None for no log probabilities at all.
-    `cache_key` names what shares a beginning with other requests; with `asks_cached` the server is asked how much
-    of the prompt it had. With `ignore_eos` the end of turn is a token like any other, and there are no `stop_ids`.
+    Each of `stop_ids` ends the generation, the model's own end-of-turn id first; so does each text in `stop`, which is
+    not part of the output.
+    `top_logprobs` is the number of alternatives of each token; None for no log probabilities at all.
+    Requests with the same `cache_key` are likely to share the beginning of their prompt. With `asks_cached` the server
+    is asked how much of the prompt was in its cache. With `ignore_eos` the end-of-turn id is a token like any other,
+    and there are no `stop_ids`.
     """
 
     request_id: str
@@ -137,7 +140,7 @@ class GenerationRequest:
     asks_cached: bool = False
 
     def prompt_as(self, kind: type[PromptT]) -> PromptT:
-        """The prompt, for an engine that takes this kind. TypeError: the request is for an engine of another level."""
+        """The prompt as this kind. TypeError: the prompt is of another kind, for an engine of another level."""
         if not isinstance(self.prompt, kind):
             raise TypeError(f"The engine takes a {kind.__name__}, and was given a {type(self.prompt).__name__}.")
         return self.prompt
@@ -145,7 +148,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A token that might have been next."""
+    """A likely token at a position, and its log probability."""
 
     token_id: int
     logprob: float
@@ -153,7 +156,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """How likely the token that was chosen was, and the likeliest ones at its place, likeliest first."""
+    """The log probability of a generated token, and the likeliest tokens at its position, likeliest first."""
 
     token_id: int
     logprob: float
@@ -162,8 +165,8 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Exact counts: ids sent, and ids received up to and with the one that ended the generation, those among them that
-    were read as reasoning, and those sent that the server had in its cache."""
+    """Exact token counts. Output tokens include the id that ended the generation. Reasoning tokens are a part of the
+    output tokens; cached tokens are the part of the input tokens that the server had in its cache."""
 
     input_tokens: int
     output_tokens: int
@@ -176,7 +179,7 @@ class TokenChunk:
     """One message of a TOKENS engine.
 
     `finish` is set when the engine itself reports why the generation ended. `logprobs` has one entry for each id, if
-    they were asked for. `cached_blocks` are the blocks of the prompt that the server had in its cache, where it tells.
+    the request asks for them. `cached_blocks` is the number of blocks of the prompt that the server had in its cache.
     """
 
     ids: Sequence[int] = ()
@@ -189,8 +192,8 @@ class TokenChunk:
 class TextChunk:
     """One message of a TEXT engine.
 
-    `finish` is set when the engine reports why the generation ended, `usage` when the engine reports its token counts:
-    the pipeline cannot count by itself. `logprobs` are those of the tokens that wrote the text, if they were asked for.
+    `finish` is set when the engine reports why the generation ended, `usage` when it reports its token counts.
+    `logprobs` are those of the tokens that wrote the text, if the request asks for them.
     """
 
     text: str = ""
@@ -201,7 +204,7 @@ class TextChunk:
 
 @value
 class ChatChunk:
-    """One message of a CHAT engine, as segments, which have their log probabilities in them.
+    """One message of a CHAT engine, as segments, which include their log probabilities.
 
     `finish` and `usage` are set as in a TextChunk.
     """
@@ -215,5 +218,5 @@ EngineChunk = TokenChunk | TextChunk | ChatChunk
 
 
 def wrong_level(chunk: EngineChunk) -> TypeError:
-    """An engine delivered a chunk of another level than its own: a mistake in the engine."""
+    """The error for an engine that delivers chunks of another level than its own."""
     return TypeError(f"A {type(chunk).__name__} came from an engine of another level.")

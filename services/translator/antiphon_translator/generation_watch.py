@@ -1,4 +1,4 @@
-"""Metrics of one turn in the translator: prompt, generations, tokens."""
+"""Metrics and spans of one turn in the translator: prompt, generations, tokens."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from antiphon_translator.generation import Usage
 
 
 class GenerationWatch:
-    """The instruments of one turn. Use once, inside `running`."""
+    """The metrics of one turn. Use once; everything happens inside `running`."""
 
     def __init__(self, model: str, response_id: str) -> None:
         self.is_waiting = False
-        """Whether an engine was asked, and nothing came yet. `came` is to be called then."""
+        """Whether a generation has begun and has no output yet. Its first output then calls `note_first_output`."""
         self._model = model
         self._response_id = response_id
         self._usage: Usage | None = None
-        self._asked_s = 0.0
+        self._started_s = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Around the whole turn."""
+        """Measures the whole turn."""
         correlation.note(response_id=self._response_id)
         facts = {
             spans.OPERATION: spans.CHAT,
@@ -52,8 +52,8 @@ class GenerationWatch:
 
     @contextmanager
     def generating(self) -> Iterator[None]:
-        """Around one generation of the engine; a turn may need several."""
-        self._asked_s = perf_counter()
+        """Measures one generation of the engine; a turn may need several."""
+        self._started_s = perf_counter()
         self.is_waiting = True
         outcome = "failed"
         try:
@@ -63,17 +63,17 @@ class GenerationWatch:
             outcome = "cancelled"
             raise
         finally:
-            duration_s = perf_counter() - self._asked_s
+            duration_s = perf_counter() - self._started_s
             trace_id = correlation.current().sampled_trace_id
             metrics.ENGINE_DURATION.of(self._model, outcome).observe(duration_s, trace_id)
 
-    def came(self) -> None:
-        """The engine's first output came."""
+    def note_first_output(self) -> None:
+        """Records the time to the engine's first output."""
         self.is_waiting = False
-        metrics.ENGINE_QUEUE.of(self._model).observe(perf_counter() - self._asked_s)
+        metrics.ENGINE_QUEUE.of(self._model).observe(perf_counter() - self._started_s)
 
-    def ended(self, usage: Usage | None) -> None:
-        """The turn has its end, with these counts."""
+    def note_usage(self, usage: Usage | None) -> None:
+        """Counts the tokens of the turn."""
         if usage is None:
             return
         self._usage = usage

@@ -1,8 +1,9 @@
-"""Keeps a stream from being silent, and notices that this process was.
+"""Sends heartbeats on a stream that has no events to send, and ends a stream after this process was suspended.
 
-An edge takes silence for the loss of the translator, and has another one go on. While a prompt is read or a model
-thinks there is nothing to send, so messages without events are sent. A process that was frozen for longer than its
-edges wait has lost its turns to others: it gives up what is left of them, and does not blame its engine for the time.
+An edge that receives nothing for its silence timeout takes the translator for lost, and lets another one continue the
+turn. While there are no events, as when the engine reads a prompt, heartbeats are sent: messages without events. A
+process that was suspended for longer than the timeout has lost its turns to other translators: it ends their streams
+with TranslatorUnavailable instead of an error of the engine.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from antiphon_core.errors import TranslatorUnavailable
 from antiphon_translator.send_queue import SendQueue
 
 BEATS = 4
-"""So many fit into the silence that a caller puts up with."""
+"""Heartbeats within the silence timeout."""
 FIRST_BEAT_S = 0.25
-"""When the first is sent, if nothing was sent before: a caller moves on soon from a translator that shows no sign of
-life."""
+"""Seconds to the first heartbeat, at most: before the first message a caller's timeout is shorter (rpc/silence.py)."""
 
 
 class Heartbeats:
-    """Of one stream, whose caller puts up with a silence of `silence_s`; 0: of any."""
+    """The heartbeats of one stream, whose caller has a silence timeout of `silence_s`; 0: no timeout."""
 
     def __init__(self, queue: SendQueue, silence_s: float) -> None:
         self._queue = queue
@@ -42,9 +42,9 @@ class Heartbeats:
                 self._handle.cancel()
 
     def require_awake(self) -> None:
-        """TranslatorUnavailable: this process slept for so long that its turn is somebody else's."""
+        """TranslatorUnavailable: this process was suspended for longer than the silence timeout."""
         if self._slept_s:
-            raise TranslatorUnavailable(f"This translator stood still for {self._slept_s:.1f} s.")
+            raise TranslatorUnavailable(f"This translator was suspended for {self._slept_s:.1f} s.")
 
     def _arm(self, pause_s: float) -> None:
         loop = asyncio.get_running_loop()

@@ -4,22 +4,21 @@
     pipeline = TurnPipeline(plan, ids=...)
     batches, request = pipeline.start()
     batches = pipeline.receive(chunks)                              # as often as chunks come, until pipeline.done
-    request = pipeline.follow_up()                                  # not None: the same again with this one
+    request = pipeline.follow_up()                                  # if not None, generate and receive again
     batches = pipeline.finish(completed_at=...)                     # or pipeline.fail(error), once
 
-What counts, and why a generation ended:
+Usage and the end of a generation:
 
-* Usage is exact: input tokens are the ids that are sent; output tokens are the ids that came, up to and with the one
-  that ended the generation. An end-of-turn id counts, as it does with vLLM, if the engine delivers it; TensorRT-LLM
-  keeps its `end_id` to itself, so there it does not. Ids behind the end are neither shown nor counted. Reasoning
-  tokens are the ids that came while the parser was in reasoning.
+* Usage is exact: input tokens are the ids that are sent; output tokens are the ids that are received, up to and
+  including the one that ended the generation. An end-of-turn id counts, as it does with vLLM, if the engine delivers
+  it; TensorRT-LLM does not deliver its `end_id`. Ids behind the end are neither shown nor counted. Reasoning tokens are
+  the ids that are received while the parser reads reasoning.
 * A stop id ends the turn as completed; `max_tokens` ids without one end it as incomplete (`max_output_tokens`). An
-  engine that stops earlier, without a reason, found its end-of-turn id.
+  engine that ends earlier and gives no finish reason has found its end-of-turn id.
 * With `parallel_tool_calls: false` the first whole call ends the turn.
-* Stop ids are dropped by id; what other added tokens mean, the model's family says, and otherwise they are text.
+* Stop ids are dropped by id. Other added tokens mean what the model's family says, and are text otherwise.
 
-A turn in which the model says nothing at all has one message with empty text, so that every client finds something to
-read.
+A turn without any output has one message with empty text, because clients expect a message.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from antiphon_translator.output.machine import Begin, Complete, Fail, Incomplete
 from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.turn.turn_plan import TurnPlan
 
-_ENCODING = 32  # to encode a byte takes as long as to read so many
+_ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
 
 
 class TurnPipeline:
-    """One turn. Used once, by one caller at a time."""
+    """One turn. Use once, by one caller at a time."""
 
     def __init__(
         self,
@@ -52,8 +51,8 @@ class TurnPipeline:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        """`ids` give a resumed turn the ids that it had. `mismatches` counts answers that are not in the form that was
-        asked for. With `checkpoints` the batches bring the token ids, for a translator that may have to go on.
+        """`ids` must give a resumed turn the ids that its items had. `mismatches` counts answers that do not match
+        their schema. With `checkpoints` the batches carry the token ids from which another translator can resume.
 
         InvalidRequest: the turn cannot be resumed from token ids."""
         if resume is not None and resume.token_ids and not plan.is_resumable:
@@ -66,22 +65,22 @@ class TurnPipeline:
         )
         self._output = guided_output.output_of(plan)
         self._resume = resume
-        self._tells_ids = checkpoints and plan.is_resumable
-        self._untold_ids: list[int] = []
+        self._sends_ids = checkpoints and plan.is_resumable
+        self._unsent_ids: list[int] = []
         self._answer_bytes = 0
         self.usage: Usage | None = None
-        """The tokens that the turn took, once it has its end."""
+        """The usage of the turn, once it has ended."""
 
     @property
     def done(self) -> bool:
-        """Nothing more is wanted: the engine can be stopped."""
+        """Whether nothing more is wanted from this generation: the engine can be stopped."""
         return self._output.finish is not None or self._assembly.has_enough
 
     @property
     def end_bytes(self) -> int:
-        """How much work `finish` and `fail` are, in bytes of JSON that would take as long to read: the terminal event
-        repeats the request, an answer is checked against its schema, and where the engine counted nothing, prompt and
-        answer are encoded."""
+        """The work of `finish` and `fail`, in bytes of JSON that take as long to parse: the terminal event repeats the
+        request, an answer is checked against its schema, and prompt and answer are encoded where the engine reports no
+        token counts."""
         check_bytes = (
             self._plan.answer_check.work_bytes(self._answer_bytes) if self._plan.answer_check is not None else 0
         )
@@ -89,21 +88,21 @@ class TurnPipeline:
         return self._plan.request_bytes + check_bytes + count_bytes
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
-        """The first events, and what the engine is to do. What the model was made to begin with comes with its first
-        own words: as long as there are no ids, nothing but these events was sent."""
+        """Returns the opening events, and the request for the engine. The forced beginning of the output is sent with
+        the first output of the model, so that a turn without token ids has sent nothing but the opening events."""
         self._machine.send(Begin())
         if self._resume is not None:
             self._machine.skip_to(self._resume.next_sequence)
         batches = self._machine.take()
-        if self._plan.prompt.forced.begun:
-            self._assembly.take(self._output.write(self._plan.prompt.forced.begun))
+        if self._plan.prompt.forced.beginning:
+            self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))
         if self._resume is not None and self._resume.token_ids:
             return batches, self._resumed(self._resume)
         return batches, self._plan.request
 
     def _resumed(self, resume: Resume) -> GenerationRequest:
-        """Reads the ids that another translator sent, and returns the request for those behind them. The boundaries of
-        its chunks mean nothing, so the turn is in the state in which it was there."""
+        """Reads the ids that another translator received, and returns the request for the rest. The boundaries of
+        chunks do not change the state, so the turn continues as it was in the other translator."""
         self._assembly.take(self._output.take(TokenChunk(resume.token_ids)))
         self._machine.skip_to(resume.next_sequence)
         request = self._plan.request
@@ -114,39 +113,39 @@ class TurnPipeline:
         )
 
     def follow_up(self) -> GenerationRequest | None:
-        """The engine's next request after a generation is over; None when the turn is over."""
+        """Returns the next request for the engine after a generation; None when the turn needs no further one."""
         return None if self._assembly.has_enough else self._output.follow_up()
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
-        """The events that these chunks make: one delta for each chunk that completes some text."""
+        """Returns the events of these chunks: one delta for each chunk that completes some text."""
         for chunk in chunks:
             if self.done:
                 break
             self._assembly.take(self._output.take(chunk))
-            if self._tells_ids and isinstance(chunk, TokenChunk):
-                self._untold_ids += chunk.ids
+            if self._sends_ids and isinstance(chunk, TokenChunk):
+                self._unsent_ids += chunk.ids
         batches = self._with_ids(self._machine.take())
         if self._plan.answer_check is not None:
             self._answer_bytes += sum(len(batch.frames) for batch in batches)
         return batches
 
     def _with_ids(self, batches: list[Batch]) -> list[Batch]:
-        """The last of some batches brings the ids that led to all of them."""
-        if batches and self._untold_ids:
+        """Adds the ids that were not sent yet to the last batch."""
+        if batches and self._unsent_ids:
             last = batches[-1]
-            batches[-1] = Batch(last.first_sequence, last.count, last.frames, last.final, tuple(self._untold_ids))
-            self._untold_ids.clear()
+            batches[-1] = Batch(last.first_sequence, last.count, last.frames, last.final, tuple(self._unsent_ids))
+            self._unsent_ids.clear()
         return batches
 
     def finish(self, *, completed_at: int) -> list[Batch]:
-        """The last events, once the engine has nothing more to say. `completed_at` is in Unix seconds."""
+        """Returns the last events, after the last generation has ended. `completed_at` is in Unix seconds."""
         cut_off = self._output.finish is FinishReason.LENGTH and not self._assembly.has_enough
         if self._plan.prompt.forced.rest and not cut_off:
             self._assembly.take(self._output.write(self._plan.prompt.forced.rest))
         self._assembly.take(self._output.end(cut_off=cut_off))
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
-            self._assembly.say_nothing("incomplete" if cut_off else "completed")
+            self._assembly.add_empty_message("incomplete" if cut_off else "completed")
         self.usage = self._output.usage()
         if cut_off:
             self._machine.send(Incomplete(self.usage, "max_output_tokens"))
@@ -157,7 +156,7 @@ class TurnPipeline:
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:
-        """The last events when the turn was broken off: what came so far is kept, and marked incomplete."""
+        """Returns the last events of a turn that failed: its output so far is kept and marked as incomplete."""
         self._assembly.take(self._output.end(cut_off=True))
         self.usage = self._output.usage()
         self._machine.send(Fail(self.usage, error))

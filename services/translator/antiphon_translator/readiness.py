@@ -1,8 +1,7 @@
-"""Whether an engine can be asked now: the answer of its own probe, remembered for a short while.
+"""The readiness of an engine: the result of its probe, cached for a short time.
 
-Readiness is asked for by every health check and every list of models; the engine is asked once per `ttl_s`, and callers
-that come meanwhile wait for the same answer. An engine that does not answer for ANSWER_S, as one that is frozen, is not
-ready.
+Every health check and every list of models needs it. The engine is probed at most once per `ttl_s`, and callers that
+come meanwhile wait for the same probe. An engine that does not answer within PROBE_TIMEOUT_S is not ready.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from antiphon_translator.engines.base import Engine
 
 log = logging.getLogger(__name__)
 
-ANSWER_S = 1.5
+PROBE_TIMEOUT_S = 1.5
 
 
 class Readiness:
@@ -27,25 +26,29 @@ class Readiness:
         self._clock = clock
         self._ttl_s = ttl_s
         self._lock = asyncio.Lock()
-        self._asked_at: float | None = None
+        self._probed_at: float | None = None
+        self._invalidations = 0
         self._reason = ""
 
     async def reason(self) -> str:
         """Why the engine is not ready; empty when it is."""
         async with self._lock:
-            if self._asked_at is None or self._clock.monotonic() - self._asked_at >= self._ttl_s:
-                self._reason = await self._ask()
-                self._asked_at = self._clock.monotonic()
+            if self._probed_at is None or self._clock.monotonic() - self._probed_at >= self._ttl_s:
+                invalidations = self._invalidations
+                self._reason = await self._probe()
+                self._probed_at = self._clock.monotonic() if invalidations == self._invalidations else None
             return self._reason
 
-    def doubt(self) -> None:
-        """The engine just failed: ask it again when somebody wants to know."""
-        self._asked_at = None
+    def invalidate(self) -> None:
+        """Drops the cached result after a failure of the engine, so that the next caller probes it again. A probe that
+        runs may have asked the engine before the failure, so the result of that probe is not cached."""
+        self._probed_at = None
+        self._invalidations += 1
 
-    async def _ask(self) -> str:
+    async def _probe(self) -> str:
         reason = ""
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
                 await self._engine.ready()
         except TimeoutError:
             reason = "The engine does not answer."

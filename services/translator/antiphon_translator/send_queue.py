@@ -1,7 +1,7 @@
 """The batches of one stream that wait until the batch before them is written to the network.
 
-A slow network gets few large messages instead of many small ones: batches that wait are joined, as far as the result
-means the same. Too many of them pause the flow, so that the engine is not read any more.
+A slow network gets few large messages instead of many small ones: waiting batches are joined where that does not change
+their meaning. Too many waiting bytes pause the flow, so that nothing more is read from the engine.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITI
 from antiphon_core.ports.translator import Batch
 
 HEARTBEAT = Batch(first_sequence=0, count=0, frames=b"")
-"""Says that the translator is alive, and nothing else."""
+"""A batch without events, which shows that the translator is alive."""
 
 
 class SendQueue:
-    """One stream: batches are put in by calls, and taken by one task. Use inside one event loop."""
+    """The queue of one stream. Any code may put batches in; one task takes them. Use inside one event loop."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -27,35 +27,35 @@ class SendQueue:
         self._waiting_bytes = 0
         self._is_closed = False
         self._must_beat = False
-        self._has_news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def put(self, batch: Batch) -> None:
         self._waiting.append(batch)
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > STREAM_WAITING_BYTES_MAX:
             self._flow.pause(self)
-        self._has_news.set()
+        self._changed.set()
 
     def beat(self) -> None:
-        """Lets `take` return a batch without events, if there is no other."""
+        """Makes `take` return a heartbeat if no batch waits."""
         self._must_beat = True
-        self._has_news.set()
+        self._changed.set()
 
     def close(self) -> None:
-        """No more batches will be put in."""
+        """Ends the queue: no more batches will be put in."""
         self._is_closed = True
-        self._has_news.set()
+        self._changed.set()
 
     async def take(self) -> Batch | None:
-        """The next batches, joined, waiting for the first; None behind the last."""
+        """Waits for a batch, and returns it joined with those behind it; None at the end of a closed queue."""
         while not self._waiting:
             if self._is_closed:
                 return None
             if self._must_beat:
                 self._must_beat = False
                 return HEARTBEAT
-            self._has_news.clear()
-            await self._has_news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         self._must_beat = False
         batch = self._next()
         self._waiting_bytes -= len(batch.frames)
@@ -76,8 +76,8 @@ class SendQueue:
 
 
 def _can_be_joined(batch: Batch, following: Batch) -> bool:
-    """The final batch comes alone. Token ids lead to the last event of their batch: one that has some cannot take in
-    events whose ids are still to come."""
+    """Whether two batches can be sent as one. The final batch is sent alone. The token ids of a batch cover all its
+    events, so a batch with ids cannot be joined with events whose ids are still to come."""
     return following.final is None and (bool(following.token_ids) or not batch.token_ids)
 
 

@@ -55,12 +55,12 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
 
 
 def _require_silence(silence_ms: int) -> None:
-    """InvalidRequest: so many heartbeats would keep the process busy, or it would be lost at once."""
+    """InvalidRequest: the silence timeout is too short. A busy translator would miss it, and be taken for lost."""
     if 0 < silence_ms < SILENCE_MS_MIN:
         raise InvalidRequest(f"'silence_ms' must be 0, or {SILENCE_MS_MIN} or more.", field="silence_ms")
 
 
 async def _stop(running: asyncio.Future[None]) -> None:
-    """Ends a turn that nobody reads any more. An error of it has no reader either."""
+    """Cancels a turn whose client is gone. An error of the turn is dropped."""
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

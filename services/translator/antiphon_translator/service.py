@@ -1,6 +1,7 @@
-"""The translator as a service: the one loop that drives pipelines with engines.
+"""The translator as a service: the loop that runs pipelines on engines.
 
-It implements antiphon_core.ports.translator.Translator. It owns the engines and holds nothing else between two turns.
+Implements antiphon_core.ports.translator.Translator. Owns the models and their engines, and no state of a turn after
+its end.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ T = TypeVar("T")
 INLINE_TURN_BYTES_MAX = 2_048
 """A turn of this size is rendered and encoded within 1 ms, on the event loop."""
 SEARCHED_INLINE_BYTES_MAX = 2**20
-"""Such a turn is searched for a few words in less than 1 ms."""
+"""A turn of this size is searched for URLs in less than 1 ms, on the event loop."""
 _PATTERN = b'"pattern'
-"""In a schema. A pattern of 30 characters may take 10 ms to compile."""
+"""Marks a turn that may have a regular expression in a schema: one of 30 characters may take 10 ms to compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,12 @@ class _Route:
 
 
 class TranslatorService:
-    """Runs turns. Make, use and close it inside one event loop."""
+    """Runs turns. Create, use and close it inside one event loop."""
 
     def __init__(
         self, settings: TranslatorSettings, *, clock: Clock, ids_of: Callable[[str], Ids] = DerivedIds
     ) -> None:
-        """`ids_of` gives the ids of what is made for a response, by its id: the same ones on every replica."""
+        """`ids_of` maps the id of a response to the ids of its items, which are the same on every replica."""
         self._settings = settings
         self._clock = clock
         self._ids_of = ids_of
@@ -84,7 +85,7 @@ class TranslatorService:
         self.mismatches = Mismatches()
 
     async def open(self) -> None:
-        """Loads the models of the profiles directory. SettingsError: what the operator has to put right."""
+        """Loads the models of the profiles directory. SettingsError: a profile or a model directory is wrong."""
         if self._settings.profiles is None:
             return
         channels = TritonChannels(self._settings.triton_transport)
@@ -95,7 +96,7 @@ class TranslatorService:
             self.add(model, engine)
 
     def add(self, model: ServedModel, engine: Engine) -> None:
-        """Serves one more model; from now on the engine is this service's to close."""
+        """Adds a model. The service takes over its engine, and closes it."""
         self._routes[model.name] = _Route(
             model=model,
             engine=engine,
@@ -149,7 +150,7 @@ class TranslatorService:
             receive(batch)
         for batch in await self._run(pipeline, request, route, watch, receive, flow):
             receive(batch)
-        watch.ended(pipeline.usage)
+        watch.note_usage(pipeline.usage)
 
     async def count_tokens(self, turn: Turn) -> int:
         route = await self._route_of(turn)
@@ -181,15 +182,15 @@ class TranslatorService:
             raise TranslatorUnavailable(" ".join(reasons))
 
     async def _downloads(self, turn: Turn, sight: Sight) -> Downloads:
-        """Fetches the URLs of a turn."""
+        """Fetches the URLs of a turn's images and files."""
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
         return await self._fetcher.fetch(wanted, tenant=turn.tenant) if wanted else NOTHING
 
     async def _route_of(self, turn: Turn) -> _Route:
-        asked = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))
-        name = asked.get("model")
+        request = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))
+        name = request.get("model")
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
             raise ModelNotFound.of(str(name))
@@ -204,11 +205,11 @@ class TranslatorService:
         receive: Receive,
         flow: Flow,
     ) -> list[Batch]:
-        """The turn behind its first events. Returns the batches of its end, whatever happens."""
+        """Runs a turn after its opening events. Returns its last batches, also when it fails."""
 
         def deliver(chunks: Sequence[EngineChunk]) -> bool:
             if watch.is_waiting:
-                watch.came()
+                watch.note_first_output()
             for batch in pipeline.receive(chunks):
                 receive(batch)
             return not pipeline.done
@@ -224,7 +225,7 @@ class TranslatorService:
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, _loggable(error))
             if not isinstance(error, InvalidRequest):
-                route.readiness.doubt()
+                route.readiness.invalidate()
             fail = partial(pipeline.fail, error)
         except Exception:
             log.exception("%s failed", request.request_id, extra=remedies.REPORT)
@@ -232,7 +233,7 @@ class TranslatorService:
         return await offload.run(fail, size_bytes=pipeline.end_bytes)
 
     async def _generate_with(self, engine: Engine, wanted: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        """One generation, for generation_s at most."""
+        """Runs one generation. EngineTimeout: it takes longer than the setting generation_s."""
         sliced = SlicedDelivery(deliver, flow)
         limit_s = self._settings.generation_s
         limit = asyncio.timeout(limit_s)
@@ -242,16 +243,16 @@ class TranslatorService:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise EngineTimeout(f"The model did not come to an end within {limit_s:g} s.") from error
+            raise EngineTimeout(f"The generation did not end within {limit_s:g} s.") from error
 
 
 def _loggable(error: AntiphonError) -> str:
-    """Describes an error for the log. A server that refuses a request may repeat it, so its words are left out."""
+    """Describes an error for the log. The message of an InvalidRequest may quote the request, so it is left out."""
     return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 
 async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:
-    """Runs `work` on a turn, in another thread when it would hold up the event loop."""
+    """Runs `work` on a turn, in another thread when it would block the event loop."""
     is_small = turn.size_bytes <= INLINE_TURN_BYTES_MAX and not downloads
     if is_small and _PATTERN not in turn.request and _PATTERN not in turn.input:
         return work()

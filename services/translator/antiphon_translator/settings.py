@@ -21,21 +21,21 @@ class TranslatorSettings(RpcServerSettings):
     prompt_cache_bytes: int = field(
         default=limits.PROMPT_CACHE_BYTES_DEFAULT,
         metadata={
-            "doc": "Bytes that are kept of the ids of earlier prompts of each model, and as many again of the "
-            "histories behind them, so that of a chat that grows only what is new is read and encoded. With 0 none "
-            "are, and no prompt's time tells of other callers' prompts."
+            "doc": "Bytes of token ids of earlier prompts that are cached for each model, and as many again of their "
+            "parsed histories, so that only the new part of a growing chat is parsed and encoded. 0 for no cache: the "
+            "time that a prompt takes then reveals nothing about other callers' prompts."
         },
     )
     triton_transport: Literal["lean", "grpc"] = field(
         default="lean",
         metadata={
-            "doc": "Client that reads streams of tokens from Triton: Antiphon's own, lean, or grpc, which costs "
-            "several times as much for each token."
+            "doc": "Client library for streams of tokens from Triton: lean, which is Antiphon's own, or grpc, which "
+            "costs several times as much for each token."
         },
     )
     generation_s: float = field(
         default=3_600.0,
-        metadata={"doc": "Seconds that an engine may take for one generation in all, however steadily it goes on."},
+        metadata={"doc": "Timeout of one whole generation, in seconds, also while the engine still sends tokens."},
     )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
 
@@ -44,17 +44,23 @@ class TranslatorSettings(RpcServerSettings):
     )
     media_hosts: tuple[str, ...] = field(
         default=(),
-        metadata={"doc": "Hosts that they may be fetched from, *.example.com for all below one; empty means any."},
+        metadata={
+            "doc": "Hosts that images and files may be fetched from; *.example.com for all subdomains of one. Empty "
+            "means any host."
+        },
     )
     media_http: bool = field(
-        default=False, metadata={"doc": "Whether URLs without encryption are fetched, too: http besides https."}
+        default=False, metadata={"doc": "Whether images and files are fetched over http, too: without encryption."}
     )
     media_private_addresses: bool = field(
         default=False,
-        metadata={"doc": "Whether URLs may lead to this machine and its private network; set media_hosts with it."},
+        metadata={
+            "doc": "Whether images and files may be fetched from this machine and its private networks; set "
+            "media_hosts with it."
+        },
     )
     media_timeout_s: float = field(
-        default=20.0, metadata={"doc": "Seconds in which all that a turn names has to be fetched."}
+        default=20.0, metadata={"doc": "Timeout for fetching all images and files of one turn, in seconds."}
     )
 
     def warnings(self) -> Iterator[tuple[str, str]]:
@@ -62,5 +68,6 @@ class TranslatorSettings(RpcServerSettings):
         if self.media_private_addresses and not self.media_hosts:
             yield (
                 "media_private_addresses without media_hosts",
-                "Whoever may send a request can have any server of the private network asked for a page.",
+                "Every client can make the translator send GET requests to any server of its private networks. List "
+                "the hosts that it may fetch from in media_hosts.",
             )

@@ -1,9 +1,8 @@
-"""Large messages of an engine, processed in slices, so that other turns run in between.
+"""Processes large messages of an engine in slices, so that other turns run in between.
 
-A message within the limits is passed on at once, by the plain call that it came with. One of 1 MB of openers of calls
-kept the event loop for 5 s, one with the log probabilities of 80,000 tokens for 28 s: such a message is cut, one slice
-is processed in each iteration of the loop, and until the last of them the flow is paused, so that nothing more is read
-from the engine.
+A message within the limits is passed on at once. A message of 1 MB of openers of calls blocked the event loop for 5 s,
+one with the log probabilities of 80,000 tokens for 28 s. Such a message is cut, and one slice is processed in each
+iteration of the loop. Until the last slice the flow is paused, so that nothing more is read from the engine.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from antiphon_translator.generation import ChatChunk, EngineChunk, TextChunk, To
 
 
 class SlicedDelivery:
-    """Stands before `deliver` during one generation; `take` is what the engine calls. Use inside one event loop.
+    """Wraps `deliver` for one generation: the engine calls `take` instead. Use inside one event loop.
 
-    Calls of `deliver` keep the order in which chunks came, and are never nested."""
+    Calls of `deliver` keep the order of the chunks, and are never nested."""
 
     def __init__(self, deliver: Deliver, flow: Flow) -> None:
         self._deliver = deliver
@@ -37,10 +36,10 @@ class SlicedDelivery:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Around the engine's generation. Ends it as soon as a slice says that nothing more is wanted, and waits for
-        the slices of a generation that has ended or failed.
+        """Runs the engine's generation as its block. Ends the block as soon as `deliver` wants nothing more of a slice,
+        and waits for the remaining slices of a generation that has ended or failed.
 
-        Raises what `deliver` raised for a slice, and what the generation raised."""
+        Raises the errors of `deliver` for a slice, and those of the generation."""
         scope = self._scope = asyncio.timeout(None)
         try:
             async with scope:
@@ -62,7 +61,7 @@ class SlicedDelivery:
             raise self._error
 
     def take(self, chunks: Sequence[EngineChunk]) -> bool:
-        """Passes chunks on, now or slice by slice. Whether more are wanted, as far as is known."""
+        """Passes chunks on, now or slice by slice. Returns whether more are wanted, as far as is known."""
         if self._has_enough:
             return False
         if not self._waiting and _are_small(chunks):
@@ -76,13 +75,13 @@ class SlicedDelivery:
         return True
 
     def _step(self) -> None:
-        """Passes one slice on."""
+        """Passes one slice on, and schedules the next."""
         if not self._waiting:  # the generation was cancelled
             self._drained.set()
             return
         try:
             self._has_enough = not self._deliver(self._next())
-        except Exception as error:  # noqa: BLE001 - raised where the generation runs
+        except Exception as error:  # noqa: BLE001 - `running` raises it
             self._error, self._has_enough = error, True
         if self._waiting and not self._has_enough:
             asyncio.get_running_loop().call_soon(self._step)
@@ -94,7 +93,7 @@ class SlicedDelivery:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     def _next(self) -> list[EngineChunk]:
-        """As many of the chunks that wait as make one slice of work."""
+        """Takes as many waiting chunks as make one slice of work."""
         taken = [self._waiting.popleft()]
         work = _work(taken[0])
         while self._waiting and (work := work + _work(self._waiting[0])) <= 1:
@@ -103,7 +102,7 @@ class SlicedDelivery:
 
 
 def slices(chunk: EngineChunk) -> Iterator[EngineChunk]:
-    """The parts of a chunk, in order. How it ended, and what was counted, comes with the last."""
+    """Cuts a chunk into parts, in order. The last part has the finish reason and the usage."""
     if _work(chunk) <= 1:
         return iter((chunk,))
     match chunk:
@@ -148,7 +147,7 @@ def _last_start(length: int, slice_length: int) -> int:
 
 
 def _are_small(chunks: Sequence[EngineChunk]) -> bool:
-    """Whether all of these together may be processed at once. Nearly all reads bring one chunk of a few tokens."""
+    """Whether all chunks together are one slice of work at most. Nearly all reads bring one chunk of a few tokens."""
     if len(chunks) == 1:
         one = chunks[0]
         if type(one) is TokenChunk and len(one.ids) + len(one.logprobs) <= ENGINE_SLICE_ITEMS_MAX:
@@ -157,7 +156,7 @@ def _are_small(chunks: Sequence[EngineChunk]) -> bool:
 
 
 def _work(chunk: EngineChunk) -> float:
-    """How many slices of work a chunk is."""
+    """The work of a chunk, in slices."""
     match chunk:
         case TokenChunk():
             return max(len(chunk.ids), len(chunk.logprobs)) / ENGINE_SLICE_ITEMS_MAX

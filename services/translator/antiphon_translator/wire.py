@@ -1,4 +1,4 @@
-"""Between the translator's values and its messages, for the server and the client alike."""
+"""Converts between the values of the translator's port and its gRPC messages, for server and client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 
-_GenerateResponse = TRANSLATOR.methods["Generate"].response.message  # hot: protobuf's own class
+_GenerateResponse = TRANSLATOR.methods["Generate"].response.message  # protobuf's own class, which is faster
 
 _STATUS = {
     Status.COMPLETED: v1.FinalStatus.COMPLETED,
@@ -31,7 +31,7 @@ def turn_message(turn: Turn) -> Any:
 
 
 def turn_value(message: Any, tenant: str) -> Turn:
-    """InvalidRequest: a part of the turn is missing."""
+    """InvalidRequest: the turn is missing."""
     if message is None:
         raise InvalidRequest("Missing required parameter: 'turn'.", field="turn", code="missing_required_parameter")
     return Turn(

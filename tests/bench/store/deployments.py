@@ -14,28 +14,28 @@ from pathlib import Path
 import psycopg
 
 from antiphon_core.sealing_keys import SealingKeys
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.schema import SCHEMA
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.encryption import configured_rows
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
-from antiphon_store.rows.backend import Durability
+from antiphon_store.rows.backend import Durability, RowBackend
+from antiphon_store.service import StoreService
 from tests.bench.store.raw import postgres as raw_postgres
 from tests.bench.store.raw.memory import RawMemory
 from tests.bench.store.raw.postgres import RawPostgres
 from tests.bench.store.raw.redis import RawRedis
 from tests.bench.store.raw.side import Engine, Raw
 from tests.bench.store.raw.sqlite import RawSqlite
-from tests.bench.store.sides import Atoms
+from tests.bench.store.sides import Port
 from tests.support.ports import HOST
 from tests.support.postgres_server import postgres_server
-from tests.support.redis_servers import SAFE, RedisServer, backend_at, redis_cluster, redis_server
-from tests.support.stores import postgres_store, sqlite_store
+from tests.support.redis_servers import SAFE, RedisServer, redis_cluster, redis_rows, redis_server
 
 DURABLE = (Durability.PROCESS, Durability.DISK)
 _APPENDFSYNC = {Durability.DISK: "always", Durability.PROCESS: "everysec"}
 
-Pair = tuple[StoreEngine, Engine]
+Pair = tuple[RowBackend, Engine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +51,22 @@ class Deployment:
     durabilities: Sequence[Durability] = DURABLE
 
     @asynccontextmanager
-    async def at(self, durability: Durability) -> AsyncIterator[tuple[Atoms, Raw]]:
+    async def at(self, durability: Durability) -> AsyncIterator[tuple[Port, Raw]]:
         """Both sides, open."""
-        backend, engine = self.make(durability)
-        await backend.open()
+        rows, engine = self.make(durability)
+        store = StoreService(rows)
+        await store.open()
         await engine.open()
         try:
-            yield Atoms(backend), Raw(engine)
+            yield Port(store), Raw(engine)
         finally:
             await engine.close()
-            await backend.close()
+            await store.close()
 
 
 @contextmanager
 def memory() -> Iterator[Deployment]:
-    pair: Pair = (open_backend("memory://"), RawMemory())
+    pair: Pair = (row_backend("memory://"), RawMemory())
     try:
         yield Deployment(
             "Memory", "a dictionary", lambda _durability: pair, _traced_bytes, _traced_bytes, [Durability.MEMORY]
@@ -81,7 +82,7 @@ def sqlite() -> Iterator[Deployment]:
         yield Deployment(
             "SQLite",
             "sqlite3",
-            lambda durability: (sqlite_store(ours, durability=durability), RawSqlite(raw, durability)),
+            lambda durability: (SqliteRows(ours, durability=durability), RawSqlite(raw, durability)),
             lambda: _file_bytes(ours),
             lambda: _file_bytes(raw),
         )
@@ -96,7 +97,7 @@ def sealed() -> Iterator[Deployment]:
 
         def make(durability: Durability) -> Pair:
             rows = configured_rows.sealed(SqliteRows(ours, durability=durability), keys)
-            return StoreEngine(rows), RawSqlite(raw, durability)
+            return rows, RawSqlite(raw, durability)
 
         yield Deployment("SQLite, sealed", "sqlite3", make, lambda: _file_bytes(ours), lambda: _file_bytes(raw))
 
@@ -108,7 +109,7 @@ def postgres() -> Iterator[Deployment]:
         yield Deployment(
             "PostgreSQL",
             "psycopg",
-            lambda durability: (postgres_store(url, durability=durability), RawPostgres(url, durability)),
+            lambda durability: (PostgresRows(url, durability=durability), RawPostgres(url, durability)),
             lambda: _schema_bytes(url, SCHEMA),
             lambda: _schema_bytes(url, raw_postgres.SCHEMA),
         )
@@ -133,7 +134,7 @@ def _redis_deployment(name: str, masters: Sequence[RedisServer], url: str) -> De
             with master.client() as client:
                 client.config_set("appendfsync", _APPENDFSYNC[durability])
         raw = RawRedis(HOST, masters[0].port, is_cluster=len(masters) > 1)
-        return backend_at(url, durability=durability), raw
+        return redis_rows(url, durability=durability), raw
 
     def used_bytes() -> int:
         return sum(_used_bytes(master) for master in masters)

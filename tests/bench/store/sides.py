@@ -1,4 +1,4 @@
-"""Equal operations on each side of a comparison: the atoms of a backend, the store's port near and far, raw engines."""
+"""Equal operations on each side of a comparison: the store, near and far, and raw engines."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from antiphon_core import limits
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Fence, Record, TurnCommit, TurnStart
 from antiphon_store.client import StoreClient
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.rules import common as rules
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import new_session_id, turn_in
-from antiphon_store.values import Write
 from tests.bench.measuring import Call
 from tests.bench.store.subjects import CHAIN_RECORDS, TENANT, Session, Sessions, long_line, response
-
-TTL_MS = 30 * 24 * 3_600_000  # the service's own default
 
 _choice = random.Random(13)
 
@@ -50,53 +44,12 @@ def any_of_line() -> int:
     return _choice.randrange(CHAIN_RECORDS)
 
 
-def as_write(record: Record) -> Write:
-    """As the service hands it on."""
-    return Write(record, ttl_ms=TTL_MS, item_ids=rules.check_content(record))
-
-
 def fence_of(start: TurnStart) -> Fence | None:
     return start.lease.fence if start.lease else None
 
 
-class Atoms:
-    """A backend by itself."""
-
-    def __init__(self, backend: StoreEngine) -> None:
-        self._backend = backend
-        self._sessions = Sessions(lambda _line, _depth, record: as_write(record))
-
-    async def fill(self, _line: int, records: Sequence[Record]) -> None:
-        for record in records:
-            await self._backend.put(TENANT, as_write(record))
-
-    def put(self) -> Call:
-        return partial(self._backend.put, TENANT, as_write(response()))
-
-    def get(self) -> Call:
-        return partial(self._backend.fetch, TENANT, long_line()[any_of_line()].id)
-
-    def chain(self, depth: int) -> Call:
-        bounds = {"max_depth": limits.CHAIN_DEPTH_MAX, "max_bytes": limits.CHAIN_BYTES_MAX}
-        return partial(self._backend.ancestry, TENANT, long_line()[depth - 1].id, **bounds)
-
-    def fork(self, length: int) -> Call:
-        head_id = long_line()[length - 1].id
-        return partial(self._backend.fork, TENANT, ForkSource(up_to_response_id=head_id), new_session_id(head_id))
-
-    def turn(self) -> Call:
-        self._sessions.plan_turn()
-        return partial(self._sessions.run_turn, self._begin, self._commit)
-
-    async def _begin(self, session: Session[Write], _write: Write) -> Fence | None:
-        return fence_of(await self._backend.begin_turn(TENANT, turn_in(session.id)))
-
-    async def _commit(self, _session: Session[Write], write: Write, fence: Fence | None) -> None:
-        await self._backend.commit_turn(TENANT, write, fence)
-
-
 class Port:
-    """The store as its callers see it, in this process or by its client."""
+    """The store, in this process or by its client."""
 
     def __init__(self, store: StoreService | StoreClient) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Measures the overhead of the service over an engine, and of gRPC over the service. Memory is behind all of them."""
+"""Measures the overhead of gRPC over the store. Memory is behind it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_store.client import StoreClient
-from antiphon_store.opening import open_backend
-from antiphon_store.service import StoreService
 from tests.bench.store.operations import CHAINS, FORKS, Results, measure, print_results
 from tests.bench.store.raw.grpc import BareGrpc, bare_server
-from tests.bench.store.sides import Atoms, Port
+from tests.bench.store.sides import Port
 from tests.bench.store.subjects import CHAIN_RECORDS, LONG_LINE, long_line
 from tests.support.system import Command
 
@@ -21,20 +19,9 @@ NAMES = ("put", "get", *CHAINS.values(), FORKS[1_000], "turn")
 
 
 async def bench_wire(round_s: float) -> None:
-    print_results("The service, in this process", await _service(round_s), ratio="x engine")
     with _store_server() as address, bare_server() as bare_address:
         results = await _client(address, bare_address, round_s)
     print_results("The client of a service in another process, over gRPC", results, ratio="x bare gRPC")
-
-
-async def _service(round_s: float) -> Results:
-    backend = open_backend("memory://")
-    await backend.open()
-    engine = Atoms(backend)
-    await engine.fill(LONG_LINE, long_line()[:CHAIN_RECORDS])
-    results = await measure(Port(StoreService(backend)), engine, NAMES, round_s=round_s)
-    await backend.close()
-    return results
 
 
 async def _client(address: str, bare_address: str, round_s: float) -> Results:

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adviceFor, ApiError, errorOf, mayPass } from "../../../services/edge/antiphon_edge/console/web/app/core/errors.js";
+import { adviceFor, ApiError, errorOf, isRetryable } from "../../../services/edge/antiphon_edge/console/web/app/core/errors.js";
 
 const answer = (status, body, headers = {}) => new Response(body, { status, headers });
 
@@ -16,7 +16,7 @@ test("an answer of something between is told by its status", async () => {
 
 test("limits, faults and lost connections may pass, mistakes do not", () => {
   const of = (status) => new ApiError(status, { message: "" }, null);
-  assert.deepEqual([of(429), of(503), new TypeError("fetch"), of(400), of(401), new Error("x")].map(mayPass), [true, true, true, false, false, false]);
+  assert.deepEqual([of(429), of(503), new TypeError("fetch"), of(400), of(401), new Error("x")].map(isRetryable), [true, true, true, false, false, false]);
 });
 
 test("there is advice for every error", () => {

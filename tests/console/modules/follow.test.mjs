@@ -17,7 +17,7 @@ function broken(lengths, log = LOG) {
     },
     hasEnded: async () => false,
     wait: async (milliseconds) => void told.waits.push(milliseconds),
-    mayPass: (error) => error instanceof TypeError,
+    isRetryable: (error) => error instanceof TypeError,
     onConnection: (lost) => void told.lost.push(lost),
   });
 }
@@ -29,16 +29,16 @@ async function collect(events) {
 }
 
 test("lost connections are resumed behind the last number, without a gap", async () => {
-  const ways = broken([3, 0, 0, 2]);
-  assert.deepEqual((await collect(follow(ways))).map((event) => event.sequence_number), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  assert.deepEqual(ways.asked, [-1, 2, 2, 2, 4]);
-  assert.deepEqual(ways.waits, [PAUSES_MS[0], PAUSES_MS[1], PAUSES_MS[2], PAUSES_MS[0]]);
-  assert.deepEqual(ways.lost, [true, false, true, false]);
+  const source = broken([3, 0, 0, 2]);
+  assert.deepEqual((await collect(follow(source))).map((event) => event.sequence_number), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  assert.deepEqual(source.asked, [-1, 2, 2, 2, 4]);
+  assert.deepEqual(source.waits, [PAUSES_MS[0], PAUSES_MS[1], PAUSES_MS[2], PAUSES_MS[0]]);
+  assert.deepEqual(source.lost, [true, false, true, false]);
 });
 
 test("events that come again are left out", async () => {
-  const ways = { ...broken([]), open: async function* () { yield* LOG; } };
-  assert.deepEqual((await collect(follow(ways, 6))).map((event) => event.sequence_number), [7, 8, 9]);
+  const source = { ...broken([]), open: async function* () { yield* LOG; } };
+  assert.deepEqual((await collect(follow(source, 6))).map((event) => event.sequence_number), [7, 8, 9]);
 });
 
 test("a gap in the numbers is an error", async () => {
@@ -46,11 +46,11 @@ test("a gap in the numbers is an error", async () => {
 });
 
 test("an error that does not pass ends it", async () => {
-  const ways = { ...broken([]), open: async function* () { throw new RangeError("no such response"); } };
-  await assert.rejects(collect(follow(ways)), RangeError);
+  const source = { ...broken([]), open: async function* () { throw new RangeError("no such response"); } };
+  await assert.rejects(collect(follow(source)), RangeError);
 });
 
 test("a stream that ends without its last event ends there if nothing more comes", async () => {
-  const ways = { ...broken([3]), hasEnded: async () => true };
-  assert.equal((await collect(follow(ways))).length, 3);
+  const source = { ...broken([3]), hasEnded: async () => true };
+  assert.equal((await collect(follow(source))).length, 3);
 });

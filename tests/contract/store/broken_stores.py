@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from antiphon_core.errors import NotFound, PreviousResponseNotReady
+from antiphon_core.limits import SWEEP_ITEMS_DEFAULT
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import Job, JobPulse
-from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobPulse
+from antiphon_core.ports.lineage import Fork, ForkSource, NodePage, RecordPage, ResolvedItems
 from antiphon_core.ports.prompts import Prompt
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.spending import Spend, Spent
@@ -20,24 +21,26 @@ from antiphon_core.ports.store import (
     Fence,
     History,
     Order,
-    Record,
     Stamp,
     Status,
+    TurnCommit,
     TurnRequest,
     TurnStart,
 )
 from antiphon_store.decisions import keys, quotas
-from antiphon_store.rows.model import QUOTA_TREE, Add, Delete, File, Index, Kind, Ref, Set
-from antiphon_store.values import Addition, Position, Slice, Write
+from antiphon_store.decisions.tenant_line import place_id
+from antiphon_store.rows.model import QUOTA_TREE, Add, Delete, File, Index, Kind, Ref, Set, Unfile
+from antiphon_store.rules.jobs import turn_job
+from antiphon_store.topics.trees import tree_of as tree_of_row
 from tests.support.stores import MemoryStore, tree_of
 
 # ---- Turns ----
 
 
 class ContinuesWhatRuns(MemoryStore):
-    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         try:
-            return await self._inner.begin_turn(tenant, request, **options)
+            return await self._inner.begin_turn(tenant, request)
         except PreviousResponseNotReady:
             return TurnStart(History())
 
@@ -45,10 +48,10 @@ class ContinuesWhatRuns(MemoryStore):
 class ReadsBeforeItLooks(MemoryStore):
     """Reads the history of a turn before it checks that the previous response has ended."""
 
-    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
-        record = await self.fetch(tenant, request.previous_response_id or "")
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        record = await self.get(tenant, request.previous_response_id or "")
         await asyncio.sleep(0)
-        start = await self._inner.begin_turn(tenant, request, **options)
+        start = await self._inner.begin_turn(tenant, request)
         return replace(start, history=replace(start.history, items=record.input_items))
 
 
@@ -56,97 +59,101 @@ class ReadsBeforeItLooks(MemoryStore):
 
 
 class ChangesAnyStatus(MemoryStore):
-    async def change_status(self, tenant: str, response_id: str, status: Status, **_options: Any) -> Stamp:
-        return await self._inner.change_status(tenant, response_id, status)
+    async def update_status(self, tenant: str, response_id: str, status: Status, **_options: Any) -> Stamp:
+        return await self._inner.update_status(tenant, response_id, status)
 
 
 class TurnsChildrenAround(MemoryStore):
-    async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
-        found = await self._inner.children(tenant, response_id, after=after, limit=limit)
-        return replace(found, values=found.values[::-1])
+    async def children(self, tenant: str, response_id: str, **options: Any) -> NodePage:
+        found = await self._inner.children(tenant, response_id, **options)
+        return replace(found, nodes=found.nodes[::-1])
 
 
 class ListsInOneOrder(MemoryStore):
-    async def session_records(self, tenant: str, session_id: str, *, order: Order, **options: Any) -> Slice[Record]:
-        return await self._inner.session_records(tenant, session_id, order=Order.ASCENDING, **options)
+    async def list_responses(self, tenant: str, session_id: str, **options: Any) -> RecordPage:
+        return await self._inner.list_responses(tenant, session_id, **options | {"order": Order.ASCENDING})
 
 
 class FindsItemsInAnyOrder(MemoryStore):
-    async def find_items(self, tenant: str, item_ids: Sequence[str], **options: Any) -> Sequence[ResolvedItem]:
-        return (await self._inner.find_items(tenant, item_ids, **options))[::-1]
+    async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
+        found = await self._inner.resolve_items(tenant, item_ids)
+        return replace(found, items=found.items[::-1])
 
 
 class ForksTheHead(MemoryStore):
     """Whatever response was asked for."""
 
-    async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
+    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
         head_only = replace(source, up_to_response_id=None) if source.session_id else source
-        return await self._inner.fork(tenant, head_only, new_session_id)
+        return await self._inner.fork(tenant, head_only, new_session_id=new_session_id)
 
 
 class ForksAnew(MemoryStore):
     """Repeats a fork from its source's present state instead of returning the first fork."""
 
-    async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
-        name = Ref(Kind.SESSION, new_session_id)
-        await self.change(tenant, tree_of(new_session_id), Set(name, {"source": None, "head": None}))
-        return await self._inner.fork(tenant, source, new_session_id)
+    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
+        name = Ref(Kind.SESSION, new_session_id or "")
+        await self.rows.change(tenant, tree_of(name.id), Set(name, {"source": None, "head": None}))
+        return await self._inner.fork(tenant, source, new_session_id=new_session_id)
 
 
 # ---- Event logs ----
 
 
 class AppendsAnywhere(MemoryStore):
-    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
-        log = await self.row(tenant, tree_of(append.response_id), Kind.LOG, append.response_id)
+    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
+        log = await self.rows.row(tenant, tree_of(append.response_id), Kind.LOG, append.response_id)
         position = log.fields["next"] if log is not None else 0
-        return await self._inner.append_events(
-            tenant, replace(append, expected_position=position), fence=fence, ttl_ms=ttl_ms
-        )
+        return await self._inner.append_events(tenant, replace(append, expected_position=position), fence=fence)
 
 
 class NeverClosesLogs(MemoryStore):
-    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
-        return await self._inner.append_events(tenant, replace(append, terminal=False), fence=fence, ttl_ms=ttl_ms)
+    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
+        return await self._inner.append_events(tenant, replace(append, terminal=False), fence=fence)
 
 
 class ForgetsTheLastEvents(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
-        return await self._inner.commit_turn(tenant, replace(write, log_end=None), fence, **options)
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(commit, log_end=None))
 
 
 class ForgetsTheJobOfATurn(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
-        return await self._inner.commit_turn(tenant, replace(write, job=None), fence, **options)
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(commit, job=None))
 
 
 class QueuesBesideARefusedTurn(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
-        if write.job is not None:
-            await self.enqueue_job(tenant, write.job.draft, retention_ms=write.job.retention_ms)
-        return await self._inner.commit_turn(tenant, write, fence, **options)
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        if commit.job is not None:
+            await self.enqueue_job(tenant, turn_job(commit.record, commit.job))
+        return await self._inner.commit_turn(tenant, commit)
 
 
 class NeverHandsIn(MemoryStore):
-    async def hand_in(self, tenant: str, *, places: int = 1) -> None:
-        """Nobody is told."""
+    """Nobody is told."""
+
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        stamp = await self._inner.commit_turn(tenant, commit)
+        place = Unfile(Index.QUEUE, DISPATCH_QUEUE, place_id(tenant, 0))
+        await self.rows.change(*tree_of_row(DISPATCH_TENANT, tenant), place, Delete(Ref(Kind.LINE, tenant)))
+        return stamp
 
 
 # ---- Jobs ----
 
 
 class GivesJobsTwice(MemoryStore):
-    async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
-        claimed = await self._inner.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms)
+    async def claim_job(self, tenant: str, queues: Sequence[str], **options: Any) -> Job | None:
+        claimed = await self._inner.claim_job(tenant, queues, **options)
         if claimed is not None:
             free = Set(Ref(Kind.JOB, claimed.id), {"holder": "", "lease_until": 0, "attempts": Add(-1)})
-            await self.change(tenant, tree_of(claimed.id), free, File(Index.QUEUE, claimed.queue, claimed.id))
+            await self.rows.change(tenant, tree_of(claimed.id), free, File(Index.QUEUE, claimed.queue, claimed.id))
         return claimed
 
 
 class HidesCancellation(MemoryStore):
-    async def heartbeat_job(self, tenant: str, fence: Fence, *, lease_ttl_ms: int) -> JobPulse:
-        pulse = await self._inner.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
+    async def heartbeat_job(self, tenant: str, fence: Fence, **options: Any) -> JobPulse:
+        pulse = await self._inner.heartbeat_job(tenant, fence, **options)
         return replace(pulse, cancel_requested=False)
 
 
@@ -156,23 +163,23 @@ class HidesCancellation(MemoryStore):
 class AddsTwice(MemoryStore):
     additions = 0
 
-    async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
+    async def add_conversation_items(self, tenant: str, conversation_id: str, items: bytes, **options: Any) -> bytes:
         self.additions += 1
-        salt = f"{addition.salt} {self.additions}"
-        return await self._inner.add_items(tenant, conversation_id, replace(addition, salt=salt))
+        key = {"idempotency_key": f"key {self.additions}"}
+        return await self._inner.add_conversation_items(tenant, conversation_id, items, **options | key)
 
 
 class KeepsRemovedItems(MemoryStore):
-    async def remove_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
-        return await self._inner.fetch_conversation(tenant, conversation_id)
+    async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
+        return await self._inner.get_conversation(tenant, conversation_id)
 
 
 class AddsDuringTurns(MemoryStore):
-    async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
-        if await self.row(tenant, tree_of(conversation_id), Kind.SESSION, conversation_id) is not None:
+    async def add_conversation_items(self, tenant: str, conversation_id: str, items: bytes, **options: Any) -> bytes:
+        if await self.rows.row(tenant, tree_of(conversation_id), Kind.SESSION, conversation_id) is not None:
             ended = Set(Ref(Kind.SESSION, conversation_id), {"lease_until": 0})
-            await self.change(tenant, tree_of(conversation_id), ended)
-        return await self._inner.add_items(tenant, conversation_id, addition)
+            await self.rows.change(tenant, tree_of(conversation_id), ended)
+        return await self._inner.add_conversation_items(tenant, conversation_id, items, **options)
 
 
 # ---- Prompts ----
@@ -181,33 +188,33 @@ class AddsDuringTurns(MemoryStore):
 class ChangesVersions(MemoryStore):
     async def put_prompt(self, tenant: str, prompt_id: str, version: int, content: bytes) -> Prompt:
         with suppress(NotFound):
-            if (await self._inner.fetch_prompt(tenant, prompt_id, None)).version >= version:
-                await self._inner.remove_prompt(tenant, prompt_id)
+            if (await self._inner.get_prompt(tenant, prompt_id)).version >= version:
+                await self._inner.delete_prompt(tenant, prompt_id)
         return await self._inner.put_prompt(tenant, prompt_id, version, content)
 
 
 class KeepsDeletedPrompts(MemoryStore):
-    async def remove_prompt(self, tenant: str, prompt_id: str) -> None:
-        await self._inner.fetch_prompt(tenant, prompt_id, None)
+    async def delete_prompt(self, tenant: str, prompt_id: str) -> None:
+        await self._inner.get_prompt(tenant, prompt_id)
 
 
 # ---- Idempotency keys ----
 
 
 class ForgetsResults(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
-        return await self._inner.commit_turn(tenant, write, fence, **options | {"key": None})
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(commit, idempotency_key=None))
 
 
 class ClaimsInTwoSteps(MemoryStore):
-    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         key = request.idempotency_key or ""
         tree = keys.partition_of(tenant, key).tree
-        found = await self.row(tenant, tree, Kind.KEY, key)
+        found = await self.rows.row(tenant, tree, Kind.KEY, key)
         await asyncio.sleep(0)
         if found is None:
-            await self.change(tenant, tree, Delete(Ref(Kind.KEY, key)))
-        return await self._inner.begin_turn(tenant, request, **options)
+            await self.rows.change(tenant, tree, Delete(Ref(Kind.KEY, key)))
+        return await self._inner.begin_turn(tenant, request)
 
 
 # ---- Quotas ----
@@ -227,10 +234,10 @@ class LooksThenSpends(MemoryStore):
 class ForgetsDebts(MemoryStore):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
         spent = await self._inner.spend(tenant, spend)
-        account = await self.row(tenant, QUOTA_TREE, *quotas.ROW)
+        account = await self.rows.row(tenant, QUOTA_TREE, *quotas.ROW)
         assert account is not None
         buckets = {name: [max(level, 0), *rest] for name, (level, *rest) in account.fields["buckets"].items()}
-        await self.change(tenant, QUOTA_TREE, Set(quotas.ROW, {"buckets": buckets}))
+        await self.rows.change(tenant, QUOTA_TREE, Set(quotas.ROW, {"buckets": buckets}))
         return spent
 
 
@@ -260,12 +267,12 @@ class CountsForAllTenants(MemoryStore):
 
 
 class SweepsForEverybody(MemoryStore):
-    async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
+    async def sweep(self, tenant: str, *, limit: int = SWEEP_ITEMS_DEFAULT) -> Sweeping:
         swept = [await self._inner.sweep(each, limit=limit) for each in await self.tenants()]
         return next(iter(swept), Sweeping())
 
 
 class SweepsNothing(MemoryStore):
-    async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
+    async def sweep(self, tenant: str, *, limit: int = SWEEP_ITEMS_DEFAULT) -> Sweeping:
         await self.ready()
         return Sweeping()

@@ -22,24 +22,24 @@ from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_lmdb.backend import LmdbRows
 from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.encryption.configured_rows import sealed
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.rows.backend import Durability
+from antiphon_store.rows.backend import Durability, RowBackend
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
 from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.redis_servers import (
     RedisServer,
-    backend_at,
     redis_cluster,
+    redis_rows,
     redis_server,
     wait_until,
 )
 from tests.support.rows import SpiedRows
-from tests.support.stores import postgres_store, sqlite_store
 from tests.support.volume import volume
 
-Pair = tuple[StoreEngine, StoreEngine]
+Pair = tuple[RowBackend, RowBackend]
 
 
 def nothing() -> None:
@@ -50,7 +50,7 @@ def nothing() -> None:
 class Durable:
     """`make`: a backend over the same data, not yet opened. `restart`: what happens to the servers in between."""
 
-    make: Callable[[], StoreEngine]
+    make: Callable[[], RowBackend]
     restart: Callable[[], None] = nothing
 
 
@@ -90,59 +90,59 @@ class Implementation:
 
 
 def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
-    """A store twice over the same data."""
+    """Rows twice over the same data."""
 
     def open_pair(clock: Clock, folder: Path) -> Pair:
         rows = ROW_BACKENDS[name](clock, folder)
         peer = rows if name in OPENED_ONCE else ROW_BACKENDS[name](clock, folder)
-        return StoreEngine(rows), StoreEngine(peer)
+        return rows, peer
 
     return open_pair
 
 
 def pair_by_programs(clock: Clock, _folder: Path) -> Pair:
-    """A store in memory whose decisions are made afar from its rows, as those of a server's are."""
+    """Rows in memory for which decisions are made afar, as for those of a server."""
     rows = SpiedRows(clock)
-    return StoreEngine(rows), StoreEngine(rows)
+    return rows, rows
 
 
 def pair_sealed(clock: Clock, _folder: Path) -> Pair:
-    """A store in memory whose rows are sealed."""
+    """Rows in memory, sealed."""
     rows = sealed(MemoryRows(clock), SealingKeys.ephemeral())
-    return StoreEngine(rows), StoreEngine(rows)
+    return rows, rows
 
 
 @contextmanager
 def durable_sqlite() -> Iterator[Durable]:
     clock = ManualClock()
     with TemporaryDirectory() as folder:
-        yield Durable(lambda: sqlite_store(Path(folder) / "store.db", clock=clock))
+        yield Durable(lambda: SqliteRows(Path(folder) / "store.db", clock=clock))
 
 
 @contextmanager
 def durable_postgres() -> Iterator[Durable]:
     clock, schema, url = ManualClock(), new_schema(), shared_postgres().url
-    yield Durable(lambda: postgres_store(url, database_schema=schema, clock=clock))
+    yield Durable(lambda: PostgresRows(url, database_schema=schema, clock=clock))
 
 
 @contextmanager
 def durable_lmdb() -> Iterator[Durable]:
     clock = ManualClock()
     with TemporaryDirectory() as folder:
-        yield Durable(lambda: StoreEngine(LmdbRows(Path(folder) / "store.lmdb", clock=clock)))
+        yield Durable(lambda: LmdbRows(Path(folder) / "store.lmdb", clock=clock))
 
 
 @contextmanager
 def durable_redis() -> Iterator[Durable]:
     with redis_server() as server:
-        yield Durable(lambda: backend_at(server.url, durability=Durability.DISK), partial(restart, [server]))
+        yield Durable(lambda: redis_rows(server.url, durability=Durability.DISK), partial(restart, [server]))
 
 
 @contextmanager
 def durable_cluster() -> Iterator[Durable]:
     with redis_cluster() as cluster:
         url = f"{cluster.url}"
-        yield Durable(lambda: backend_at(url, durability=Durability.DISK), partial(restart, cluster.masters))
+        yield Durable(lambda: redis_rows(url, durability=Durability.DISK), partial(restart, cluster.masters))
 
 
 def restart(servers: Collection[RedisServer]) -> None:

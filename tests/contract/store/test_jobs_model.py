@@ -23,17 +23,17 @@ from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.store import Fence, Precondition
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Write
 from tests.contract.store.implementations import ENGINES
 from tests.support.volume import volume
 
 T = TypeVar("T")
 
 SECOND_MS = 1000
-RETENTION_MS = 3 * SECOND_MS
+RETENTION_S = 3
 QUEUES = ("q", "r")
 
 periods = st.sampled_from((SECOND_MS, 3 * SECOND_MS, 5 * SECOND_MS))
@@ -63,14 +63,16 @@ class JobMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.model = open_backend("memory://", clock=self.clock)
-        self.pair = list(ENGINES[self.engine].open_pair(self.clock, Path(self.folder.name)))
-        for backend in (self.model, *self.pair):
-            self.run(backend.open())
+        remembers = StoreSettings(job_ttl_s=RETENTION_S)
+        self.model = StoreService(MemoryRows(self.clock), remembers)
+        pair = ENGINES[self.engine].open_pair(self.clock, Path(self.folder.name))
+        self.pair = [StoreService(rows, remembers) for rows in pair]
+        for store in (self.model, *self.pair):
+            self.run(store.open())
 
     def teardown(self) -> None:
-        for backend in getattr(self, "pair", ()):
-            self.run(backend.close())
+        for store in getattr(self, "pair", ()):
+            self.run(store.close())
         self.runner.close()
         self.folder.cleanup()
 
@@ -78,20 +80,20 @@ class JobMachine(RuleBasedStateMachine):
         """Not the runner's own `run`: that sets a signal handler each time, which takes longer than most answers."""
         return self.runner.get_loop().run_until_complete(work)
 
-    def same(self, ask: Callable[[StoreEngine], Awaitable[Any]]) -> Any:
+    def same(self, ask: Callable[[StoreService], Awaitable[Any]]) -> Any:
         self.pair.reverse()
         expected = self.run(_outcome(ask(self.model)))
         assert self.run(_outcome(ask(self.pair[0]))) == expected
         return expected
 
-    def step(self, ask: Callable[[StoreEngine], Awaitable[Any]]) -> Any:
+    def step(self, ask: Callable[[StoreService], Awaitable[Any]]) -> Any:
         """An operation, in a millisecond of its own."""
         self.moments += 1
         self.clock.advance((1 + (self.moments - self.clock.now_ms() - 1) % SECOND_MS) / 1000)
         return self.same(ask)
 
     def enqueue(self, job: JobDraft) -> None:
-        self.step(lambda atoms: atoms.enqueue_job(self.tenant, job, retention_ms=RETENTION_MS))
+        self.step(lambda store: store.enqueue_job(self.tenant, job))
 
     # ---- Jobs ----
 
@@ -109,7 +111,7 @@ class JobMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.known)
     @rule(target=fences, queues=some_queues, holder=st.sampled_from("abcd"), ttl_ms=periods)
     def claim(self, queues: tuple[str, ...], holder: str, ttl_ms: int) -> Any:
-        job = self.step(lambda atoms: atoms.claim_job(self.tenant, queues, holder=holder, lease_ttl_ms=ttl_ms))[1]
+        job = self.step(lambda store: store.claim_job(self.tenant, queues, holder=holder, lease_ttl_ms=ttl_ms))[1]
         if not isinstance(job, Job):
             return multiple()
         self.lease_ends.append(job.lease_expires_at_ms)
@@ -117,27 +119,27 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule(fence=fences, ahead=ahead, ttl_ms=periods)
     def heartbeat(self, fence: Fence, ahead: int, ttl_ms: int) -> None:
-        self.step(lambda atoms: atoms.heartbeat_job(self.tenant, _later(fence, ahead), lease_ttl_ms=ttl_ms))
+        self.step(lambda store: store.heartbeat_job(self.tenant, _later(fence, ahead), lease_ttl_ms=ttl_ms))
 
     @rule(target=settlements, fence=fences, ahead=ahead, outcome=st.sampled_from(JobOutcome), reason=reasons)
     def settle(self, fence: Fence, ahead: int, outcome: JobOutcome, reason: str) -> tuple[Fence, JobOutcome]:
         fence = _later(fence, ahead)
-        self.step(lambda atoms: atoms.settle_job(self.tenant, fence, outcome, reason))
+        self.step(lambda store: store.settle_job(self.tenant, fence, outcome, reason=reason))
         return fence, outcome
 
     @rule(settlement=settlements, reason=reasons)
     def settle_again(self, settlement: tuple[Fence, JobOutcome], reason: str) -> None:
-        self.step(lambda atoms: atoms.settle_job(self.tenant, *settlement, reason))
+        self.step(lambda store: store.settle_job(self.tenant, *settlement, reason=reason))
 
     @rule(job=jobs)
     def cancel(self, job: JobDraft) -> None:
-        self.step(lambda atoms: atoms.cancel_job(self.tenant, job.id))
+        self.step(lambda store: store.cancel_job(self.tenant, job.id))
 
     @rule(fence=fences, ahead=ahead)
     def write(self, fence: Fence, ahead: int) -> None:
         """A record under a job's fence: whether it holds shows in the answer."""
-        record = Write(draft(tag=fence.session_id), Precondition(fence=_later(fence, ahead)))
-        self.step(lambda atoms: atoms.put(self.tenant, record))
+        record, condition = draft(tag=fence.session_id), Precondition(fence=_later(fence, ahead))
+        self.step(lambda store: store.put(self.tenant, record, precondition=condition))
 
     # ---- Time ----
 
@@ -154,7 +156,7 @@ class JobMachine(RuleBasedStateMachine):
     @invariant()
     def every_job_says_the_same(self) -> None:
         for job_id in self.known[-4:]:
-            self.same(lambda atoms, id_=job_id: atoms.describe_job(self.tenant, id_))  # type: ignore[misc]
+            self.same(lambda store, id_=job_id: store.describe_job(self.tenant, id_))  # type: ignore[misc]
 
 
 def _later(fence: Fence, ahead: int) -> Fence:

@@ -13,86 +13,82 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound
-from antiphon_core.ports.store import Fence, Lease, Record, Session, Stamp, TurnRequest, TurnStart
+from antiphon_core.ports.store import Fence, Lease, Record, Session, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store import testing
 from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
-from antiphon_store.service import StoreService
 from antiphon_store.testing import Subject
 from antiphon_store.testing.queued_turns import QueuedTurnSuite
 from antiphon_store.testing.topics import TOPICS
-from antiphon_store.values import Write
 from tests.contract.store import broken_stores
 from tests.contract.store.conftest import SETTINGS, TOPIC_OF, elapse
 from tests.support.stores import MemoryStore, tree_of
 
 
 class ForgetsTheFence(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
-        return await self._inner.commit_turn(tenant, write, None, **options)
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(commit, fence=None))
 
 
 class KeepsTheLease(MemoryStore):
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
-        assert fence is not None
-        tree = tree_of(write.record.id)
-        before = await self.row(tenant, tree, Kind.SESSION, fence.session_id)
-        stamp = await self._inner.commit_turn(tenant, write, fence, **options)
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        assert commit.fence is not None
+        tree, session_id = tree_of(commit.record.id), commit.fence.session_id
+        before = await self.rows.row(tenant, tree, Kind.SESSION, session_id)
+        stamp = await self._inner.commit_turn(tenant, commit)
         if before is not None:
-            await self.change(tenant, tree, Put(Ref(Kind.SESSION, fence.session_id), before.fields))
+            await self.rows.change(tenant, tree, Put(Ref(Kind.SESSION, session_id), before.fields))
         return stamp
 
 
 class ReusesTokens(MemoryStore):
-    async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        released = await self._inner.release_lease(tenant, fence)
+    async def release_session(self, tenant: str, fence: Fence) -> bool:
+        released = await self._inner.release_session(tenant, fence)
         if released:
             session = Set(Ref(Kind.SESSION, fence.session_id), {"fence": Add(-1)})
-            await self.change(tenant, tree_of(fence.session_id), session)
+            await self.rows.change(tenant, tree_of(fence.session_id), session)
         return released
 
 
 class NeverExpires(MemoryStore):
-    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
-        return await self._inner.put(tenant, replace(write, ttl_ms=None), **options)
+    async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
+        return await self._inner.put(tenant, record, **options | {"ttl_ms": None})
 
 
 class CutsChains(MemoryStore):
-    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
-        chain = await self._inner.ancestry(tenant, response_id, max_depth=1000, max_bytes=2**30)
-        return chain[-max_depth:]
+    async def chain(self, tenant: str, response_id: str, *, max_depth: int = 1000, **_options: Any) -> Sequence[Record]:
+        return (await self._inner.chain(tenant, response_id))[-max_depth:]
 
 
 class TakesTheLeaseForNothing(MemoryStore):
-    async def begin_turn(self, tenant: str, request: TurnRequest, **options: Any) -> TurnStart:
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         if request.session_id is not None:
-            await self.acquire_lease(tenant, request.session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
-        return await self._inner.begin_turn(tenant, request, **options)
+            await self.acquire_session(tenant, request.session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
+        return await self._inner.begin_turn(tenant, request)
 
 
 class MixesTenants(MemoryStore):
-    async def fetch(self, tenant: str, response_id: str) -> Record:
+    async def get(self, tenant: str, response_id: str) -> Record:
         for owner, _ in list(self.rows.trees):
             with suppress(ResponseNotFound):
-                return await self._inner.fetch(owner, response_id)
-        return await self._inner.fetch(tenant, response_id)
+                return await self._inner.get(owner, response_id)
+        return await self._inner.get(tenant, response_id)
 
 
 class DeletesDescendants(MemoryStore):
-    async def remove(self, tenant: str, response_id: str, **options: Any) -> None:
-        found = await self.children(tenant, response_id, after=None, limit=9)
-        for child in found.values:
-            await self.remove(tenant, child.id)
-        await self._inner.remove(tenant, response_id, **options)
+    async def delete(self, tenant: str, response_id: str, **options: Any) -> None:
+        for child in (await self.children(tenant, response_id)).nodes:
+            await self.delete(tenant, child.id)
+        await self._inner.delete(tenant, response_id, **options)
 
 
 class ReadsThenWrites(MemoryStore):
-    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
-        tree = tree_of(write.record.id)
-        existing = await self.row(tenant, tree, Kind.NODE, write.record.id)
+    async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
+        tree = tree_of(record.id)
+        existing = await self.rows.row(tenant, tree, Kind.NODE, record.id)
         await asyncio.sleep(0)
         if existing is None:
-            await self.change(tenant, tree, Delete(Ref(Kind.NODE, write.record.id)))
-        return await self._inner.put(tenant, write, **options)
+            await self.rows.change(tenant, tree, Delete(Ref(Kind.NODE, record.id)))
+        return await self._inner.put(tenant, record, **options)
 
 
 class ForgetsTheHolder(MemoryStore):
@@ -101,10 +97,10 @@ class ForgetsTheHolder(MemoryStore):
 
 
 class LeaksClosing(MemoryStore):
-    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
+    async def acquire_session(self, tenant: str, session_id: str, **options: Any) -> Lease:
         if not self.rows._open:
             await self.open()
-        return await self._inner.acquire_lease(tenant, session_id, holder=holder, ttl_ms=ttl_ms)
+        return await self._inner.acquire_session(tenant, session_id, **options)
 
 
 Check = Callable[[Subject], Awaitable[None]]
@@ -183,23 +179,22 @@ def test_a_store_is_broken_in_every_topic() -> None:
 
 @pytest.mark.parametrize(("broken", "check"), NOTICED, ids=lambda value: getattr(value, "__name__", ""))
 async def test_a_broken_promise_is_noticed(clock: ManualClock, broken: type[MemoryStore], check: Check) -> None:
-    await check(await subject_on(MemoryStore(clock), clock))
+    await check(await subject_on(MemoryStore(clock, SETTINGS), clock))
     with pytest.raises((Exception, pytest.fail.Exception)):
-        await check(await subject_on(broken(clock), clock))
+        await check(await subject_on(broken(clock, SETTINGS), clock))
 
 
-async def subject_on(backend: MemoryStore, clock: ManualClock) -> Subject:
-    await backend.open()
-    store = StoreService(backend, SETTINGS)
+async def subject_on(store: MemoryStore, clock: ManualClock) -> Subject:
+    await store.open()
     return Subject(store=store, peer=store, elapse=elapse(clock))
 
 
 async def test_use_after_close_is_noticed(clock: ManualClock) -> None:
-    for backend, noticed in ((MemoryStore(clock), False), (LeaksClosing(clock), True)):
-        await backend.open()
+    for store, noticed in ((MemoryStore(clock), False), (LeaksClosing(clock), True)):
+        await store.open()
         check = testing.LifecycleSuite().test_after_it_was_closed_it_is_unavailable
         try:
-            await check(backend)
+            await check(store)
         except AssertionError:
             assert noticed
         else:

@@ -10,16 +10,16 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_store import testing
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.service import StoreService
 from antiphon_store.testing.persistence import Reopen
 from tests.contract.store.implementations import ENGINES, Durable, Implementation
 
 
 class TestLifecycle(testing.LifecycleSuite):
     @pytest.fixture
-    def backend(self, implementation: Implementation, tmp_path: Path) -> StoreEngine:
-        pair = ENGINES[implementation.engine].open_pair(ManualClock(), tmp_path)
-        return pair[0]
+    def store(self, implementation: Implementation, tmp_path: Path) -> StoreService:
+        rows, _peer = ENGINES[implementation.engine].open_pair(ManualClock(), tmp_path)
+        return StoreService(rows)
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,11 @@ class TestPersistence(testing.PersistenceSuite):
     def reopen(self, durable: Durable) -> Reopen:
         openings = count()
 
-        async def open_again() -> StoreEngine:
+        async def open_again() -> StoreService:
             if next(openings):
                 durable.restart()
-            backend = durable.make()
-            await backend.open()
-            return backend
+            store = StoreService(durable.make())
+            await store.open()
+            return store
 
         return open_again

@@ -14,13 +14,13 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import canonical, loads
 from antiphon_store.backends.sql_maintenance import LINES
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.files import OperationError
 from antiphon_store.operations.importing import import_lines
 from antiphon_store.operations.statistics import statistics
 from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.model import Change, Delete, File, Index, Kind, Partition, Program, Put, Ref, Set
+from antiphon_store.service import StoreService
 from tests.contract.store.row_backends import ROW_BACKENDS
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
@@ -67,7 +67,7 @@ def stored() -> StoredTenant:
 async def other(rows: Any, clock: ManualClock) -> StoredTenant:
     """Another tenant of the same database, whose name begins alike."""
     found = StoredTenant(f"tenant:{{*[{RandomIds().hex(8)}]")
-    await found.fill(StoreEngine(rows))
+    await found.fill(StoreService(rows))
     return found
 
 
@@ -92,7 +92,7 @@ async def findings(rows: Any, tenant: str) -> list[tuple[bool, str]]:
 async def test_an_export_imported_elsewhere_and_back_answers_the_same(
     rows: Any, memory: MaintainedMemory, clock: ManualClock, stored: StoredTenant
 ) -> None:
-    here, there = StoreEngine(rows), StoreEngine(memory)
+    here, there = StoreService(rows), StoreService(memory)
     await stored.fill(here)
     expected, lines = await stored.answers(here), await exported(rows, stored.tenant)
     clock.advance(5)  # times come with the rows, not with the import
@@ -111,7 +111,7 @@ async def test_an_export_imported_elsewhere_and_back_answers_the_same(
 async def test_an_import_is_refused_where_the_tenant_has_data_and_can_be_repeated(
     rows: Any, stored: StoredTenant
 ) -> None:
-    engine = StoreEngine(rows)
+    engine = StoreService(rows)
     await stored.fill(engine)
     expected, lines = await stored.answers(engine), await exported(rows, stored.tenant)
     with pytest.raises(OperationError, match="has data already"):
@@ -123,7 +123,7 @@ async def test_an_import_is_refused_where_the_tenant_has_data_and_can_be_repeate
 
 
 async def test_what_is_erased_is_gone_and_nothing_else(rows: Any, stored: StoredTenant, other: StoredTenant) -> None:
-    engine = StoreEngine(rows)
+    engine = StoreService(rows)
     await stored.fill(engine)
     kept = await exported(rows, other.tenant)
     [_ async for _ in rows.maintenance.erase(stored.tenant)]
@@ -163,7 +163,7 @@ async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: St
 
 
 async def test_statistics_are_the_same_everywhere(rows: Any, memory: MaintainedMemory, stored: StoredTenant) -> None:
-    await stored.fill(StoreEngine(rows))
+    await stored.fill(StoreService(rows))
     found = await statistics(rows.maintenance, stored.tenant, unseen)
     await import_lines(memory, memory.maintenance, await exported(rows, stored.tenant), unseen)
     expected = await statistics(memory.maintenance, None, unseen)
@@ -176,7 +176,7 @@ async def test_statistics_are_the_same_everywhere(rows: Any, memory: MaintainedM
 
 
 async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredTenant) -> None:
-    await stored.fill(StoreEngine(rows))
+    await stored.fill(StoreService(rows))
     assert await findings(rows, stored.tenant) == []
     tree = Partition(stored.tenant, stored.session[5:21])
     root, middle, newest = (each.id for each in stored.line)

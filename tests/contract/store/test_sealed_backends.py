@@ -10,8 +10,8 @@ import pytest
 from antiphon_core.clock import SystemClock
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.encryption.configured_rows import sealed
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Payload, Program, Ref
+from antiphon_store.service import StoreService
 from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
 from tests.support.stored_tenant import StoredTenant
 from tests.support.stores import tree_of
@@ -22,13 +22,13 @@ async def test_a_sealed_store_answers_as_a_plain_one(name: str, tmp_path: Path) 
     keys, stored = SealingKeys.ephemeral(), StoredTenant(f"sealed-{secrets.token_hex(4)}")
     inner = ROW_BACKENDS[name](SystemClock(), tmp_path)
     peer = inner if name in OPENED_ONCE else ROW_BACKENDS[name](SystemClock(), tmp_path)
-    engines = [StoreEngine(sealed(rows, keys)) for rows in (inner, peer)]
+    engines = [StoreService(sealed(rows, keys)) for rows in (inner, peer)]
     for engine in engines:
         await engine.open()
     await stored.fill(engines[0])
     assert await stored.answers(engines[0]) == await stored.answers(engines[1])
     for record in stored.line:
-        assert (await engines[1].fetch(stored.tenant, record.id)).body == record.body
+        assert (await engines[1].get(stored.tenant, record.id)).body == record.body
         place = Partition(stored.tenant, tree_of(record.id))
         found = await inner.transact(place, Program(reads=[Get(Ref(Kind.NODE, record.id), Payload.ALL)]))
         assert isinstance(found, Applied)

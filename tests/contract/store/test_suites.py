@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.store import ResponseStore
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing import LifecycleSuite, PersistenceSuite, Subject
 from antiphon_store.testing.topics import TOPICS
@@ -36,7 +36,7 @@ for _suites in TOPICS.values():
 class Opened:
     """An implementation at work."""
 
-    backend: StoreEngine
+    rows: RowBackend
     store: ResponseStore
     peer: ResponseStore
     elapse: Callable[[int], Awaitable[None]]
@@ -58,9 +58,9 @@ def subject(opened: Opened) -> Subject:
     return Subject(store=opened.store, peer=opened.peer, elapse=opened.elapse)
 
 
-@pytest.fixture(name="backend")
-def opened_backend(opened: Opened) -> StoreEngine:
-    return opened.backend
+@pytest.fixture(name="rows")
+def opened_rows(opened: Opened) -> RowBackend:
+    return opened.rows
 
 
 @pytest.fixture(name="elapse")

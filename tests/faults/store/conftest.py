@@ -1,4 +1,4 @@
-"""A store whose backend can be told to break, over every engine, and a note of what the engine answered."""
+"""A store that can be told to break, over every engine, and a note of what it answered."""
 
 from __future__ import annotations
 
@@ -11,56 +11,56 @@ from typing import Any, cast
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
-from antiphon_store.rows.backend import Durability
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.registry import row_backend
+from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon_store.rows.backend import Durability, RowBackend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.faulty import FaultyBackend
+from antiphon_store.testing.faulty import FaultyStore
 from antiphon_store.testing.subject import Subject
 from antiphon_store.testing.wrapper import Call, Wrapper
 from tests.support.patient_engines import patient_engines
 from tests.support.postgres_server import shared_postgres
-from tests.support.redis_servers import backend_at, shared_cluster, shared_redis
-from tests.support.stores import postgres_store, sqlite_store
+from tests.support.redis_servers import redis_rows, shared_cluster, shared_redis
 
-ENGINES: dict[str, Callable[[ManualClock, Path], StoreEngine]] = {
-    "memory": lambda clock, _folder: open_backend("memory://", clock=clock),
-    "sqlite": lambda clock, folder: sqlite_store(folder / "store.db", durability=Durability.PROCESS, clock=clock),
-    "postgres": lambda clock, _: postgres_store(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
-    "redis": lambda clock, _folder: backend_at(shared_redis().url, clock=clock),
-    "redis cluster": lambda clock, _folder: backend_at(f"{shared_cluster().url}", clock=clock),
+ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
+    "memory": lambda clock, _folder: row_backend("memory://", clock=clock),
+    "sqlite": lambda clock, folder: SqliteRows(folder / "store.db", durability=Durability.PROCESS, clock=clock),
+    "postgres": lambda clock, _: PostgresRows(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
+    "redis": lambda clock, _folder: redis_rows(shared_redis().url, clock=clock),
+    "redis cluster": lambda clock, _folder: redis_rows(f"{shared_cluster().url}", clock=clock),
 }
 
 
 class Witness(Wrapper):
-    """An engine, and all that it answered, whether it reached anybody or not."""
+    """A store, and all that it answered, whether it reached anybody or not."""
 
-    def __init__(self, inner: StoreEngine) -> None:
+    def __init__(self, inner: StoreService) -> None:
         super().__init__(inner)
         self.answers: list[tuple[str, Any]] = []
 
     async def around(self, call: Call) -> Any:
         answer = await call.run()
-        self.answers.append((call.atom, answer))
+        self.answers.append((call.operation, answer))
         return answer
 
-    def answers_of(self, atom: str) -> list[Any]:
-        return [answer for name, answer in self.answers if name == atom]
+    def answers_of(self, operation: str) -> list[Any]:
+        return [answer for name, answer in self.answers if name == operation]
 
 
 @dataclass(slots=True)
 class World:
-    """A service over a breakable backend over an engine. The subject's peer looks at the engine itself."""
+    """A breakable store around one that is listened to. The subject's peer is the store inside."""
 
-    engine: StoreEngine
+    inner: StoreService
     clock: ManualClock
     witness: Witness = field(init=False)
-    faulty: FaultyBackend = field(init=False)
+    faulty: FaultyStore = field(init=False)
     subject: Subject = field(init=False)
 
     def __post_init__(self) -> None:
-        self.witness = Witness(self.engine)
-        self.faulty = FaultyBackend(self.witness)
+        self.witness = Witness(self.inner)
+        self.faulty = FaultyStore(self.witness)
         self.start_over()
 
     def start_over(self) -> None:
@@ -69,7 +69,7 @@ class World:
         async def elapse(milliseconds: int) -> None:
             self.clock.advance(milliseconds / 1000)
 
-        self.subject = Subject(store=StoreService(self.faulty), peer=StoreService(self.engine), elapse=elapse)
+        self.subject = Subject(store=self.faulty, peer=self.inner, elapse=elapse)
 
     @property
     def tenant(self) -> str:
@@ -106,7 +106,7 @@ def patience() -> Iterator[None]:
 async def world(
     request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path, patience: None
 ) -> AsyncIterator[World]:
-    world = World(ENGINES[request.param](clock, tmp_path), clock)
+    world = World(StoreService(ENGINES[request.param](clock, tmp_path)), clock)
     await world.faulty.open()
     yield world
     await world.faulty.close()

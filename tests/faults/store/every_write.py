@@ -1,4 +1,4 @@
-"""One scene for every atom that writes: what is there before, the call that writes, and where its effect shows.
+"""One scene for every operation that writes: what is there before, the call that writes, and where its effect shows.
 
 `tests/faults/store/test_retries.py` plays each of them with each fault on every engine.
 """
@@ -12,12 +12,14 @@ from functools import partial
 from typing import Any
 
 from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, ResponseNotFound
+from antiphon_core.limits import LEASE_TTL_MS_MIN
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobOutcome
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.decisions import jobs as job_decisions
+from antiphon_store.rows.view import Finish, View
 from antiphon_store.testing import conversations, jobs, prompts
 from antiphon_store.testing.event_logs import append_at, frame
 from antiphon_store.testing.event_logs import new_id as new_response_id
@@ -42,16 +44,16 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    atom: str
+    operation: str
     arrange: Callable[[World], Awaitable[Scene]]
 
 
 DEEDS: dict[str, Deed] = {}
 
 
-def writes(atom: str) -> Callable[[Callable[[World], Awaitable[Scene]]], Callable[[World], Awaitable[Scene]]]:
+def writes(operation: str) -> Callable[[Callable[[World], Awaitable[Scene]]], Callable[[World], Awaitable[Scene]]]:
     def enter(arrange: Callable[[World], Awaitable[Scene]]) -> Callable[[World], Awaitable[Scene]]:
-        DEEDS[f"{atom}: {arrange.__name__.replace('_', ' ')}"] = Deed(atom, arrange)
+        DEEDS[f"{operation}: {arrange.__name__.replace('_', ' ')}"] = Deed(operation, arrange)
         return arrange
 
     return enter
@@ -93,9 +95,8 @@ async def log_of(world: World, response_id: str) -> tuple[bytes, bool] | None:
 
 
 async def job_of(world: World, job_id: str) -> object:
-    atoms: Any = world.engine
     try:
-        return await atoms.describe_job(world.tenant, job_id)
+        return await world.peer.describe_job(world.tenant, job_id)
     except NotFound:
         return None
 
@@ -135,13 +136,13 @@ async def with_a_key(world: World) -> Scene:
     return Scene(partial(world.subject.put, child, idempotency_key="key"), partial(family, world, parent, child))
 
 
-@writes("remove")
+@writes("delete")
 async def between_two(world: World) -> Scene:
     line = await world.subject.put_line(3)
     return Scene(partial(world.subject.delete, line[1]), partial(family, world, *line), gone=ResponseNotFound)
 
 
-@writes("change_status")
+@writes("update_status")
 async def to_completed(world: World) -> Scene:
     record = draft(status=Status.IN_PROGRESS)
     await world.subject.put(record)
@@ -153,14 +154,14 @@ async def to_completed(world: World) -> Scene:
 # ---- Sessions and turns ----
 
 
-@writes("acquire_lease")
+@writes("acquire_session")
 async def of_a_free_session(world: World) -> Scene:
     session_id = new_session_id()
     ask = partial(world.store.acquire_session, world.tenant, session_id, holder="a")
     return Scene(ask, partial(family, world, session_id=session_id), later_s=0)
 
 
-@writes("renew_lease")
+@writes("renew_session")
 async def for_longer(world: World) -> Scene:
     session_id = new_session_id()
     lease = await world.store.acquire_session(world.tenant, session_id, holder="a")
@@ -168,7 +169,15 @@ async def for_longer(world: World) -> Scene:
     return Scene(ask, partial(family, world, session_id=session_id), later_s=0)
 
 
-@writes("release_lease")
+@writes("release_session")
+async def of_a_holder(world: World) -> Scene:
+    session_id = new_session_id()
+    lease = await world.store.acquire_session(world.tenant, session_id, holder="a")
+    ask = partial(world.store.release_session, world.tenant, lease.fence)
+    return Scene(ask, partial(family, world, session_id=session_id), same_answer=False)
+
+
+@writes("abort_turn")
 async def of_a_turn(world: World) -> Scene:
     session_id = new_session_id()
     _history, lease = await world.subject.begin_in(session_id)
@@ -237,8 +246,8 @@ async def under_a_lease_with_a_key(world: World) -> Scene:
     return await third_turn(world, idempotency_key="key")
 
 
-@writes("forget_key")
-async def of_a_turn_that_ends(world: World) -> Scene:
+@writes("abort_turn")
+async def of_a_turn_with_a_key(world: World) -> Scene:
     """Whether the key is free shows in what another response gets told that comes with it."""
     mine = TurnRequest(idempotency_key="key", fingerprint=FINGERPRINT, response_id=new_response_id())
     await world.store.begin_turn(world.tenant, mine)
@@ -301,25 +310,27 @@ async def the_oldest(world: World) -> Scene:
     return Scene(ask, look, later_s=0)
 
 
-@writes("hand_in")
-async def of_a_tenant_with_jobs(world: World) -> Scene:
+@writes("enqueue_job")
+async def whose_tenant_is_not_in_line(world: World) -> Scene:
     """The job is committed, and its tenant does not stand in the line yet."""
     draft = jobs.new_draft(queue=DISPATCH_QUEUE)
-    enqueue = partial(job_decisions.enqueue, draft=draft, retention_ms=60_000)
-    await world.engine._trees.of_response(world.tenant, draft.id, enqueue)
+    await world.peer._trees.decide(_committed, world.tenant, draft.id, draft)
 
     async def look() -> object:
-        return (await world.engine.queue_head(limit=1_000)).due
+        return (await world.peer.queue_head(limit=1_000)).due
 
-    return Scene(partial(world.faulty.hand_in, world.tenant), look, later_s=0)
+    return Scene(partial(world.store.enqueue_job, world.tenant, draft), look, later_s=0)
+
+
+def _committed(view: View, _job_id: str, draft: JobDraft) -> Finish[None]:
+    return job_decisions.enqueue(view, draft, retention_ms=60_000)
 
 
 @writes("heartbeat_job")
 async def of_its_holder(world: World) -> Scene:
     """The end of its lease is told to whoever claims it as its holder."""
     _job_id, fence = await claimed(world)
-    atoms: Any = world.engine
-    look = partial(atoms.claim_job, world.tenant, ["q"], holder="a", lease_ttl_ms=1)
+    look = partial(world.peer.claim_job, world.tenant, ["q"], holder="a", lease_ttl_ms=LEASE_TTL_MS_MIN)
 
     ask = partial(world.store.heartbeat_job, world.tenant, fence, lease_ttl_ms=60_000)
     return Scene(ask, look, later_s=0)
@@ -396,7 +407,7 @@ async def with_another_version(world: World) -> Scene:
     return Scene(ask, partial(prompt_of, world, made.id))
 
 
-@writes("remove_prompt")
+@writes("delete_prompt")
 async def with_its_versions(world: World) -> Scene:
     made = await prompts.made(world.subject, prompts.FIRST, prompts.SECOND)
     ask = partial(prompts.prompts_of(world.store).delete_prompt, world.tenant, made.id)
@@ -420,14 +431,14 @@ async def its_metadata(world: World) -> Scene:
     return Scene(ask, partial(conversation_of, world, made.id))
 
 
-@writes("remove_conversation")
+@writes("delete_conversation")
 async def that_has_items(world: World) -> Scene:
     made = await conversations.create(world.subject, "i1")
     ask = partial(world.store.delete_conversation, world.tenant, made.id)
     return Scene(ask, partial(conversation_of, world, made.id), gone=ConversationNotFound)
 
 
-@writes("add_items")
+@writes("add_conversation_items")
 async def under_a_key(world: World) -> Scene:
     made = await conversations.create(world.subject, "i1")
     items = b'[{"type":"message","role":"user","content":"no id"}]'
@@ -435,14 +446,14 @@ async def under_a_key(world: World) -> Scene:
     return Scene(ask, partial(conversation_of, world, made.id))
 
 
-@writes("add_items")
+@writes("add_conversation_items")
 async def that_have_ids(world: World) -> Scene:
     made = await conversations.create(world.subject, "i1")
     ask = partial(world.store.add_conversation_items, world.tenant, made.id, conversations.array("i2", "i3"))
     return Scene(ask, partial(conversation_of, world, made.id))
 
 
-@writes("remove_item")
+@writes("delete_conversation_item")
 async def from_the_middle(world: World) -> Scene:
     made = await conversations.create(world.subject, "i1", "i2", "i3")
     ask = partial(world.store.delete_conversation_item, world.tenant, made.id, "i2")
@@ -475,7 +486,7 @@ async def with_a_place(world: World) -> Scene:
 
 @writes("sweep")
 async def what_expired(world: World) -> Scene:
-    """All that shows of it is what the engine says that it reclaimed."""
+    """All that shows of it is what the store says that it reclaimed."""
     (parent,) = await world.subject.put_line(1)
     for record in (draft(), draft(parent)):
         await world.subject.put(record, ttl_ms=10)

@@ -14,16 +14,15 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.ports.store import Record
+from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.sqlite import maintenance
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.maintenance import Progress
+from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
-from antiphon_store.values import Write
 from tests.support.postgres_server import new_schema, shared_postgres
 
 TENANT = "acme"
@@ -38,7 +37,7 @@ BODY = b'{"text":"%s"}' % (b"x" * 3000)
 class Writers:
     """Turns in several sessions, in a thread of their own, until they are stopped. Each session forks now and then."""
 
-    engine: StoreEngine
+    engine: StoreService
     acknowledged: list[tuple[str, Record]] = field(default_factory=list)
     grown: threading.Condition = field(default_factory=threading.Condition)
     is_over: bool = False
@@ -60,9 +59,9 @@ class Writers:
             start = await self.engine.begin_turn(TENANT, turn_in(session))
             assert start.lease is not None
             record = draft(parent, tag=session, session_id=session, body=BODY)
-            await self.engine.commit_turn(TENANT, Write(record, ttl_ms=10**9), start.lease.fence)
+            await self.engine.commit_turn(TENANT, TurnCommit(record, start.lease.fence, ttl_ms=10**9))
             side = draft(parent, tag=session, body=BODY)  # a branch of its own
-            await self.engine.put(TENANT, Write(side))
+            await self.engine.put(TENANT, side)
             with self.grown:
                 self.acknowledged += [(session, record), (session, side)]
                 self.grown.notify_all()
@@ -86,7 +85,7 @@ class Writers:
 
 
 @contextmanager
-def writing(engine: StoreEngine) -> Iterator[Writers]:
+def writing(engine: StoreService) -> Iterator[Writers]:
     writers = Writers(engine)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(writers.run)
@@ -127,7 +126,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 async def test_a_backup_under_load_has_all_that_was_acknowledged_before(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "backup"
-    with writing(StoreEngine(database.source)) as writers:
+    with writing(StoreService(database.source)) as writers:
         before = list(writers.acknowledged)
         await database.backup(file, writers.while_writing())
         written = dict.fromkeys(session for session, _ in writers.acknowledged)
@@ -135,15 +134,15 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_before(database
     assert len(attempted) >= len(before) + STEPS_WITH_WRITES * TURNS_IN_A_STEP, "nobody wrote during the backup"
 
     await database.target.maintenance.restore(file, lambda _count: None)
-    restored = StoreEngine(database.target)
+    restored = StoreService(database.target)
     await restored.open()
     try:
         for _, record in before:
-            assert content(await restored.fetch(TENANT, record.id)) == content(record)
+            assert content(await restored.get(TENANT, record.id)) == content(record)
         for session in written:
             head = (await restored.describe_session(TENANT, session)).head_id
             assert head is not None
-            chain = await restored.ancestry(TENANT, head, max_depth=10_000, max_bytes=2**30)
+            chain = await restored.chain(TENANT, head)
             assert [each.depth for each in chain] == list(range(len(chain)))
             assert [each.parent_id for each in chain[1:]] == [each.id for each in chain[:-1]]
             assert all(each.session_id == session for each in chain)

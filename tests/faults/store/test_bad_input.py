@@ -26,7 +26,7 @@ from antiphon_core.rpc.call_metadata import TENANT_KEY
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.status import from_rpc_error
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.event_logs import frame
@@ -115,7 +115,7 @@ class Wire:
 @pytest.fixture
 async def wire(clock: ManualClock) -> AsyncIterator[Wire]:
     async with AsyncExitStack() as stack:
-        backend, server = open_backend("memory://", clock=clock), RpcServer()
+        backend, server = row_backend("memory://", clock=clock), RpcServer()
         await backend.open()
         store = StoreService(backend)
         for record in (STORED, CHILD):

@@ -11,8 +11,7 @@ from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.rows.backend import Durability
 from tests.support.postgres_server import postgres_server
-from tests.support.redis_servers import backend_at, redis_server
-from tests.support.stores import postgres_store
+from tests.support.redis_servers import redis_rows, redis_server
 
 
 @pytest.mark.parametrize(
@@ -26,8 +25,8 @@ from tests.support.stores import postgres_store
 async def test_redis_that_does_not_flush_is_refused(options: tuple[str, ...], words: str) -> None:
     with redis_server((*options, "--save", "")) as server:
         with pytest.raises(StoreUnavailable, match=words):
-            await backend_at(server.url, durability=Durability.DISK).open()
-        careless = backend_at(server.url, durability=Durability.MEMORY)
+            await redis_rows(server.url, durability=Durability.DISK).open()
+        careless = redis_rows(server.url, durability=Durability.MEMORY)
         await careless.open()
         await careless.close()
 
@@ -36,8 +35,8 @@ async def test_redis_that_does_not_flush_is_refused(options: tuple[str, ...], wo
 async def test_postgres_that_does_not_flush_is_refused(setting: str) -> None:
     with postgres_server(**{setting: "off"}) as server:
         with pytest.raises(StoreUnavailable, match="fsync and full_page_writes on"):
-            await postgres_store(server.url, durability=Durability.DISK).open()
-        careless = postgres_store(server.url, durability=Durability.PROCESS)
+            await PostgresRows(server.url, durability=Durability.DISK).open()
+        careless = PostgresRows(server.url, durability=Durability.PROCESS)
         await careless.open()
         await careless.close()
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.rows.backend import Durability
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.rows.backend import Durability, RowBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.histories import Client, Key, Recorder, new_clients, new_keys
 from antiphon_store.testing.linearizability import UNKNOWN
 from tests.support.postgres_server import PostgresServer, postgres_server
-from tests.support.redis_servers import NO_FILES, RedisServer, backend_at, redis_server
-from tests.support.stores import postgres_store
+from tests.support.redis_servers import NO_FILES, RedisServer, redis_rows, redis_server
 
 CLIENTS, KILLS = 12, 2
 STEPS_BETWEEN = 400  # of all clients together
@@ -27,10 +26,10 @@ RESPONSES, SESSIONS = 6, 4
 Server = PostgresServer | RedisServer
 
 
-def backend_of(server: Server, durability: Durability) -> StoreEngine:
+def rows_of(server: Server, durability: Durability) -> RowBackend:
     if isinstance(server, RedisServer):
-        return backend_at(server.url, durability=durability)
-    return postgres_store(server.url, durability=durability)
+        return redis_rows(server.url, durability=durability)
+    return PostgresRows(server.url, durability=durability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,14 @@ class Show:
 
 
 async def history_through_kills(server: Server, durability: Durability) -> Recorder:
-    backends = [backend_of(server, durability) for _ in range(2)]
-    for backend in backends:
-        await backend.open()
-    clients = new_clients([StoreService(backend) for backend in backends], "t", 1, CLIENTS)
+    stores = [StoreService(rows_of(server, durability)) for _ in range(2)]
+    for store in stores:
+        await store.open()
+    clients = new_clients(stores, "t", 1, CLIENTS)
     show = Show(server, clients, new_keys(RESPONSES, SESSIONS))
     await asyncio.wait_for(asyncio.gather(show.kill_by_turns(), *map(show.live, clients)), 150)
-    for backend in backends:
-        await backend.close()
+    for store in stores:
+        await store.close()
     return clients[0].recorder
 
 

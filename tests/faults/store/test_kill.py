@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.ports.store import Record
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from tests.faults.store.acknowledged import ACKNOWLEDGED, TENANT, WRITERS, require_all, write_until_killed
 from tests.support import redis_servers
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.redis_servers import RedisServer, redis_server
-from tests.support.stores import sqlite_store
 from tests.support.system import Command
 
 KILLS = 4
@@ -34,7 +34,7 @@ WRITER = f"""
 import asyncio, sys
 from pathlib import Path
 from antiphon_core.ports.store import TurnCommit
-from tests.support.stores import sqlite_store
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 
@@ -47,7 +47,7 @@ async def write(store):
         parent = record
 
 async def main():
-    backend = sqlite_store(Path(sys.argv[1]))
+    backend = SqliteRows(Path(sys.argv[1]))
     await backend.open()
     await asyncio.gather(*(write(StoreService(backend)) for _ in range({WRITERS})))
 
@@ -72,7 +72,7 @@ async def test_acknowledged_writes_survive_kill_9_of_the_writer(tmp_path: Path) 
     for _ in range(KILLS):
         acknowledged += await asyncio.to_thread(write_and_kill, path)
     assert len(acknowledged) >= ACKNOWLEDGED
-    backend = sqlite_store(path)
+    backend = SqliteRows(path)
     await backend.open()
     store = StoreService(backend)
     for response_id in acknowledged:

@@ -14,12 +14,12 @@ from psycopg import AsyncConnection, sql
 from antiphon_core.errors import AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.store import Record, TurnCommit
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
 from tests.support.postgres_server import new_schema, shared_postgres
-from tests.support.stores import postgres_store
 
 TENANT = "t"
 REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence)
@@ -60,7 +60,7 @@ def schema() -> str:
 async def stores(schema: str, patience: None) -> AsyncIterator[list[StoreService]]:
     """Two replicas on one database. Their callers have time to wait for one another."""
     url = shared_postgres().url
-    backends = [postgres_store(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
+    backends = [PostgresRows(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
     for backend in backends:
         await backend.open()
     yield [StoreService(backend) for backend in backends]

@@ -11,13 +11,13 @@ import pytest
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_store.backends.postgres import connections
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, require_all, write_until_killed
 from tests.support.patience import PATIENCE_S, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
-from tests.support.stores import postgres_store
 
 ACKNOWLEDGED_MIN = 1_000  # 10,000 of them: test_kill.py
 
@@ -30,9 +30,9 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.crash], ids=["kill -9", "immediate stop"])
 async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable[[PostgresServer], None]) -> None:
-    backend = postgres_store(server.url, durability=Durability.DISK)
+    backend = StoreService(PostgresRows(server.url, durability=Durability.DISK))
     await backend.open()
-    store = StoreService(backend)
+    store = backend
     acknowledged = await write_until_killed(store, partial(end, server), ACKNOWLEDGED_MIN)
     with pytest.raises(StoreUnavailable):
         await backend.ready()
@@ -45,7 +45,7 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
 
 async def test_quotas_go_on_after_a_crash(server: PostgresServer) -> None:
     """No spend waits for the disk. A crash may take the last ones, but leaves a bucket that counts."""
-    backend = postgres_store(server.url)
+    backend = StoreService(PostgresRows(server.url))
     await backend.open()
     draw = Draw("requests", amount=15, at_least=1, capacity=20, per_minute=0.001)
     spend = Spend([draw], Hold(["a"], ttl_ms=3_600_000, most=1))
@@ -59,9 +59,9 @@ async def test_quotas_go_on_after_a_crash(server: PostgresServer) -> None:
 
 async def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer) -> None:
     """Idle connections that died meanwhile are found out before they are used."""
-    backend = postgres_store(server.url)
+    backend = StoreService(PostgresRows(server.url))
     await backend.open()
-    store, record = StoreService(backend), draft()
+    store, record = backend, draft()
     await asyncio.gather(*(store.put(TENANT, draft()) for _ in range(30)))
     await store.put(TENANT, record)
     await asyncio.to_thread(server.stop)
@@ -75,13 +75,13 @@ async def test_a_server_that_is_gone_is_said_at_once(server: PostgresServer, mon
     """Nobody waits for a connection, or for the end of an atom's time."""
     monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 2 * PATIENCE_S)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 2 * PATIENCE_S)
-    backend = postgres_store(server.url)
+    backend = StoreService(PostgresRows(server.url))
     await backend.open()
     await asyncio.to_thread(server.stop)
     for _ in range(3):
         async with asyncio.timeout(PATIENCE_S / 3):
             with pytest.raises(StoreUnavailable):
-                await backend.fetch(TENANT, draft().id)
+                await backend.get(TENANT, draft().id)
     await asyncio.to_thread(server.start)
     await patiently(backend.ready)
     await backend.close()

@@ -11,12 +11,11 @@ import pytest
 from antiphon_core.errors import StaleFence, StoreUnavailable
 from antiphon_core.ports.store import TurnCommit
 from antiphon_store.backends.postgres import connections
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.patience import PATIENCE_S, least, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
-from tests.support.stores import postgres_store
 
 TENANT = "t"
 BUSY_S = 6.0  # beyond a time limit, for a machine that is busy; an atom's own limit would take longer
@@ -29,15 +28,15 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StoreEngine]:
+async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StoreService]:
     monkeypatch.setattr(connections, "CANCEL_GRACE_S", 0.2)
-    backend = postgres_store(server.url)
+    backend = StoreService(PostgresRows(server.url))
     await backend.open()
     yield backend
     await backend.close()
 
 
-async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: StoreEngine) -> None:
+async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: StoreService) -> None:
     assert connections.READY_TIMEOUT_S < 1
 
     async def refusal() -> float:
@@ -58,9 +57,9 @@ async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: 
 
 
 async def test_calls_end_and_it_goes_on_afterwards(
-    server: PostgresServer, backend: StoreEngine, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, backend: StoreService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, record = StoreService(backend), draft()
+    store, record = backend, draft()
     await store.put(TENANT, record)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 0.5)
 
@@ -82,9 +81,9 @@ async def test_calls_end_and_it_goes_on_afterwards(
     assert (await store.get(TENANT, record.id)).id == record.id
 
 
-async def test_a_holder_that_slept_is_refused(server: PostgresServer, backend: StoreEngine) -> None:
+async def test_a_holder_that_slept_is_refused(server: PostgresServer, backend: StoreService) -> None:
     """The lease ends by the server's clock, whoever was stopped meanwhile."""
-    store, session_id = StoreService(backend), new_session_id()
+    store, session_id = backend, new_session_id()
     start = await store.begin_turn(TENANT, turn_in(session_id, lease_ttl_ms=100))
     assert start.lease is not None
     server.pause()

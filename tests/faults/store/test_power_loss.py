@@ -10,12 +10,12 @@ import sqlite3
 from pathlib import Path
 
 from antiphon_core.ports.store import Record, TurnCommit
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, Lost, require_all
 from tests.support.sqlite_disk import Disk, recording
-from tests.support.stores import sqlite_store
 from tests.support.volume import volume
 
 WRITERS = 16
@@ -51,7 +51,7 @@ async def write_and_cut(folder: Path, durability: Durability) -> tuple[Disk, lis
         over.set()
 
     with recording() as disk:
-        backend = sqlite_store(folder / "store.db", durability=durability)
+        backend = SqliteRows(folder / "store.db", durability=durability)
         await backend.open()
         await asyncio.gather(cut(disk), *(write(StoreService(backend)) for _ in range(WRITERS)))
         flushes = {Path(path).name: file.flushes for path, file in disk.files.items()}
@@ -64,7 +64,7 @@ async def require_whole(path: Path, acknowledged: list[Record]) -> None:
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
-    backend = sqlite_store(path)
+    backend = SqliteRows(path)
     await backend.open()
     try:
         await require_all(StoreService(backend), acknowledged)

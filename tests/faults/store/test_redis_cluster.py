@@ -11,11 +11,12 @@ import pytest
 from antiphon_core.ids import RandomIds, tree_tag
 from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_core.ports.store import TurnCommit
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
-from antiphon_store.values import Write
 from tests.support.patience import patiently
-from tests.support.redis_servers import NO_FILES, RedisCluster, RedisServer, backend_at, redis_cluster, wait_until
+from tests.support.redis_servers import NO_FILES, RedisCluster, RedisServer, redis_cluster, redis_rows, wait_until
 
 TENANT = "one"
 TREES = 10_000
@@ -36,11 +37,12 @@ def used_bytes(server: RedisServer) -> int:
 
 
 async def test_ten_thousand_trees_of_one_tenant_lie_evenly_on_all_masters(cluster: RedisCluster) -> None:
-    backend = backend_at(cluster.url)
+    """They have no end, because the list of what ends is one for each tenant."""
+    backend = StoreService(redis_rows(cluster.url), StoreSettings(default_ttl_s=None))
     await backend.open()
     before = [used_bytes(master) for master in cluster.masters]
     for _ in range(0, TREES, AT_ONCE):
-        await asyncio.gather(*(backend.put(TENANT, Write(draft())) for _ in range(AT_ONCE)))
+        await asyncio.gather(*(backend.put(TENANT, draft()) for _ in range(AT_ONCE)))
     grown = [used_bytes(master) - past for master, past in zip(cluster.masters, before, strict=True)]
     mean = sum(grown) / len(grown)
     assert all(abs(share - mean) <= MOST_UNEVEN * mean for share in grown), grown
@@ -48,7 +50,7 @@ async def test_ten_thousand_trees_of_one_tenant_lie_evenly_on_all_masters(cluste
 
 
 async def test_every_tree_goes_on_when_a_master_is_lost(cluster: RedisCluster) -> None:
-    backend = backend_at(cluster.url)
+    backend = StoreService(redis_rows(cluster.url))
     await backend.open()
     trees = [await Tree.begun(backend) for _ in range(TURNS)]
     lost, heir = cluster.masters[0], cluster.replicas[0]
@@ -78,27 +80,27 @@ class Tree:
         self.item_id = f"msg_{RandomIds().hex(48)}"
 
     @classmethod
-    async def begun(cls, backend: StoreEngine) -> Tree:
+    async def begun(cls, backend: StoreService) -> Tree:
         tree = cls()
         start = await backend.begin_turn(TENANT, turn_in(tree.session_id))
         assert start.lease is not None
-        await backend.commit_turn(TENANT, Write(tree.record, item_ids=(tree.item_id,)), start.lease.fence)
-        await backend.enqueue_job(TENANT, tree.job, retention_ms=60_000)
+        await backend.commit_turn(TENANT, TurnCommit(tree.record, start.lease.fence))
+        await backend.enqueue_job(TENANT, tree.job)
         return tree
 
-    async def go_on(self, backend: StoreEngine) -> None:
+    async def go_on(self, backend: StoreService) -> None:
         """The first call may have to find out who the master is now."""
-        found = await patiently(partial(backend.fetch, TENANT, self.record.id))
+        found = await patiently(partial(backend.get, TENANT, self.record.id))
         assert content(found) == content(self.record)
         start = await patiently(partial(backend.begin_turn, TENANT, turn_in(self.session_id)))
         assert start.lease is not None
         assert start.history.head_id == self.record.id
         child = draft(self.record, session_id=self.session_id)
-        await patiently(partial(backend.commit_turn, TENANT, Write(child), start.lease.fence))
+        await patiently(partial(backend.commit_turn, TENANT, TurnCommit(child, start.lease.fence)))
         fork = f"conv_{tree_tag(self.session_id)}{RandomIds().hex(32)}"
-        made = await patiently(partial(backend.fork, TENANT, ForkSource(self.session_id, None), fork))
+        made = await patiently(partial(backend.fork, TENANT, ForkSource(self.session_id, None), new_session_id=fork))
         assert made.head_id == child.id
         claim = partial(backend.claim_job, TENANT, [self.job.queue], holder="h", lease_ttl_ms=60_000)
         job = await patiently(claim)
         assert job is not None
-        await patiently(partial(backend.settle_job, TENANT, job.fence, JobOutcome.SUCCEEDED, ""))
+        await patiently(partial(backend.settle_job, TENANT, job.fence, JobOutcome.SUCCEEDED))

@@ -12,12 +12,11 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.store import Record
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
+from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft
-from antiphon_store.values import Write
 from tests.support.patience import patiently, until
-from tests.support.redis_servers import WatchedRedis, backend_at, watched_redis
+from tests.support.redis_servers import WatchedRedis, redis_rows, watched_redis
 
 TENANT = "t"
 WRITERS = 16
@@ -28,17 +27,17 @@ BEFORE_S, AFTER_S = 0.5, 2.5  # of writing, before the master is stopped and aft
 class Writing:
     """The records that each client's writers got acknowledged. The writers write until `over` is set."""
 
-    backends: Sequence[StoreEngine]
-    acknowledged: list[tuple[StoreEngine, Record]] = field(default_factory=list)
+    backends: Sequence[StoreService]
+    acknowledged: list[tuple[StoreService, Record]] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def write_on(self, backend: StoreEngine) -> None:
+    async def write_on(self, backend: StoreService) -> None:
         """Chains of responses; what fails is asked for again, unless its parent is not there."""
         parent = None
         while not self.over.is_set():
             record = draft(parent)
             try:
-                await backend.put(TENANT, Write(record))
+                await backend.put(TENANT, record)
             except StoreUnavailable:
                 await asyncio.sleep(0.05)
             else:
@@ -68,17 +67,17 @@ class Writing:
 async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
     with watched_redis() as watched:
         # Two clients: to one, the old master's connections are open while it sleeps; the other is used all the time.
-        backends = [backend_at(watched.url, durability=Durability.QUORUM) for _ in range(2)]
+        backends = [StoreService(redis_rows(watched.url, durability=Durability.QUORUM)) for _ in range(2)]
         for backend in backends:
             await patiently(backend.open)
         writing = Writing(backends)
         writers = [writing.write_on(backends[number % 2]) for number in range(WRITERS)]
         await asyncio.gather(writing.while_the_master_sleeps(watched), *writers)
 
-        reader = backend_at(watched.url, durability=Durability.QUORUM)
+        reader = StoreService(redis_rows(watched.url, durability=Durability.QUORUM))
         await patiently(reader.open)
         for _, record in writing.acknowledged:
-            found = await patiently(partial(reader.fetch, TENANT, record.id))
+            found = await patiently(partial(reader.get, TENANT, record.id))
             assert content(found) == content(record)
         for backend in (*backends, reader):
             await backend.close()
@@ -86,7 +85,7 @@ async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
 
 async def test_what_no_replica_has_is_not_acknowledged() -> None:
     with watched_redis() as watched:
-        backend = backend_at(watched.url, durability=Durability.QUORUM)
+        backend = StoreService(redis_rows(watched.url, durability=Durability.QUORUM))
         await patiently(backend.open)
         master = watched.master()
         with master.client() as client:
@@ -95,9 +94,9 @@ async def test_what_no_replica_has_is_not_acknowledged() -> None:
         for replica in replicas:
             replica.pause()
         with pytest.raises(StoreUnavailable, match="too few replicas in time"):
-            await backend.put(TENANT, Write(record := draft()))
+            await backend.put(TENANT, record := draft())
         for replica in replicas:
             replica.resume()
-        await patiently(partial(backend.put, TENANT, Write(record)))
-        assert content(await backend.fetch(TENANT, record.id)) == content(record)
+        await patiently(partial(backend.put, TENANT, record))
+        assert content(await backend.get(TENANT, record.id)) == content(record)
         await backend.close()

@@ -11,7 +11,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft
 from tests.faults.store.acknowledged import ACKNOWLEDGED, TENANT, require_all, write_until_killed
 from tests.support.patience import patiently
-from tests.support.redis_servers import backend_at, redis_server
+from tests.support.redis_servers import redis_rows, redis_server
 
 ROUNDS = 2
 
@@ -20,12 +20,12 @@ async def test_acknowledged_writes_survive_kill_9_of_the_server(patience: None) 
     with redis_server() as server:
         written: list[Record] = []
         for _ in range(ROUNDS):
-            backend = backend_at(server.url, durability=Durability.DISK)
+            backend = redis_rows(server.url, durability=Durability.DISK)
             await backend.open()
             written += await write_until_killed(StoreService(backend), server.kill, ACKNOWLEDGED // ROUNDS)
             await backend.close()
             server.start()
-        backend = backend_at(server.url, durability=Durability.DISK)
+        backend = redis_rows(server.url, durability=Durability.DISK)
         await backend.open()
         await require_all(StoreService(backend), written)
         await backend.close()
@@ -33,7 +33,7 @@ async def test_acknowledged_writes_survive_kill_9_of_the_server(patience: None) 
 
 async def test_a_backend_goes_on_after_a_restart(patience: None) -> None:
     with redis_server() as server:
-        backend = backend_at(server.url, durability=Durability.DISK)
+        backend = redis_rows(server.url, durability=Durability.DISK)
         await backend.open()
         store, record = StoreService(backend), draft()
         await store.put(TENANT, record)

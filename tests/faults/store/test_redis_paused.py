@@ -11,10 +11,10 @@ import pytest
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.redis.connection import OPTIONS
 from antiphon_store.backends.redis.link import READY_TIMEOUT_S
+from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Write
 from tests.support.patience import least, patiently
-from tests.support.redis_servers import NO_FILES, RedisServer, backend_at, redis_cluster, redis_server
+from tests.support.redis_servers import NO_FILES, RedisServer, redis_cluster, redis_rows, redis_server
 
 BUSY_S = 6.0  # beyond a time limit, for a machine that is busy
 
@@ -34,7 +34,7 @@ async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], patienc
     """By a limit of its own, whatever that of an answer is."""
     assert READY_TIMEOUT_S < 1
     url, server = servers
-    backend = backend_at(url)
+    backend = StoreService(redis_rows(url))
     await backend.open()
     await patiently(backend.ready)
     server.pause()
@@ -55,11 +55,11 @@ async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], patienc
 
 async def test_a_write_that_waited_is_answered_when_the_server_wakes(patience: None) -> None:
     with redis_server(NO_FILES) as server:
-        backend = backend_at(server.url)
+        backend = StoreService(redis_rows(server.url))
         await backend.open()
         server.pause()
         record = draft()
-        writing = asyncio.create_task(backend.put("t", Write(record)))
+        writing = asyncio.create_task(backend.put("t", record))
         await asyncio.sleep(0.1)
         assert not writing.done()
         server.resume()
@@ -70,13 +70,13 @@ async def test_a_write_that_waited_is_answered_when_the_server_wakes(patience: N
 async def test_a_write_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPTIONS, "socket_timeout", 0.2)
     with redis_server(NO_FILES) as server:
-        backend = backend_at(server.url)
+        backend = StoreService(redis_rows(server.url))
         await patiently(backend.open)
         server.pause()
         record = draft()
         with pytest.raises(StoreUnavailable, match="does not answer"):
-            await backend.put("t", Write(record))
+            await backend.put("t", record)
         server.resume()
-        stamp = await patiently(lambda: backend.put("t", Write(record)))
+        stamp = await patiently(lambda: backend.put("t", record))
         assert stamp.version == 1  # it may have happened; asking again is safe
         await backend.close()

@@ -1,5 +1,5 @@
-"""Every atom that writes, with every fault, on every engine: whoever asks again gets the answer that got lost, and the
-effect is there once; in between it is there whole or not at all.
+"""Every operation that writes, with every fault, on every engine: whoever asks again gets the answer that got lost, and
+the effect is there once; in between it is there whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,29 +13,27 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import NotFound, Timeout
-from antiphon_core.ports.store import Fence, Record, Stamp, TurnCommit
-from antiphon_store.opening import open_backend
+from antiphon_core.ports.store import Record, Stamp, TurnCommit
 from antiphon_store.rows.model import Add, Kind, Ref, Set
-from antiphon_store.testing.atoms import ATOMS, READS
 from antiphon_store.testing.faulty import Fault, When
 from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.operations import OPERATIONS, READS
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
-from antiphon_store.values import Write
 from tests.faults.store.conftest import World
 from tests.faults.store.every_write import DEEDS, Deed, Scene
 from tests.support.patience import until
 from tests.support.stores import MemoryStore, tree_of
 
 SLOW_S = 0.02  # of an engine that answers all the same
-LEAVES_AFTER_S = (0, 0.0005, 0.002)  # atoms take 0.1 to 5 ms
+LEAVES_AFTER_S = (0, 0.0005, 0.002)  # operations take 0.1 to 5 ms
 
 deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
 # What a sweep did shows in its answer alone, and that is lost with the caller.
-visible = {name: deed for name, deed in DEEDS.items() if deed.atom != "sweep"}
+visible = {name: deed for name, deed in DEEDS.items() if deed.operation != "sweep"}
 
 
-def test_every_atom_that_writes_has_a_scene() -> None:
-    assert {deed.atom for deed in DEEDS.values()} == set(ATOMS) - READS
+def test_every_operation_that_writes_has_a_scene() -> None:
+    assert {deed.operation for deed in DEEDS.values()} == set(OPERATIONS) - READS
 
 
 async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: bool) -> object:
@@ -46,7 +44,7 @@ async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: 
             await scene.ask()
         return await scene.look()
     await scene.ask()
-    first, *others = world.witness.answers_of(deed.atom)
+    first, *others = world.witness.answers_of(deed.operation)
     assert len(others) == already
     assert not scene.same_answer or [first] * len(others) == others
     return await scene.look()
@@ -56,7 +54,7 @@ async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: 
 async def test_a_fault_before(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.atom, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
+    with breaking(world, Fault(deed.operation, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
         await scene.ask()
     assert await scene.look() == before
     assert await require_done_once(world, deed, scene, already=False) != before
@@ -66,7 +64,7 @@ async def test_a_fault_before(world: World, deed: Deed) -> None:
 async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.atom, When.AFTER, error=Timeout)), pytest.raises(Timeout):
+    with breaking(world, Fault(deed.operation, When.AFTER, error=Timeout)), pytest.raises(Timeout):
         await scene.ask()
     done = await scene.look()
     assert done != before
@@ -77,7 +75,7 @@ async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
 async def test_a_slow_engine(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=SLOW_S)):
+    with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=SLOW_S)):
         await scene.ask()
     done = await scene.look()
     assert done != before
@@ -88,9 +86,9 @@ async def test_a_slow_engine(world: World, deed: Deed) -> None:
 async def test_a_pause_that_outlasts_the_callers_patience(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=3600)):
+    with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=3600)):
         asking = asyncio.ensure_future(scene.ask())
-        await until(lambda: not world.faulty._planned, f"{deed.atom} is asked for")
+        await until(lambda: not world.faulty.planned, f"{deed.operation} is asked for")
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -136,11 +134,11 @@ async def settled(scene: Scene) -> object:
 
 @contextlib.contextmanager
 def breaking(world: World, fault: Fault) -> Iterator[None]:
-    """One fault for the next call of its atom, which must come. What was answered before does not count."""
+    """One fault for the next call of its operation, which must come. What was answered before does not count."""
     world.witness.answers.clear()
     world.faulty.plan(fault)
     yield
-    assert not world.faulty._planned
+    assert not world.faulty.planned
 
 
 @pytest.mark.parametrize("when", When)
@@ -168,7 +166,7 @@ async def test_a_whole_conversation(world: World, when: When) -> None:
 async def test_a_lost_release_ends_with_the_lease(world: World, clock: ManualClock, when: When) -> None:
     session_id = new_session_id()
     _history, lease = await world.subject.begin_in(session_id)
-    with breaking(world, Fault("release_lease", when, error=Timeout)), pytest.raises(Timeout):
+    with breaking(world, Fault("abort_turn", when, error=Timeout)), pytest.raises(Timeout):
         await world.store.abort_turn(world.tenant, lease.fence)
     clock.advance(30)
     _history, other = await world.subject.begin_in(session_id, holder="other")
@@ -178,31 +176,31 @@ async def test_a_lost_release_ends_with_the_lease(world: World, clock: ManualClo
 class WritesAgain(MemoryStore):
     """Forgets what it has seen: the same content again makes another version."""
 
-    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
-        stamp = await self._inner.put(tenant, write, **options)
-        again = Set(Ref(Kind.NODE, write.record.id), {"version": Add(1)})
-        await self.change(tenant, tree_of(write.record.id), again)
+    async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
+        stamp = await self._inner.put(tenant, record, **options)
+        again = Set(Ref(Kind.NODE, record.id), {"version": Add(1)})
+        await self.rows.change(tenant, tree_of(record.id), again)
         return stamp
 
 
 class CommitsInTwoSteps(MemoryStore):
     """Writes the record, lets others run, and moves the session's head."""
 
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None, **options: Any) -> Stamp:
-        await self._inner.put(tenant, write, **options)
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        await self._inner.put(tenant, commit.record)
         await asyncio.sleep(0)
-        return await self._inner.commit_turn(tenant, write, fence, **options)
+        return await self._inner.commit_turn(tenant, commit)
 
 
 @pytest.mark.parametrize(
     ("broken", "deed"),
     [(WritesAgain, "put: a child"), (CommitsInTwoSteps, "commit_turn: under a lease")],
 )
-async def test_an_engine_that_breaks_its_word_is_noticed(
+async def test_a_store_that_breaks_its_word_is_noticed(
     clock: ManualClock, broken: type[MemoryStore], deed: str
 ) -> None:
-    for engine, noticed in ((open_backend("memory://", clock=clock), False), (broken(clock), True)):
-        world = World(engine, clock)
+    for store, noticed in ((MemoryStore(clock), False), (broken(clock), True)):
+        world = World(store, clock)
         await world.faulty.open()
         try:
             await test_a_fault_after_it_was_executed(world, DEEDS[deed])

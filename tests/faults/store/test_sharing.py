@@ -6,14 +6,14 @@ import asyncio
 from pathlib import Path
 
 from antiphon_core.ports.store import TurnCommit
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
-from tests.support.stores import sqlite_store
 
 
 async def test_turns_of_two_backends_in_one_session_alternate(tmp_path: Path) -> None:
-    backends = [sqlite_store(tmp_path / "store.db", durability=Durability.PROCESS) for _ in range(2)]
+    backends = [SqliteRows(tmp_path / "store.db", durability=Durability.PROCESS) for _ in range(2)]
     for backend in backends:
         await backend.open()
     stores = [StoreService(backend) for backend in backends]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.errors import NotFound
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import turn_in
 from tests.support.postgres_server import shared_postgres
@@ -27,7 +27,7 @@ HOLDER = f"""
 import asyncio, sys
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
 from tests.support.patient_engines import patient_engines
@@ -42,7 +42,7 @@ async def write(store, tenant, lease):
     return f"written {{record.id}}"
 
 async def main(url, tenant):
-    backend = open_backend(url, durability="memory" if url.startswith("redis") else "process")
+    backend = row_backend(url, durability="memory" if url.startswith("redis") else "process")
     await backend.open()
     store = StoreService(backend)
     turns = [turn_in(f"conv_{{n:048}}", holder="stopped", lease_ttl_ms={TTL_MS}) for n in range({SESSIONS})]
@@ -71,7 +71,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def store(url: str, patience: None) -> AsyncIterator[StoreService]:
-    backend = open_backend(url, durability="memory" if url.startswith("redis") else "process")
+    backend = row_backend(url, durability="memory" if url.startswith("redis") else "process")
     await backend.open()
     yield StoreService(backend)
     await backend.close()

@@ -151,7 +151,7 @@ def test_minijinja_writes_what_jinja_writes_where_it_is_used(path: Path, shown: 
     made = twin(path)
     if made is not None:
         for prompt in shown:
-            offered = template(path)._offered(prompt, NOW_S)
+            offered = template(path)._context(prompt, NOW_S)
             assert _outcome(made._write, offered) in (None, _outcome(template(path)._template.render, offered))
 
 
@@ -162,7 +162,7 @@ def twin(path: Path) -> MinijinjaTwin | None:
     made = MinijinjaTwin(
         path.read_text("utf-8"), given._template.render, to_json=jinja._to_json, raise_exception=jinja._raise
     )
-    return made if made.agrees(map(given._offered, probes.conversations())) else None
+    return made if made.agrees(map(given._context, probes.conversations())) else None
 
 
 def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterator[list[str]]:

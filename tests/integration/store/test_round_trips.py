@@ -16,14 +16,13 @@ import pytest
 
 from antiphon_core import limits
 from antiphon_core.ports.store import Record, TurnRequest
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
+from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id
-from antiphon_store.values import Write
 from tests.support.postgres_server import shared_postgres
-from tests.support.redis_servers import RedisServer, backend_at, shared_cluster, shared_redis
-from tests.support.stores import postgres_store
+from tests.support.redis_servers import RedisServer, redis_rows, shared_cluster, shared_redis
 
 CHUNK_BYTES = 2**16
 DEPTHS = (1, 10, 100, 1_000)
@@ -32,7 +31,7 @@ TENANT = new_session_id()  # servers are shared with other tests
 BOUNDS = {"max_depth": limits.CHAIN_DEPTH_MAX, "max_bytes": limits.CHAIN_BYTES_MAX}
 
 Count = Callable[[], int]
-Place = tuple[StoreEngine, Count]  # an opened backend, and how many round trips there were so far
+Place = tuple[StoreService, Count]  # an opened store, and how many round trips there were so far
 
 
 class CountingProxy:
@@ -87,7 +86,7 @@ class CountingProxy:
 async def sqlite(folder: Path) -> AsyncIterator[Place]:
     statements: list[str] = []
     rows = SqliteRows(folder / "store.db", durability=Durability.PROCESS)
-    backend = StoreEngine(rows)
+    backend = StoreService(rows)
     await backend.open()
     assert rows._reading is not None
     for connection in rows._reading._connections:
@@ -102,7 +101,7 @@ async def postgres(_folder: Path) -> AsyncIterator[Place]:
     proxy = CountingProxy()
     async with proxy.to("127.0.0.1", server.port or 0) as port:
         url = server._replace(netloc=f"{server.username}@127.0.0.1:{port}").geturl()
-        backend = postgres_store(url, durability=Durability.PROCESS)
+        backend = StoreService(PostgresRows(url, durability=Durability.PROCESS))
         await backend.open()
         yield backend, lambda: proxy.questions
         await backend.close()
@@ -110,7 +109,7 @@ async def postgres(_folder: Path) -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def redis(_folder: Path) -> AsyncIterator[Place]:
-    backend = backend_at(shared_redis().url)
+    backend = StoreService(redis_rows(shared_redis().url))
     await backend.open()
     with reads_of([shared_redis()]) as count:
         yield backend, count
@@ -119,7 +118,7 @@ async def redis(_folder: Path) -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def redis_cluster(_folder: Path) -> AsyncIterator[Place]:
-    backend = backend_at(shared_cluster().url)
+    backend = StoreService(redis_rows(shared_cluster().url))
     await backend.open()
     with reads_of(shared_cluster().masters) as count:
         yield backend, count
@@ -153,7 +152,7 @@ async def test_one_round_trip_whatever_the_depth(place: Place) -> None:
     line = await stored_line(backend, max(DEPTHS))
 
     async def chain(depth: int) -> None:
-        found = await backend.ancestry(TENANT, line[depth - 1].id, **BOUNDS)
+        found = await backend.chain(TENANT, line[depth - 1].id, **BOUNDS)
         assert [record.id for record in found] == [record.id for record in line[:depth]]
 
     async def history(depth: int) -> None:
@@ -162,7 +161,7 @@ async def test_one_round_trip_whatever_the_depth(place: Place) -> None:
 
     async def one_by_one(depth: int) -> None:
         for record in line[:depth]:
-            await backend.fetch(TENANT, record.id)
+            await backend.get(TENANT, record.id)
 
     for read in (chain, history, one_by_one):
         await read(1)  # statements are prepared and scripts loaded when they are first used
@@ -171,12 +170,12 @@ async def test_one_round_trip_whatever_the_depth(place: Place) -> None:
     assert await round_trips(count, one_by_one(10)) == 10, "what counts does not count"
 
 
-async def stored_line(backend: StoreEngine, length: int) -> list[Record]:
+async def stored_line(backend: StoreService, length: int) -> list[Record]:
     """Responses that each continue the one before."""
     line: list[Record] = []
     for _ in range(length):
         line.append(draft(line[-1] if line else None))
-        await backend.put(TENANT, Write(line[-1]))
+        await backend.put(TENANT, line[-1])
     return line
 
 

@@ -16,9 +16,8 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends import registry
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.encryption import configured_rows
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
 from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
+from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from tests.support.postgres_server import postgres_server, shared_postgres
 from tests.support.redis_servers import shared_redis
@@ -78,10 +77,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def with_store(url: str, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
-    return with_engine(open_backend(url), use)
+    return with_engine(StoreService(row_backend(url)), use)
 
 
-def with_engine(engine: StoreEngine, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+def with_engine(engine: StoreService, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
     async def open_and_use() -> Any:
         await engine.open()
         try:
@@ -138,7 +137,7 @@ def test_a_tenant_moves_to_another_database(url: str, stored: StoredTenant, run:
         assert run("verify", *there) == (0, [CLEAN])
 
 
-CLEAN = "0 damaged, 0 hints. Hints lead nowhere and do no harm."
+CLEAN = "0 damaged, 0 hints. A hint is a name whose row is missing; it does no harm."
 
 
 def test_a_sealed_store_is_looked_after_with_its_keys(
@@ -151,13 +150,13 @@ def test_a_sealed_store_is_looked_after_with_its_keys(
     stored, settings = StoredTenant("acme"), StoreSettings(url=url, encryption_keys_file=keys)
     run("migrate")
 
-    async def fill_and_answer(engine: StoreEngine) -> Any:
+    async def fill_and_answer(engine: StoreService) -> Any:
         await configured_rows.require_readable(rows, settings)
         await stored.fill(engine)
         return await stored.answers(engine)
 
     rows = configured_rows.rows_of(settings)
-    expected = with_engine(StoreEngine(rows), fill_and_answer)
+    expected = with_engine(StoreService(rows), fill_and_answer)
     sealed = ("--store-encryption-keys-file", keys)
     assert run("verify", *sealed) == (0, [CLEAN])
     assert run("export", "--tenant", "acme", tmp_path / "acme.jsonl", *sealed)[0] == 0
@@ -214,7 +213,7 @@ def test_damage_is_told_by_the_exit_status(url: str, stored: StoredTenant, run: 
         1,
         [
             f"damage: tenant acme: node {stored.line[0].id}: the checksum of its body differs",
-            "1 damaged, 0 hints. Hints lead nowhere and do no harm.",
+            "1 damaged, 0 hints. A hint is a name whose row is missing; it does no harm.",
         ],
     )
     assert run("verify", "--of", "globex") == (0, [CLEAN])
@@ -250,7 +249,7 @@ def test_mistakes_are_one_line(url: str, run: Run, tmp_path: Path) -> None:
     assert run("import", tmp_path / "none") == (1, [f"antiphon: {tmp_path}/none: No such file or directory"])
     assert run("import", tmp_path / "store.db")[1] == ["antiphon: Line 1 of the export is not JSON."]
     status, (line,) = run("backup", tmp_path / "b", "--store-url", shared_redis().url)
-    assert (status, line.startswith("antiphon: This database is backed up by its own means.")) == (2, True)
+    assert (status, line.startswith("antiphon: Back up this database with its own tools.")) == (2, True)
     status, lines = run("stats", "--store-url", "postgresql://127.0.0.1:1/database")
     assert (status, len(lines)) == (1, 2), "what the database says, and what that means"
 
@@ -260,7 +259,7 @@ def test_a_backend_without_maintenance_is_refused(run: Run, monkeypatch: pytest.
     monkeypatch.setenv("ANTIPHON_STORE_URL", "lmdb:///store.lmdb")
     for command in (["stats"], ["export", "--tenant", "acme", "file"], ["backup", "file"]):
         status, (line,) = run(*command)
-        assert (status, line.startswith("antiphon: This database ")) == (2, True), command
+        assert (status, "this database" in line) == (2, True), command
 
 
 def test_a_terminal_sees_progress(

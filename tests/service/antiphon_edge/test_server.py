@@ -82,7 +82,7 @@ async def test_a_background_response_that_was_begun_is_queued_before_the_end() -
     async with thinking_edges(drain_s=30) as edges:
         edges.backend.plan(Fault("commit_turn", When.BEFORE, error=None, delay_s=0.15))
         asking = asyncio.create_task(edges.http.create(model="m", input="hi", background=True))
-        while edges.backend._planned:
+        while edges.backend.planned:
             await asyncio.sleep(0.01)
         asking.cancel()
         await edges.servers[0].stop()

@@ -66,7 +66,8 @@ def request(name: str, frames: bytes = FRAME) -> Any:
 async def made() -> AsyncIterator[World]:
     logs = Logs()
     server = RpcServer()
-    found: Any = handlers(logs)
+    store: Any = logs
+    found: Any = handlers(store)
     rpcs: list[str] = []
 
     def counted(name: str) -> Any:

@@ -8,27 +8,15 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.limits import LEASE_TTL_MS_DEFAULT
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import Fence, ResponseStore
-from antiphon_store.arguments import CHECKS, EXCEPTIONS, checked, handed_on
+from antiphon_store.arguments import CHECKS, EXCEPTIONS, checked
 from antiphon_store.service import StoreService
 
 UNCHECKED = {"order", "from_root", "follow", "status", "outcome"}
 """Their types have no bad values."""
 
 
-class Engine:
-    """Tells what it was called with."""
-
-    async def renew_lease(self, *args: Any, **kwargs: Any) -> Any:
-        return args, kwargs
-
-
 class Service:
-    engine = Engine()
-    renew_session = handed_on(ResponseStore.renew_session, "renew_lease")
-
     @checked
     async def children(self, tenant: str, response_id: str | None, *, limit: int = 0) -> int:
         """Gives the limit."""
@@ -57,17 +45,8 @@ async def test_what_is_none_or_left_out_is_not_checked() -> None:
     assert await Service().children("t", None) == 0
 
 
-async def test_a_call_is_handed_on_with_the_defaults_of_the_port() -> None:
-    fence = Fence("s", 1)
-    answer: Any = await Service().renew_session("t", fence)
-    assert answer == (("t", fence), {"ttl_ms": LEASE_TTL_MS_DEFAULT})
-    with pytest.raises(InvalidRequest, match="ttl_ms"):
-        await Service().renew_session("t", fence, ttl_ms=0)
-
-
 def test_a_method_keeps_its_name_and_its_words() -> None:
     assert (Service.children.__name__, Service.children.__doc__) == ("children", "Gives the limit.")
-    assert Service.renew_session.__name__ == "renew_session"
 
 
 @pytest.mark.parametrize("name", [name for name, _ in inspect.getmembers(FullStore, inspect.isfunction)])

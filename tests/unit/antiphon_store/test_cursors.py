@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_store import cursors
+from antiphon_store.cursors import Position
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Position
 
 QUESTION = ("tenant", "Tree", draft().id)
 END = Position(3, 1_700_000_000_000, draft().id)

@@ -13,8 +13,8 @@ from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.store import Record
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.calls import CODECS
-from antiphon_store.opening import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id
@@ -26,7 +26,7 @@ ID = draft().id
 
 @pytest.fixture
 async def service(clock: ManualClock) -> AsyncIterator[StoreService]:
-    backend = open_backend("memory://", clock=clock)
+    backend = row_backend("memory://", clock=clock)
     await backend.open()
     yield StoreService(backend)
     await backend.close()

@@ -1,104 +1,61 @@
-"""The service's own part, beyond its backend. `tests/contract/store` tests the behaviour of a store."""
+"""Every operation ends with its rows, keeps to its tenant, and says what it promises. `tests/contract/store` tests the
+behaviour of a store."""
 
 from __future__ import annotations
 
-import asyncio
+import inspect
+from contextlib import suppress
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import InvalidRequest, StoreUnavailable
-from antiphon_core.ids import RandomIds, new_conversation_id
-from antiphon_core.ports.store import TurnCommit
-from antiphon_store.opening import open_backend
+from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, JobDraft
+from antiphon_core.ports.retention import Retention
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
-from antiphon_store.settings import StoreSettings
-from antiphon_store.testing.idempotency import keyed
-from antiphon_store.testing.subject import draft, new_session_id, turn_in
-
-TENANT = "t"
-SESSION = new_session_id()
+from antiphon_store.testing.calls import CALLS, TENANT, operation_of
+from antiphon_store.testing.operations import OPERATIONS
+from antiphon_store.testing.subject import draft
+from tests.support.rows import SpiedRows
 
 
-async def service(clock: ManualClock, settings: StoreSettings) -> StoreService:
-    backend = open_backend("memory://", clock=clock)
-    await backend.open()
-    return StoreService(backend, settings)
+@pytest.fixture
+def store(rows: SpiedRows) -> StoreService:
+    return StoreService(rows)
 
 
-async def test_the_default_lifetime_is_a_setting(clock: ManualClock) -> None:
-    store = await service(clock, StoreSettings(default_ttl_s=60))
-    stamp = await store.put(TENANT, draft())
-    assert stamp.expires_at_ms == clock.now_ms() + 60_000
-    stamp = await store.commit_turn(TENANT, TurnCommit(draft()))
-    assert stamp.expires_at_ms == clock.now_ms() + 60_000
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_closed_store_answers_nothing(store: StoreService, call: str) -> None:
+    await store.close()
+    with pytest.raises(StoreUnavailable):
+        await CALLS[call](store)
 
 
-async def test_without_a_default_a_response_lives_for_ever(clock: ManualClock) -> None:
-    store = await service(clock, StoreSettings(default_ttl_s=None))
-    record = draft()
-    assert (await store.put(TENANT, record)).expires_at_ms is None
-    clock.advance(100 * 366 * 24 * 3600)
-    assert (await store.get(TENANT, record.id)).id == record.id
+async def test_an_operation_touches_its_own_tenant_only(store: StoreService, rows: SpiedRows) -> None:
+    for call in CALLS.values():
+        with suppress(AntiphonError):  # what they answer is told elsewhere
+            await call(store)
+    await store.enqueue_job(TENANT, JobDraft(draft().id, DISPATCH_QUEUE, b""))
+    assert {partition.tenant for partition, _ in rows.programs} == {TENANT, DISPATCH_TENANT}  # which has the tickets
+    assert {operation_of(call) for call in CALLS} <= set(dir(store))
 
 
-@pytest.mark.parametrize(("max_ttl_s", "expected_ms"), [(None, None), (90, 90_000)])
-async def test_what_was_said_in_a_conversation_stays(
-    clock: ManualClock, max_ttl_s: int | None, expected_ms: int | None
-) -> None:
-    store = await service(clock, StoreSettings(default_ttl_s=60, max_ttl_s=max_ttl_s))
-    conversation_id = new_conversation_id(RandomIds())
-    start = await store.begin_turn(TENANT, turn_in(conversation_id))
-    assert start.lease is not None
-    record = draft(session_id=conversation_id, tag=conversation_id)
-    stamp = await store.commit_turn(TENANT, TurnCommit(record, start.lease.fence))
-    assert stamp.expires_at_ms == (None if expected_ms is None else clock.now_ms() + expected_ms)
-    stamp = await store.put(TENANT, draft(session_id=conversation_id, tag=conversation_id), ttl_ms=1000)
-    assert stamp.expires_at_ms == clock.now_ms() + 1000
-
-
-async def test_the_longest_lifetime_is_a_setting(clock: ManualClock) -> None:
-    store = await service(clock, StoreSettings(default_ttl_s=30, max_ttl_s=60))
-    await store.put(TENANT, draft(), ttl_ms=60_000)
-    with pytest.raises(InvalidRequest) as caught:
-        await store.put(TENANT, draft(), ttl_ms=60_001)
-    assert caught.value.field == "ttl_ms"
-
-
-@pytest.mark.parametrize("way", ["commit", "abort", "release"])
-async def test_whoever_waits_is_woken_by_the_end_of_a_turn(clock: ManualClock, way: str) -> None:
-    store = await service(clock, StoreSettings(lease_poll_ms=3_600_000))
-    start = await store.begin_turn(TENANT, turn_in(SESSION))
-    assert start.lease is not None
-    waiting = asyncio.create_task(store.begin_turn(TENANT, turn_in(SESSION, holder="other", wait_ms=60_000)))
-    await asyncio.sleep(0.01)
-    if way == "commit":
-        await store.commit_turn(TENANT, TurnCommit(draft(tag=SESSION, session_id=SESSION), start.lease.fence))
-    elif way == "abort":
-        await store.abort_turn(TENANT, start.lease.fence)
-    else:
-        await store.release_session(TENANT, start.lease.fence)
-    second = await asyncio.wait_for(waiting, 30)
-    assert second.lease is not None
-    assert second.lease.holder == "other"
-
-
-async def test_it_is_ready_when_its_backend_is(clock: ManualClock) -> None:
-    backend = open_backend("memory://", clock=clock)
-    store = StoreService(backend)
+async def test_it_is_ready_when_its_rows_are(clock: ManualClock) -> None:
+    rows = row_backend("memory://", clock=clock)
+    store = StoreService(rows)
     with pytest.raises(StoreUnavailable):
         await store.ready()
-    await backend.open()
+    await rows.open()
     await store.ready()
 
 
-async def test_how_long_a_key_is_claimed_is_a_setting(clock: ManualClock) -> None:
-    backend = open_backend("memory://", clock=clock)
-    await backend.open()
-    store = StoreService(backend, StoreSettings(turn_claim_s=5))
-    first = draft()
-    await store.begin_turn("t", keyed(first))
-    clock.advance(4.999)
-    assert (await store.begin_turn("t", keyed(draft()))).running_response_id == first.id
-    clock.advance(0.001)
-    assert (await store.begin_turn("t", keyed(draft()))).running_response_id is None
+def test_its_durability_is_that_of_its_rows(store: StoreService, rows: SpiedRows) -> None:
+    assert store.durability is rows.durability
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_says_what_it_promises(name: str) -> None:
+    port = getattr(FullStore, name, getattr(Retention, name, None))
+    assert inspect.getdoc(getattr(StoreService, name)) or inspect.getdoc(port)

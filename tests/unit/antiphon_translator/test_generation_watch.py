@@ -19,7 +19,7 @@ def test_a_turn_is_a_span_with_its_usage() -> None:
         assert metrics.GENERATIONS_IN_FLIGHT.of("g1").value == 1
         with watch.building_prompt():
             pass
-        watch.ended(Usage(5, 7, reasoning_tokens=2, cached_tokens=3))
+        watch.note_usage(Usage(5, 7, reasoning_tokens=2, cached_tokens=3))
     assert tracer.parents() == {"chat g1": "", "build prompt": "chat g1"}
     facts = tracer.spans[0].facts
     assert (facts["gen_ai.usage.input_tokens"], facts["gen_ai.usage.output_tokens"]) == (5, 7)
@@ -34,7 +34,7 @@ def test_the_first_output_of_a_generation_is_taken_once() -> None:
     assert not watch.is_waiting
     with watch.generating():
         assert watch.is_waiting
-        watch.came()
+        watch.note_first_output()
         assert not watch.is_waiting
     assert metrics.ENGINE_QUEUE.of("g2").count == 1
     assert metrics.ENGINE_DURATION.of("g2", "ok").count == 1

@@ -18,7 +18,6 @@ SOURCES = {
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
 # module -> (the tests that cover it, why they are not at the mirrored path)
 ELSEWHERE = {
-    "antiphon_store/rows/decision.py": ("tests/unit/antiphon_store/rows/test_runner.py", "types without behaviour"),
     "antiphon_store/backends/postgres/plain_text.py": (
         "tests/contract/store/test_rows.py",
         "text with NUL needs a server",
@@ -81,7 +80,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "its suite of arguments, here and afar",
     ),
-    "antiphon_store/values.py": ("tests/contract/store", "values without behaviour"),
     "antiphon_store/rows/backend.py": ("tests/contract/store/test_rows.py", "a protocol: every row backend runs it"),
     "antiphon_core/ports/lineage.py": (
         "tests/contract/store/test_suites.py",
@@ -100,9 +98,9 @@ FOREIGN = {
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator goes on with a turn",
     "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",
     "antiphon_translator/test_pipeline_logprobs_shaped.py": "the same, of answers that are stopped, guided or forced",
-    "antiphon_store/engine/test_races.py": "time and other writers between two round trips of an operation",
-    "antiphon_store/engine/test_round_trips.py": "every operation of the engine, by the transactions that it takes",
-    "antiphon_store/testing/test_atoms.py": "the list of operations that the kit's tools go by",
+    "antiphon_store/topics/test_races.py": "time and other writers between two round trips of an operation",
+    "antiphon_store/topics/test_round_trips.py": "every operation of the store, by the transactions that it takes",
+    "antiphon_store/testing/test_operations.py": "the list of operations that the kit's tools go by",
     "antiphon_store/testing/test_faulty.py": "the faults that tests inject",
     "antiphon_store/testing/test_wrapper.py": "what wraps a store in tests",
     "antiphon_store/testing/test_linearizability.py": "the kit's search, which finds nothing if it is wrong",

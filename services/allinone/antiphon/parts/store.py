@@ -1,4 +1,4 @@
-"""The store as a part of a process: its backend, its rules, its gRPC server, its sweeper."""
+"""The store as a part of a process: its rows, its service, its gRPC server and its background tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from antiphon_store import server as store_server
 from antiphon_store.background.queue_watch import QueueWatch
 from antiphon_store.background.sweeper import Sweeper
 from antiphon_store.encryption import configured_rows
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 
 
@@ -24,15 +23,14 @@ class StorePart:
         self._shares_port = shares_port
         self._settings = settings.store
         self._rows = configured_rows.rows_of(self._settings, migrate=self._settings.migrate, clock=clock)
-        self.backend = StoreEngine(self._rows)
-        self.service = StoreService(self.backend, self._settings)
-        self._queue_watch = QueueWatch(self.backend.queue_head, every_s=self._settings.queue_watch_s)
-        self._sweeper = Sweeper(self.service, self.backend.tenants, every_s=self._settings.sweep_s)
+        self.service = StoreService(self._rows, self._settings)
+        self._queue_watch = QueueWatch(self.service.queue_head, every_s=self._settings.queue_watch_s)
+        self._sweeper = Sweeper(self.service, every_s=self._settings.sweep_s)
         self.address = ""
 
     async def start(self) -> None:
         security = ServerSecurity.of(self._settings)
-        await self.backend.open()
+        await self.service.open()
         await configured_rows.require_readable(self._rows, self._settings)
         limits = IntakeLimits.of(self._settings.requests_bytes_max)
         self._server = RpcServer(security, limits=limits, shares_port=self._shares_port)
@@ -47,4 +45,4 @@ class StorePart:
         await self._sweeper.stop()
         self.service.end_waits()
         await self._server.drain(self._settings.drain_s)
-        await self.backend.close()
+        await self.service.close()

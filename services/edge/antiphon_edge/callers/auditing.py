@@ -1,4 +1,4 @@
-"""Audit lines of HTTP: one for each request to a route that asks for a caller, and one for each turn of a WebSocket."""
+"""Audit lines of HTTP: one for each request that needs authentication, and one for each turn over a WebSocket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERVICE = "edge"
 
 @web.middleware
 async def audit_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Writes the line when the request has its answer, or its caller has left."""
+    """Writes the audit line of a request when it is answered, or its client has disconnected."""
     resource = request.match_info.route.resource
     if not audit.is_on() or resource is None or authentication.is_open(request):
         return await handler(request)
@@ -33,7 +33,7 @@ async def audit_requests(request: web.Request, handler: Handler) -> web.StreamRe
 
 @contextmanager
 def audited_turn(request: web.Request) -> Iterator[None]:
-    """Writes the line of one turn over the WebSocket that this request opened."""
+    """Writes the audit line of one turn over the WebSocket that `request` opened."""
     if not audit.is_on():
         yield
         return

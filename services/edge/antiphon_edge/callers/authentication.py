@@ -1,11 +1,11 @@
-"""Authentication of HTTP requests: finds the tenant of each. Nothing behind this module asks again (tenancy.py).
+"""Authentication of HTTP requests: finds the tenant of each. Later code reads the tenant from tenancy.py.
 
-There are two ways to be known. An API key, as `Authorization: Bearer ak_...`, speaks for the one tenant that it was
-made for. A proxy that authenticates by itself says the tenant as `x-tenant-id`; it is believed when its address is in a
-trusted network. From other addresses that header is rejected rather than ignored: its sender believes that it decides
-something, and would otherwise read and write another tenant's conversations without a word.
+There are two methods. An API key, sent as `Authorization: Bearer ak_...`, belongs to one tenant. A proxy that
+authenticates clients by itself names the tenant in `x-tenant-id`, and must have an address in a trusted network. From
+other addresses the header is rejected, not ignored: a client that sends it expects to act for that tenant, and would
+otherwise use the data of another one without noticing.
 
-Where neither way is set up (on loopback, or `insecure`), all requests are the default tenant's.
+Without either method (on loopback, or with `insecure`) all requests belong to the default tenant.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 TENANT_HEADER = "x-tenant-id"
 OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version", "/openapi.json", "/docs"})
-"""Probes carry no keys; neither do those who read what a server can do."""
+"""Paths without authentication: probes and readers of the documentation have no key."""
 _OPENED: web.AppKey[AbstractSet[str]] = web.AppKey("opened paths")
 
 _NO_KEY = (
@@ -42,61 +42,62 @@ _NO_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """Admits bearers of keys, and the tenants that trusted proxies name. Without either it admits everybody."""
+    """Authenticates requests by API keys and trusted proxies. With neither it accepts every request."""
 
     keys: KeyGuard | None = None
     trusted_proxies: Sequence[Network] = ()
 
     @classmethod
     def of(cls, settings: AccessSettings, clock: Clock) -> Self:
-        """Reads the files. SettingsError: one of them will not do."""
+        """Reads the key files of the settings. SettingsError: a file cannot be used."""
         if settings.keys_file is None or settings.keys_pepper_file is None:
             return cls(None, settings.networks())
         files = settings.keys_file, settings.keys_pepper_file
         return cls(KeyGuard(*files, clock=clock, grace_s=settings.secrets_grace_s), settings.networks())
 
     def tenant_of(self, request: web.Request) -> str | None:
-        """The tenant that a request may speak for; None for the default one, where nobody is asked.
+        """The tenant of a request; None for the default one, without authentication. Notes the caller (tenancy.py).
 
-        InvalidApiKey: the caller is not known. InvalidRequest: it says a tenant, and may not."""
-        said = request.headers.getall(TENANT_HEADER, [])
-        if said:
-            tenant = self._said_tenant(request, said)
+        InvalidApiKey: the caller has no valid key. InvalidRequest: `x-tenant-id` is invalid, or not from a trusted
+        proxy."""
+        given = request.headers.getall(TENANT_HEADER, [])
+        if given:
+            tenant = self._tenant_of_proxy(request, given)
             set_caller(request, f"proxy {request.remote}")
             return tenant
         if self.keys is None and not self.trusted_proxies:
             set_caller(request, f"address {request.remote}")
             return None
         if self.keys is None:
-            raise InvalidApiKey("This server is asked through its proxy, which says whose requests they are.")
+            raise InvalidApiKey("This server accepts requests only through its proxy, which authenticates them.")
         key = self.keys.identify(_bearer(request))
         set_caller(request, f"key {key.id}")
         return key.tenant
 
-    def _said_tenant(self, request: web.Request, said: Sequence[str]) -> str:
+    def _tenant_of_proxy(self, request: web.Request, given: Sequence[str]) -> str:
         if not self.trusts(request.remote):
             raise InvalidRequest(
-                f"The header '{TENANT_HEADER}' is believed from trusted proxies only, and this request did not come "
-                "from one. Leave it out: the API key says whose request it is.",
+                f"The header '{TENANT_HEADER}' is accepted from trusted proxies only, and this request did not come "
+                "from one. Leave it out: the API key identifies the tenant.",
                 field=TENANT_HEADER,
                 code="tenant_not_accepted",
             )
-        if len(said) > 1 or not is_tenant(said[0]) or is_reserved_tenant(said[0]):
+        if len(given) > 1 or not is_tenant(given[0]) or is_reserved_tenant(given[0]):
             raise InvalidRequest(
-                f"The header '{TENANT_HEADER}' must be there once, with 1 to 128 printable ASCII characters that do "
+                f"The header '{TENANT_HEADER}' must appear once, with 1 to 128 printable ASCII characters that do "
                 "not begin with 'antiphon.'.",
                 field=TENANT_HEADER,
                 code="invalid_value",
             )
-        return said[0]
+        return given[0]
 
     def trusts(self, peer: str | None) -> bool:
-        """Whether this address is that of a proxy which says whose requests it brings."""
+        """Whether `peer` is the address of a trusted proxy."""
         if not peer or not self.trusted_proxies:
             return False
         address = ip_address(peer.partition("%")[0])
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped  # what a socket for both families makes of an IPv4 peer
+            address = address.ipv4_mapped  # a dual-stack socket reports IPv4 peers in this form
         return any(address in network for network in self.trusted_proxies)
 
 
@@ -104,18 +105,18 @@ _AUTHENTICATOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", 
 
 
 def open_paths(app: web.Application, *paths: str) -> None:
-    """Opens more paths of this application to callers without a key. `paths` are canonical paths of routes."""
+    """Exempts more paths of an application from authentication. `paths` are canonical paths of routes."""
     app[_OPENED] = app.get(_OPENED, frozenset()) | set(paths)
 
 
 def is_open(request: web.Request) -> bool:
-    """Whether nobody is asked: by the route that will serve the request, not by how its path is written."""
+    """Whether a request needs no authentication. Decided by its route, since a path can be written in several ways."""
     resource = request.match_info.route.resource
     return resource is not None and resource.canonical in OPEN_PATHS | request.app.get(_OPENED, frozenset())
 
 
 def middleware(authenticator: Authenticator) -> Handler:
-    """Sets the tenant of each request, and answers for those that are not let in."""
+    """Sets the tenant of each request, and rejects requests that are not authenticated."""
 
     @web.middleware
     async def authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -123,12 +124,12 @@ def middleware(authenticator: Authenticator) -> Handler:
             try:
                 tenant = authenticator.tenant_of(request)
             except (InvalidApiKey, InvalidRequest) as error:
-                path = request.rel_url.raw_path  # as it came: decoded, it could hold a line of its own
-                log.info("%s %s from %s is refused: %s", request.method, path, request.remote, error.message)
+                path = request.rel_url.raw_path  # not decoded: a decoded path could forge a log line
+                log.info("%s %s from %s is rejected: %s", request.method, path, request.remote, error.message)
                 raise
             if tenant is not None:
                 set_tenant(request, tenant)
-            # No callable of the request: a cycle would leave the request to the garbage collector.
+            # No callable that holds the request: a reference cycle would keep it until the garbage collector runs.
             request[_AUTHENTICATOR] = authenticator
         return await handler(request)
 
@@ -136,15 +137,15 @@ def middleware(authenticator: Authenticator) -> Handler:
 
 
 def check_again(request: web.Request) -> None:
-    """Looks at the credential of a request once more, for what outlives the request's beginning. InvalidApiKey: it was
-    revoked, has expired or speaks for another tenant by now."""
+    """Authenticates a request once more, for each turn over its WebSocket. InvalidApiKey: the key was revoked, has
+    expired, or belongs to another tenant now."""
     tenant = request[_AUTHENTICATOR].tenant_of(request)
     if tenant is not None and tenant != tenant_of(request):
-        raise InvalidApiKey("The API key of this connection speaks for another tenant now. Connect again.")
+        raise InvalidApiKey("The API key of this connection belongs to another tenant now. Connect again.")
 
 
 def _bearer(request: web.Request) -> str:
-    """The key that a request shows. Two of them are none: parties on the way might each have read another one."""
+    """The API key of a request. Two `Authorization` headers are rejected: a proxy may have checked the other one."""
     given = request.headers.getall("Authorization", [])
     scheme, _, key = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not key.strip():

@@ -1,4 +1,4 @@
-"""The tenant of a request, and its caller's name. Authentication sets them; everything behind reads `tenant_of`."""
+"""The tenant of a request, and its caller's name in the audit log. Authentication sets them; handlers read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def set_tenant(request: web.Request, tenant: str) -> None:
 
 
 def tenant_of(request: web.Request) -> str:
-    """The tenant that a request speaks for; without authentication all are the same one."""
+    """The tenant of a request; the default tenant without authentication."""
     tenant: str = request.get(_TENANT, DEFAULT_TENANT)
     return tenant
 
@@ -25,6 +25,6 @@ def set_caller(request: web.Request, name: str) -> None:
 
 
 def caller_of(request: web.Request) -> str:
-    """The caller for the audit log: the id of its key, or its address; empty where it was not let in."""
+    """The caller for the audit log: the id of its key, or its address; empty if authentication failed."""
     name: str = request.get(_CALLER, "")
     return name

@@ -1,4 +1,4 @@
-"""Events as the chunks of a streamed chat completion. One table says what each event comes to."""
+"""Converts events to the chunks of a streamed chat completion. A table maps each type of event to its conversion."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from antiphon_edge.chat.completions import call_of, finish_reason_of, id_of, is_
 
 
 def frame(data: Object) -> bytes:
-    """One server-sent event as chat completions have it: without its type."""
+    """A server-sent event in the form of chat completions: without an `event` field."""
     return b"data: " + dumps(data) + b"\n\n"
 
 
 class ChunkStream:
-    """The chunks of one completion. Feed it the frames of a response from the first one on, in pieces of any size.
+    """Converts the stream of one response to chunks. Feed it all frames, from the first one on, any number at a time.
 
-    With `include_usage` one more chunk follows the last, with what was counted and no choice; the others say null."""
+    With `include_usage` a last chunk has the usage and no choice; the other chunks have `"usage": null`."""
 
     def __init__(self, *, include_usage: bool) -> None:
         self._include_usage = include_usage
         self._head: Object = {}
         self._calls: dict[int, int] = {}
-        """The place of a call among the calls, by its place in the output."""
+        """The index of each call in `tool_calls`, by its `output_index`."""
 
     def feed(self, frames: bytes) -> bytes:
-        """The chunks that some frames come to, framed; empty when they come to none."""
+        """The chunks for some frames, as frames; empty if there are none."""
         return b"".join(self._of_event(event) for event in events.decode(frames))
 
     def _of_event(self, event: Object) -> bytes:
@@ -75,7 +75,7 @@ class ChunkStream:
         return last + frame(self._head | {"choices": [], "usage": usage_of(response["usage"])})
 
     def _error(self, event: Object) -> bytes:
-        """The envelope of errors, which SDKs look for in every chunk. No finish reason follows: nothing is finished."""
+        """The error envelope, which SDKs look for in every chunk. No chunk with a finish reason follows an error."""
         return frame({"error": event["error"]})
 
     def _delta(self, delta: Object, *, finish_reason: str | None = None, logprobs: Object | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""A response as a chat completion."""
+"""Converts a response to a chat completion."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def completion_of(response: Object) -> Object:
 
 
 def id_of(response_id: str) -> str:
-    """The id of a completion: that of its response, in the form that clients know."""
+    """The id of a completion: the id of its response with the prefix of chat completions."""
     return "chatcmpl-" + response_id.removeprefix("resp_")
 
 
 def finish_reason_of(response: Object) -> str:
-    """Why it ended. What was cut off was cut off, also in the middle of a call."""
+    """The finish reason. An incomplete response never has `tool_calls`, even if it ends within a call."""
     if response["incomplete_details"] is not None:
         return _FINISHED.get(response["incomplete_details"]["reason"], "stop")
     return "tool_calls" if any(map(is_call, response["output"])) else "stop"
@@ -64,27 +64,27 @@ def call_of(item: Object) -> Object:
 
 
 def logprobs_of(tokens: list[Object]) -> Object | None:
-    """Log probabilities of some tokens, where there are any."""
+    """The log probabilities of `tokens` in the form of chat completions; None if there are none."""
     return {"content": tokens, "refusal": None} if tokens else None
 
 
 def _message(output: list[Object]) -> Object:
-    """The items as one message: texts joined, thoughts beside them."""
+    """All output items as one message, with the reasoning in `reasoning_content`."""
     calls = [call_of(item) for item in output if is_call(item)]
     text = _text_of(output, "message")
-    thought = _text_of(output, "reasoning")
+    reasoning = _text_of(output, "reasoning")
     return {
         "role": "assistant",
         "content": text if text is not None or calls else "",
         "refusal": None,
         "annotations": [],
-        **({"reasoning_content": thought} if thought is not None else {}),
+        **({"reasoning_content": reasoning} if reasoning is not None else {}),
         **({"tool_calls": calls} if calls else {}),
     }
 
 
 def _text_of(output: list[Object], item_type: str) -> str | None:
-    """All text in items of a type; None when there is no such item."""
+    """The joined text of all items of a type; None if there are no parts."""
     found = [part["text"] for item in output if item["type"] == item_type for part in item.get("content", [])]
     return "".join(found) if found else None
 

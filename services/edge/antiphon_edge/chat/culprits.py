@@ -1,4 +1,4 @@
-"""Names of parameters in errors: the parameters of chat completions in place of those of a create request."""
+"""Translates errors of the create request: names of its parameters become those of the chat request."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ _RENAMED = (
     ("reasoning.effort", "reasoning_effort"),
     ("include", "logprobs"),
 )
-"""By how a path begins; one that ends in a dot stands for all that is below."""
+"""Whole paths, or prefixes that end in a dot, with their names in chat completions."""
 
 
 class Culprits:
-    """The names of one request."""
+    """Translates the parameter that an error names as its culprit, for one chat request."""
 
     def __init__(
         self, origins: Sequence[str], *, max_tokens: str, tools: Sequence[str], choice: str | None = None
     ) -> None:
-        """`origins` are the paths of what the items of the input were made of, `tools` the types of the tools, and
-        `choice` that of the choice among them, if it has one."""
+        """`origins`: for each input item the path in the chat request from which it was made. `max_tokens`: the name of
+        the token limit that the request uses. `tools`: the types of the tools. `choice`: the type of the tool
+        choice."""
         self._origins = origins
         self._max_tokens = max_tokens
         self._tools = tools
         self._choice = choice
 
     @contextmanager
-    def named(self) -> Iterator[None]:
-        """Errors that leave it tell the caller's names."""
+    def translated(self) -> Iterator[None]:
+        """Translates the errors that leave the block."""
         try:
             yield
         except AntiphonError as error:
             raise self.translate(error) from error
 
     def translate(self, error: AntiphonError) -> AntiphonError:
-        """Returns the error with the caller's name for its culprit."""
+        """Returns the error with the parameter of the chat request, in its field and its message."""
         if error.field is None:
             return error
         field = self._path(error.field)
@@ -71,6 +72,6 @@ class Culprits:
 
     @staticmethod
     def _in_message(origin: str, rest: str) -> str:
-        """Content has the same parts in the same order; of the others the whole is named."""
+        """The path in a message. Parts of content keep their index; for other members the path is that of the whole."""
         found = re.match(r"\.(?:content|output)((?:\[\d+\])?)", rest)
         return f"{origin}.content{found[1]}" if found and origin.endswith("]") else origin

@@ -1,4 +1,4 @@
-"""Messages as items: one message is a message, calls, results, thoughts, or several of them in this order."""
+"""Converts chat messages to items. An assistant message can become several: reasoning, a message, then its calls."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from antiphon_core.request.chat_messages import ChatCustomCall, ChatFile, ChatIm
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """An item, and the path of what it was made of."""
+class SourcedItem:
+    """An item, and the path in the chat request from which it was made."""
 
     item: Object
     origin: str
 
 
-def as_items(messages: Sequence[ChatMessage]) -> list[Placed]:
-    """All messages. InvalidRequest: one lacks what its role needs."""
+def as_items(messages: Sequence[ChatMessage]) -> list[SourcedItem]:
+    """Converts all messages. InvalidRequest: a message lacks a member that its role needs."""
     custom_ids: set[str] = set()
-    placed: list[Placed] = []
+    items: list[SourcedItem] = []
     for index, message in enumerate(messages):
-        placed += _of_message(message, f"messages[{index}]", custom_ids)
-    return placed
+        items += _of_message(message, f"messages[{index}]", custom_ids)
+    return items
 
 
-def _of_message(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iterator[Placed]:
-    """`custom_ids` are those of the calls of custom tools so far: their results are items of another type."""
+def _of_message(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iterator[SourcedItem]:
+    """Converts one message. `custom_ids`: ids of custom tool calls so far, whose results are items of another type."""
     if message.role == "tool":
-        yield Placed(_result(message, origin, custom_ids), origin)
+        yield SourcedItem(_result(message, origin, custom_ids), origin)
     elif message.role == "assistant":
-        yield from _said_by_the_model(message, origin, custom_ids)
+        yield from _of_assistant(message, origin, custom_ids)
     else:
-        yield Placed({"type": "message", "role": message.role, "content": _content(message, origin)}, origin)
+        yield SourcedItem({"type": "message", "role": message.role, "content": _content(message, origin)}, origin)
 
 
-def _said_by_the_model(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iterator[Placed]:
+def _of_assistant(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iterator[SourcedItem]:
     if message.reasoning_content:
-        thought = {"type": "reasoning_text", "text": message.reasoning_content}
-        yield Placed({"type": "reasoning", "summary": [], "content": [thought]}, f"{origin}.reasoning_content")
+        reasoning = {"type": "reasoning_text", "text": message.reasoning_content}
+        yield SourcedItem({"type": "reasoning", "summary": [], "content": [reasoning]}, f"{origin}.reasoning_content")
     calls = message.tool_calls or []
     if message.content or message.refusal or not (calls or message.reasoning_content):
-        yield Placed({"type": "message", "role": "assistant", "content": _content(message, origin)}, origin)
+        yield SourcedItem({"type": "message", "role": "assistant", "content": _content(message, origin)}, origin)
     for index, call in enumerate(calls):
         if isinstance(call, ChatCustomCall):
             custom_ids.add(call.id)
             item = {"type": "custom_tool_call", "name": call.custom.name, "input": call.custom.input}
         else:
             item = {"type": "function_call", "name": call.function.name, "arguments": call.function.arguments}
-        yield Placed({"call_id": call.id, **item}, f"{origin}.tool_calls[{index}]")
+        yield SourcedItem({"call_id": call.id, **item}, f"{origin}.tool_calls[{index}]")
 
 
 def _result(message: ChatMessage, origin: str, custom_ids: set[str]) -> Object:
@@ -62,8 +62,8 @@ def _result(message: ChatMessage, origin: str, custom_ids: set[str]) -> Object:
 
 def _content(message: ChatMessage, origin: str) -> str | list[Object]:
     if message.refusal:
-        said = [{"type": "output_text", "text": message.content}] if isinstance(message.content, str) else []
-        return [*said, {"type": "refusal", "refusal": message.refusal}]
+        text = [{"type": "output_text", "text": message.content}] if isinstance(message.content, str) else []
+        return [*text, {"type": "refusal", "refusal": message.refusal}]
     if message.content is None:
         raise _missing(f"{origin}.content")
     if isinstance(message.content, str):

@@ -1,4 +1,4 @@
-"""A chat request as the create request that it comes to."""
+"""Converts a chat request to a create request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from antiphon_core.request.chat import (
 from antiphon_edge.chat.culprits import Culprits
 from antiphon_edge.chat.messages import as_items
 
-_SAME = (
+_SHARED_MEMBERS = (
     "model",
     "stream",
     "temperature",
@@ -35,12 +35,12 @@ _SAME = (
     "prompt_cache_retention",
     "service_tier",
 )
-"""Members that mean the same by the same name."""
+"""Members that both requests have, with the same meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
-    """A chat completion as a create request, and how to answer it. `culprits` has the caller's names of parameters."""
+    """The create request for a chat request, how to answer it, and the translation of its errors."""
 
     create: CreateRequest
     culprits: Culprits
@@ -49,16 +49,16 @@ class ChatTurn:
 
 
 def as_turn(chat: ChatRequest) -> ChatTurn:
-    """InvalidRequest: the create request would be refused; the culprit is told by its name in chat completions."""
-    placed = as_items(chat.messages)
+    """Converts a chat request. InvalidRequest: as for the create request, with the parameter of the chat request."""
+    items = as_items(chat.messages)
     culprits = Culprits(
-        [each.origin for each in placed],
+        [each.origin for each in items],
         max_tokens="max_tokens" if chat.max_tokens is not None else "max_completion_tokens",
         tools=[tool.type for tool in chat.tools or []],
         choice=getattr(chat.tool_choice, "type", None),
     )
-    body: Object = {name: getattr(chat, name) for name in _SAME} | {
-        "input": [each.item for each in placed],
+    body: Object = {name: getattr(chat, name) for name in _SHARED_MEMBERS} | {
+        "input": [each.item for each in items],
         "store": False,
         "max_output_tokens": chat.max_completion_tokens or chat.max_tokens,
         "tools": [_tool(tool.model_dump()) for tool in chat.tools or []],
@@ -68,20 +68,21 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
         "include": [OUTPUT_LOGPROBS] if chat.logprobs else None,
         "top_logprobs": chat.top_logprobs,
     }
-    with culprits.named():
+    with culprits.translated():
         create = CreateRequest.parse(dumps(body))
     options = chat.stream_options
     return ChatTurn(create, culprits, bool(chat.stream), bool(options is not None and options.include_usage))
 
 
 def _tool(tool: Object) -> Object:
-    """A tool, or the name of one in a choice, without the level that chat completions have between."""
+    """A tool, or a tool in a choice. Chat completions nest its members in one named after the type; here it is flat."""
     inner: Object = tool.get(tool["type"], {})
     return {**inner, **_input_format(inner.get("format")), "type": tool["type"]}
 
 
 def _input_format(given: Any) -> Object:
-    """The format of a custom tool's input, where it is a grammar: its members are a level deeper."""
+    """A grammar as the format of a custom tool's input, flat: chat completions nest it in `grammar`. Empty for
+    others."""
     grammar = given.get("grammar") if isinstance(given, dict) else None
     if not isinstance(grammar, dict):
         return {}
@@ -99,7 +100,7 @@ def _choice(chat: ChatRequest) -> str | Object | None:
 
 
 def _name(tool: Object) -> Object:
-    """A tool in a choice; what is none is not looked at here."""
+    """A tool in a choice. An invalid one stays as it is: the create request rejects it."""
     kind = tool.get("type")
     return _tool(tool) if isinstance(kind, str) and isinstance(tool.get(kind), dict) else tool
 

@@ -1,1 +1,1 @@
-"""The web console: a page of static files over the public HTTP API, with no way of its own into the server."""
+"""The web console: static files that use the public HTTP API, and no other interface of the server."""

@@ -1,6 +1,6 @@
-"""The files of the console as they are sent, each with its type and its compressed form.
+"""The files of the console as they are sent, each with its content type and its compressed form.
 
-All of them lie below one path that names the content of all of them together, so a browser may keep them for ever.
+All files are served below a path that contains a hash over all of them, so a browser may cache them forever.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERSION_CHARACTERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file."""
+    """One file, also compressed with gzip."""
 
     content_type: str
     body: bytes
@@ -41,7 +41,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Assets:
-    """All files by their path below `version`, which changes with the content of any of them."""
+    """All files, by their path below `version`. The version is a hash over all files."""
 
     version: str
     files: Mapping[str, Asset]
@@ -49,7 +49,7 @@ class Assets:
 
 @cache
 def assets() -> Assets:
-    """Reads the files. The first request for the console does; a start costs nothing."""
+    """Reads the files once, at the first request for the console, so that they do not delay the start."""
     return read(ROOT)
 
 
@@ -71,5 +71,5 @@ def _contents(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def integrity(body: bytes) -> str:
-    """The hash of an inline script, as a Content-Security-Policy allows it."""
+    """The hash of an inline script, in the form of a Content-Security-Policy."""
     return f"sha256-{b64encode(sha256(body).digest()).decode()}"

@@ -1,7 +1,7 @@
-"""The one HTML document of the console, and the policy that it is read under.
+"""The HTML document of the console, and its Content-Security-Policy.
 
-The policy allows scripts and styles from this server, and one inline script by its hash: the import map. Nothing
-`unsafe-*` is allowed, and no image from elsewhere is loaded: text that a model wrote can neither run nor report home.
+The policy allows scripts and styles from this server, and one inline script by its hash: the import map. It allows
+nothing `unsafe-*` and no images of other servers, so that text of a model can neither run code nor send data anywhere.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The document, and the headers that it goes with."""
+    """The document, and the headers with which it is sent."""
 
     body: bytes
     headers: Mapping[str, str]
 
 
 def page(assets: Assets, *, trace_url: str) -> Page:
-    """Makes the document. All its paths are relative, so it works below any prefix that a proxy puts in front."""
+    """Makes the document. Its paths are relative, so that it works below a path prefix of a proxy."""
     import_map = dumps({"imports": {name: f"./{_at(assets, path)}" for name, path in LIBRARIES.items()}})
     policy = (*_POLICY, f"script-src 'self' '{integrity(import_map)}'")
     return Page(

@@ -1,5 +1,5 @@
-"""/console: the page and its files. They are for everybody, for they hold nothing: whatever the page shows, it asks of
-the HTTP API with the key of its user."""
+"""/console: the page and its files. They need no authentication, since they contain no data: the page gets all data
+from the HTTP API, with the API key of its user."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from aiohttp import hdrs, web
 from antiphon_edge.callers import authentication
 from antiphon_edge.console.assets import Assets, assets
 from antiphon_edge.console.page import page
-from antiphon_edge.http.http_errors import refuse
+from antiphon_edge.http.http_errors import rejection
 
 PATH = "/console"
 _FILES = PATH + "/{version}/{path:.+}"
 _OPEN = (PATH, PATH + "/", PATH + "/{version}/{path}")
-"""As the router names these routes."""
+"""The canonical paths of the routes, as `authentication.open_paths` takes them."""
 _FOREVER, _NEVER = "public, max-age=31536000, immutable", "no-store"
 
 
 class ConsoleRoutes:
-    """Handlers that read nothing but the files of the console."""
+    """Handlers for the files of the console."""
 
     def __init__(self, *, trace_url: str = "") -> None:
-        """`trace_url` is where a trace can be looked at, with {trace_id} in it; empty for no links."""
+        """`trace_url`: the URL at which a trace is shown, with {trace_id} in it; empty for no links."""
         self._trace_url = trace_url
 
     def table(self) -> list[web.RouteDef]:
@@ -34,7 +34,7 @@ class ConsoleRoutes:
         ]
 
     def open_to_all(self, app: web.Application) -> None:
-        """Has the application ask nobody for a key who wants these files."""
+        """Exempts these routes from authentication."""
         authentication.open_paths(app, *_OPEN)
 
     async def document(self, _request: web.Request) -> web.Response:
@@ -42,16 +42,16 @@ class ConsoleRoutes:
         return web.Response(body=made.body, content_type="text/html", charset="utf-8", headers=dict(made.headers))
 
     async def without_slash(self, _request: web.Request) -> web.Response:
-        """The paths in the document are relative to its own, which has no slash at the end."""
+        """Redirects to the path without a slash, to which the paths in the document are relative."""
         return web.Response(status=308, headers={hdrs.LOCATION: "../console"})
 
     async def file(self, request: web.Request) -> web.Response:
         files = await _files_read()
         found = files.files.get(request.match_info["path"])
         if found is None:
-            return refuse(404, "unknown_url", "The console has no such file. Load /console again.")
+            return rejection(404, "unknown_url", "The console has no such file. Load /console again.")
         headers = {
-            # While edges of two releases stand behind one address, the page of one may ask the other for its files.
+            # During a rollout, a page of one release may request its files from an edge of another release.
             hdrs.CACHE_CONTROL: _FOREVER if request.match_info["version"] == files.version else _NEVER,
             hdrs.VARY: hdrs.ACCEPT_ENCODING,
             "X-Content-Type-Options": "nosniff",
@@ -64,5 +64,5 @@ class ConsoleRoutes:
 
 
 async def _files_read() -> Assets:
-    """The files, read by a thread the first time: compressing them would stop the event loop for 40 ms."""
+    """The files. The first call reads them in a thread: compressing them would block the event loop for 40 ms."""
     return await asyncio.to_thread(assets)

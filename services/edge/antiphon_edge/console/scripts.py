@@ -1,9 +1,9 @@
-"""The modules of the console as the one script that a browser is sent.
+"""A bundler: joins the ES modules of the console into one script for the browser.
 
-The sources are some seventy small ES modules with types in their comments. Sent one by one they would be as many
-requests and, compressed each for itself, twice the bytes. So when the files are read, comments go and each module
-becomes a function that returns what it exports, in the order of their imports. That is all: no tool, no step to forget,
-and names and lines stay as they are written. Libraries stay modules of their own, byte for byte as npm has them.
+The sources are some seventy small ES modules with types in their comments. Sent separately they would be as many
+requests and, compressed separately, twice the bytes. So when the files are read, comments are removed, and each module
+becomes a function that returns its exports, in the order of the imports. There is no build step, and names and lines
+stay as they are in the source. Libraries stay separate modules, byte for byte as npm has them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from posixpath import dirname, join, normpath
 
 Read = Callable[[str], str]
-"""The text of a module, by its path."""
+"""Reads the text of the module at a path."""
 
 _COMMENT = re.compile(r"^[ \t]*/\*\*.*?\*/[ \t]*\n|/\*\* @type .*?\*/ ?|^[ \t]*// .*?\n", re.DOTALL | re.MULTILINE)
 _INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
@@ -23,8 +23,8 @@ _LEFT = re.compile(r"^(?:import|export)[ {*(].*", re.MULTILINE)
 
 
 def linked(entry: str, read: Read) -> str:
-    """The script that begins with the module `entry`. ValueError: modules import each other in a circle, or one has an
-    import or an export of another form than these here."""
+    """The script that runs the module `entry`. ValueError: modules import each other in a cycle, or a module has an
+    import or export of an unsupported form."""
     linker = _Linker(read)
     linker.add(entry, ())
     libraries = (f'import * as {name} from "{path}";\n' for path, name in linker.libraries.items())
@@ -32,7 +32,7 @@ def linked(entry: str, read: Read) -> str:
 
 
 class _Linker:
-    """Modules in the order in which they can run, and the libraries that they need."""
+    """Collects the modules, each after its imports, and the libraries that they need."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -49,11 +49,11 @@ class _Linker:
         names = [found["name"] for found in _EXPORT.finditer(body)]
         body = _EXPORT.sub("", body)
         if left := _LEFT.search(body):
-            raise ValueError(f"{path} has an import or export of a form that is not known here: {left[0]}")
+            raise ValueError(f"{path} has an import or export of an unsupported form: {left[0]}")
         self.modules[path] = f'$["{path}"] = (() => {{\n{body}return {{ {", ".join(names)} }};\n}})();\n'
 
     def _bound(self, found: re.Match[str], path: str, above: tuple[str, ...]) -> str:
-        """An import as a statement that binds its names to the value that the other module returned."""
+        """Replaces an import by a statement that binds its names to the exports of the other module."""
         source, name = found["path"], found["name"]
         if source.startswith("."):
             source = normpath(join(dirname(path), source))

@@ -1,12 +1,13 @@
-"""Requests that a proxy in front of the edge could read differently: they are refused, or end their connection.
+"""Protection against request smuggling: requests that a proxy in front of the edge could parse in another way.
 
-Where two read the same bytes as different requests, a caller can hide one behind another (request smuggling): past the
-proxy that says whose requests they are, or into the request of whoever is next on a connection that callers share.
-aiohttp's parser refuses most of it, such as two lengths, or a length beside chunks. Here is what it lets pass:
+If a proxy and the edge see different requests in the same bytes, a caller can hide a request in the body of another: it
+evades the proxy that names the tenant, or becomes part of another caller's request on a shared connection. aiohttp's
+parser rejects most such requests, for example those with two lengths, or with a length beside chunks. This module
+treats those that aiohttp accepts:
 
-- A head that is not plain is refused: a proxy that reads it in another way than we do need not even be wrong.
-- behind some plain requests the parser does not find the next one as a proxy would. They are answered, as the last ones
-  of their connections.
+- A request whose head can be parsed in two ways is rejected (`ambiguity_of`).
+- After some valid requests the parser does not find the beginning of the next one as a proxy would. They are answered,
+  and their connection is closed (`is_last`).
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _SCHEMES = ("http", "https")
 
 
 def ambiguity_of(message: RawRequestMessage) -> str | None:
-    """The reason why the head of a request can be read in two ways, in words that repeat nothing of it; None if it
+    """Why the head of a request can be parsed in two ways, as a message that quotes nothing of the request; None if it
     cannot."""
     if message.method == hdrs.METH_CONNECT:
-        return "CONNECT is asked of proxies, and this server is none."
+        return "CONNECT is a method for proxies, and this server is no proxy."
     if not _has_plain_framing(message):
-        return "The only 'Transfer-Encoding' that a body can have here is 'chunked', and that in HTTP/1.1."
+        return "The only 'Transfer-Encoding' that is accepted is 'chunked', and only in HTTP/1.1."
     if "#" in message.path:
-        return "The URL of a request has no fragment: '#' in it is written as '%23'."
+        return "The URL of a request has no fragment. Write '#' in a path or query as '%23'."
     host = message.headers.get(hdrs.HOST, "")
     if not _HOST.fullmatch(host):
         return "The header 'Host' is not a name or an address, with or without a port."
@@ -38,10 +39,10 @@ def ambiguity_of(message: RawRequestMessage) -> str | None:
 
 
 def is_last(message: RawRequestMessage) -> bool:
-    """Whether what comes behind this request on its connection cannot be told from it.
+    """Whether no further request can be parsed safely on the connection of this one.
 
-    The last trailer behind a body in chunks becomes a header of the next request. And of what comes in one piece with a
-    request for another protocol the parser drops the rest, unless the protocol is one that it knows."""
+    aiohttp's parser makes the last trailer after a chunked body a header of the next request. After a request with
+    `Upgrade` to a protocol that it does not know, it drops the rest of the bytes that were read with the request."""
     return bool(message.chunked or message.upgrade)
 
 
@@ -51,7 +52,7 @@ def _has_plain_framing(message: RawRequestMessage) -> bool:
 
 
 def _is_addressed_to(host: str, message: RawRequestMessage) -> bool:
-    """Whether the URL names the host of the header, if it names any."""
+    """Whether the URL names no host, or the host of the header `Host`."""
     if message.path.startswith("/") or message.path == "*":
         return True
     return message.url.scheme in _SCHEMES and message.url.raw_authority.lower() == host.lower()

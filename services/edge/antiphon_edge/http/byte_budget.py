@@ -1,4 +1,4 @@
-"""Bytes that are held for requests which are not complete: so many in total, and so many of one peer or tenant."""
+"""Budgets for the bytes of incomplete requests: a limit in total, and one for each peer or tenant."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ RETRY_MS = 1_000
 
 
 class Excess(Enum):
-    """The bound that there is no room under."""
+    """The limit that more bytes would exceed."""
 
     TOTAL = "total"
     SHARE = "share"
 
 
 class ByteBudget:
-    """Counts bytes by `kind`, for metrics. `share` is the most of one holder."""
+    """Counts the bytes that peers or tenants (holders) have in use."""
 
     def __init__(self, kind: str, *, total: int, share: int) -> None:
+        """`kind` names the budget in metrics. `share` is the limit of one holder."""
         self._kind = kind
         self._total = total
         self._share = share
@@ -35,7 +36,7 @@ class ByteBudget:
         return self._bytes
 
     def take(self, holder: str, size: int) -> Excess | None:
-        """Counts bytes until they are given back; or says why there is no room, and counts nothing."""
+        """Counts bytes until `give_back`. Returns the limit that they would exceed, and then counts nothing."""
         excess = None
         if self._bytes_of[holder] + size > self._share:
             excess = Excess.SHARE
@@ -56,7 +57,7 @@ class ByteBudget:
 
 
 class Tally:
-    """The bytes of one request or message in a budget, given back at its end."""
+    """The bytes of one request or message in a budget. A context manager: its end gives them back."""
 
     def __init__(self, budget: ByteBudget, holder: str) -> None:
         self._budget = budget
@@ -72,17 +73,17 @@ class Tally:
         self.clear()
 
     def try_add(self, size: int) -> Excess | None:
-        """Counts more bytes, or says why there is no room."""
+        """Counts more bytes. Returns the limit that they would exceed, and then counts nothing."""
         excess = self._budget.take(self._holder, size)
         if excess is None:
             self._size += size
         return excess
 
     def add(self, size: int) -> None:
-        """RequestRateExceeded: the holder has no room left. Unavailable: nobody has."""
+        """Counts more bytes. RequestRateExceeded: over the holder's limit. Unavailable: over the total limit."""
         excess = self.try_add(size)
         if excess is Excess.SHARE:
-            message = "Too many bytes of this tenant's requests are being received at once. Try again when some ended."
+            message = "Too many bytes of this tenant's requests are being received at once. Try again in a moment."
             raise RequestRateExceeded(message, retry_after_ms=RETRY_MS)
         if excess is Excess.TOTAL:
             raise Unavailable("The server is receiving as many bytes of requests as it can hold. Try again.")

@@ -1,9 +1,9 @@
-"""How much and how long a client may leave unread of what it asked for.
+"""Write timeouts and send buffers: limits for clients that do not read their answers.
 
-What a client does not read is held in the kernel's send buffer (megabytes, where the kernel sizes it) and in asyncio's
-(64 KiB). A stream gets a small send buffer, so that asyncio's fills early and pauses the stream, and sse.py cuts the
-connection when it stays paused for too long. An answer that is written in one piece is not paused: there the kernel
-keeps the time itself (TCP_USER_TIMEOUT), as it does for clients whose network is gone.
+Bytes that a client does not read stay in the kernel's send buffer (megabytes, if the kernel sizes it) and in asyncio's
+(64 KiB). A stream gets a small send buffer in the kernel, so that asyncio's buffer fills early and pauses the stream.
+sse.py closes the connection when the stream stays paused for too long. An answer that is written in one piece is never
+paused. The kernel enforces its timeout (TCP_USER_TIMEOUT), as it does for clients whose network is gone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WriteBounds:
-    """`send_buffer_bytes` is what the kernel holds for one stream; it doubles the figure, for its own needs."""
+    """The limits of one server. `send_buffer_bytes` is the kernel's buffer of one stream; the kernel doubles the figure
+    for its own data."""
 
     write_timeout_s: float = 15.0
     send_buffer_bytes: int = 64 * 2**10
@@ -36,7 +37,7 @@ class WriteBounds:
 
 
 class WritingListener(Protocol):
-    """Is told when the socket's buffer is full, and when it has room again."""
+    """Callbacks for the transport's buffer: it is full, or has room again."""
 
     def pause_writing(self) -> None: ...
 
@@ -44,7 +45,7 @@ class WritingListener(Protocol):
 
 
 class StreamConnection(web.RequestHandler):
-    """A connection that passes on what its transport says of its buffer, and knows the options that its socket has."""
+    """A connection that reports the state of its transport's buffer, and remembers the options of its socket."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -65,7 +66,7 @@ class StreamConnection(web.RequestHandler):
 
 _NO_ROOM_REASON = b"too many bytes of messages are being received; connect again later"
 _NO_ROOM = b"\x88" + bytes([len(_NO_ROOM_REASON) + 2]) + (1013).to_bytes(2) + _NO_ROOM_REASON  # a close frame
-_FORGET_WHAT_IS_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
+_DROP_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
 _BOUNDS: web.AppKey[WriteBounds] = web.AppKey("write bounds", WriteBounds)
 
 
@@ -78,18 +79,19 @@ def bounds_of(request: web.Request) -> WriteBounds:
 
 
 async def bound_answer(request: web.Request, _response: web.StreamResponse) -> None:
-    """A signal for `on_response_prepare`: the kernel cuts the connection when the client takes nothing for so long."""
+    """A signal for `on_response_prepare`: sets the timeout after which the kernel closes the connection of a client
+    that does not read."""
     timeout_ms = round(bounds_of(request).write_timeout_s * 1000)
     _set_option(request, socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
 
 
 def bound_stream(request: web.Request) -> None:
-    """To be called when a stream begins: the kernel holds little of it."""
+    """Gives the connection the send buffer of a stream. Call it when the stream begins."""
     _set_option(request, socket.SOL_SOCKET, socket.SO_SNDBUF, bounds_of(request).send_buffer_bytes)
 
 
 def watch_writing(request: web.Request, listener: WritingListener | None) -> None:
-    """Has a listener told of the buffer of this request's connection, from now on; None: nobody."""
+    """Makes `listener` receive the callbacks of this request's connection; None ends them."""
     connection = request.protocol
     if not isinstance(connection, StreamConnection):
         raise TypeError("the connection was not made by HttpServer")
@@ -99,8 +101,8 @@ def watch_writing(request: web.Request, listener: WritingListener | None) -> Non
 
 
 def bound_messages(request: web.Request, tally: Tally) -> None:
-    """Counts what is received of a WebSocket's message until the message is complete. A message that there is no room
-    for ends the connection."""
+    """Counts the bytes of each WebSocket message in `tally` until the message is complete. Closes the connection when a
+    message exceeds the budget."""
     connection = request.protocol
     if isinstance(connection, StreamConnection) and connection.frames is not None:
         connection.frames.listener = _MessageBound(connection, tally)
@@ -114,7 +116,7 @@ class _MessageBound:
     def grow(self, size: int) -> bool:
         if self._tally.try_add(size) is None:
             return True
-        log.info("%s sends a message that there is no room for, and is cut off", self._connection.peername)
+        log.info("%s is disconnected: its message exceeds the budget for messages", self._connection.peername)
         if self._connection.transport is not None:
             self._connection.transport.write(_NO_ROOM)
             self._connection.transport.close()
@@ -125,15 +127,15 @@ class _MessageBound:
 
 
 def cut(request: web.Request) -> None:
-    """Ends the connection of a client that does not read. Its handler is cancelled, as when the client hangs up."""
-    log.info("%s does not read its stream, and is cut off", request.remote)
-    _set_option(request, socket.SOL_SOCKET, socket.SO_LINGER, _FORGET_WHAT_IS_UNSENT)
+    """Resets the connection of a client that does not read. This cancels its handler."""
+    log.info("%s does not read its stream, and is disconnected", request.remote)
+    _set_option(request, socket.SOL_SOCKET, socket.SO_LINGER, _DROP_UNSENT)
     if request.transport is not None:
         request.transport.abort()
 
 
 def _set_option(request: web.Request, level: int, option: int, value: int | bytes) -> None:
-    """Where there is a TCP connection: it may be gone. Later requests of the connection find the option set."""
+    """Sets a socket option, once for all requests of a connection. Does nothing if the TCP connection is gone."""
     connection = request.protocol
     if not isinstance(connection, StreamConnection) or connection.options.get((level, option)) == value:
         return

@@ -1,7 +1,7 @@
-"""Which web pages may call: the CORS headers, for the origins that an operator named. Without any, browsers keep other
-pages away by themselves, and this module is not in use.
+"""CORS: lets web pages of the origins in `edge.cors_origins` read answers. Without origins this module is not in use,
+and browsers block the pages of all other hosts.
 
-Credentials in the sense of CORS (cookies) are never allowed: a page shows an API key, as everybody does.
+Credentials in the sense of CORS (cookies) are never allowed: a page sends an API key, as every client does.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ _HEADER_NAMES_CHARS_MAX = 4_096
 
 
 class Cors:
-    """The rules of one server."""
+    """The CORS headers of one server."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
 
     def middleware(self) -> Handler:
-        """Answers preflights, which carry no key and mean no work: nothing behind it sees them."""
+        """Answers preflight requests, which carry no key, before authentication."""
 
         @web.middleware
         async def answer_preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
-            asks_leave = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers and hdrs.ORIGIN in request.headers
-            if request.method == hdrs.METH_OPTIONS and asks_leave:
+            is_preflight = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers and hdrs.ORIGIN in request.headers
+            if request.method == hdrs.METH_OPTIONS and is_preflight:
                 return self._preflight(request)
             return await handler(request)
 
         return answer_preflights  # type: ignore[return-value]
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """A signal for `on_response_prepare`: also refusals can be read by the page that caused them."""
+        """A signal for `on_response_prepare`: errors get the headers too, so that a page can read them."""
         response.headers.update(self.headers_of(request))
 
     def headers_of(self, request: web.BaseRequest) -> dict[str, str]:
-        """The headers of the answer to a request, whatever it is."""
+        """The CORS headers of any answer to a request."""
         allowed = self._allowed(request)
         headers = _readable_by(allowed) if allowed is not None else {}
         if ANY_ORIGIN not in self._origins:
@@ -65,8 +65,8 @@ class Cors:
         return headers
 
     def headers_for_all(self) -> dict[str, str]:
-        """The headers of the answer to what could not be read, so that nobody knows what page sent it. It has nothing
-        of anybody's, and may be read by all of them."""
+        """The CORS headers of the answer to a request that could not be parsed, so that its origin is unknown. Every
+        page may read the answer: it holds nothing of a tenant."""
         return _readable_by(ANY_ORIGIN)
 
     def _allowed(self, request: web.BaseRequest) -> str | None:
@@ -77,14 +77,14 @@ class Cors:
 
     def _preflight(self, request: web.Request) -> web.Response:
         if self._allowed(request) is None:
-            message = "Pages of this origin may not call this server: it is not among its edge.cors_origins."
+            message = "Pages of this origin may not call this server: the origin is not in edge.cors_origins."
             error = {"message": message, "type": "invalid_request_error", "param": "Origin", "code": "origin_refused"}
             return web.Response(status=403, body=dumps({"error": error}), content_type="application/json")
         headers = {hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS, hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_AGE_S)}
-        # SDKs bring a dozen headers of their own; "*" would not cover Authorization.
-        asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "").strip()
-        if len(asked) <= _HEADER_NAMES_CHARS_MAX and _HEADER_NAMES.fullmatch(asked):
-            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = asked
+        # SDKs send a dozen headers of their own; "*" would not cover Authorization.
+        requested = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "").strip()
+        if len(requested) <= _HEADER_NAMES_CHARS_MAX and _HEADER_NAMES.fullmatch(requested):
+            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = requested
         return web.Response(status=204, headers=headers)
 
 

@@ -1,4 +1,5 @@
-"""The header of an answer to a request of which hosted tools were left out: their types, as in `dropped_tools`."""
+"""`x-antiphon-dropped-tools`: the header that lists the types of hosted tools that were left out of a request, as
+`dropped_tools` in the response does."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ _DROPPED: web.RequestKey[Sequence[str]] = web.RequestKey("dropped_tools", Sequen
 
 
 def note(request: web.Request, dropped: Sequence[str] | None) -> None:
-    """Notes what was left out of a request, before its answer begins."""
+    """Notes the types that were left out of a request. Call it before the answer begins."""
     request[_DROPPED] = dropped or ()
 
 
 async def add_header(request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """A signal for `on_response_prepare`."""
+    """A signal for `on_response_prepare`: adds the header if tools were left out."""
     if dropped := request.get(_DROPPED):
         response.headers[HEADER] = ", ".join(dropped)

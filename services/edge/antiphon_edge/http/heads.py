@@ -1,16 +1,17 @@
-"""Heads of requests while they come in pieces: nobody knows yet whose they are, so they get little.
+"""Size limits for the heads of requests that arrive in several pieces. Before its head is complete a request is not
+authenticated, so these limits are small.
 
-A head that comes in one piece is parsed at once and counts nothing. aiohttp bounds each header and their number, which
-leaves 8 MiB for one head.
+A head that arrives in one piece is parsed at once, and is not counted. aiohttp's own limits, for each header and for
+their number, would allow a head of 8 MiB.
 """
 
 from __future__ import annotations
 
 from antiphon_core.limits import HEAD_BYTES_MAX
 from antiphon_edge.http.byte_budget import ByteBudget
-from antiphon_edge.http.http_errors import raw_refusal
+from antiphon_edge.http.http_errors import raw_rejection
 
-HEAD_REFUSED = raw_refusal(
+HEAD_REJECTED = raw_rejection(
     431,
     "header_too_large",
     f"The head of the request has more than {HEAD_BYTES_MAX} bytes, or the server receives too many heads at once.",
@@ -18,15 +19,16 @@ HEAD_REFUSED = raw_refusal(
 
 
 class HeadBound:
-    """Counts the head that one connection sends."""
+    """Counts the bytes of the incomplete head of one connection."""
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
         self._peer = ""
         self._size = 0
 
-    def has_room(self, peer: str, size: int, *, is_in_head: bool) -> bool:
-        """Counts a piece, if it is one of a head; what else comes ends the head. Whether there is room for it."""
+    def try_add(self, peer: str, size: int, *, is_in_head: bool) -> bool:
+        """Counts a piece of a head. Returns False if it exceeds a limit. Other bytes (not `is_in_head`) end the
+        head."""
         if not is_in_head:
             self.clear()
             return True
@@ -37,7 +39,7 @@ class HeadBound:
         return True
 
     def clear(self) -> None:
-        """The head is complete, or nothing comes any more."""
+        """Gives the counted bytes back: the head is complete, or the connection ends."""
         if self._size:
             self._budget.give_back(self._peer, self._size)
             self._size = 0

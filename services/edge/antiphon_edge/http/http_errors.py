@@ -1,7 +1,7 @@
-"""Errors on HTTP: whatever a handler raises leaves as OpenAI's envelope, with the status of the table of errors.
+"""HTTP errors: each exception of a handler becomes OpenAI's error envelope, with the status from the table of errors.
 
-A stream that breaks off has begun its answer: its connection ends in the middle, without the end of a stream, and its
-client knows that there is more.
+An answer that has begun cannot become an error. A stream that fails ends its connection before the end of the body, so
+the client sees that the stream is incomplete.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RETRY_AFTER_S = 1
-_BETTER_WAYS = ("Allow", "Upgrade", "Connection", "Sec-WebSocket-Version")
+_PASSED_HEADERS = ("Allow", "Upgrade", "Connection", "Sec-WebSocket-Version")
 SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
-    Unauthenticated: False,  # between services: an operator has to mend it
+    Unauthenticated: False,  # between services: an operator has to fix the tokens
     PermissionDenied: False,
     Conflict: False,
     AlreadyExists: False,
     VersionMismatch: False,
     StatusMismatch: False,
-    SessionLost: True,  # nothing of it was kept
-    StaleFence: True,  # somebody else had the session; the next request gets a lease of its own
+    SessionLost: True,  # nothing of the turn was stored
+    StaleFence: True,  # another turn took the session; the next request gets a lease of its own
     IdempotencyMismatch: False,
     PositionMismatch: False,
     LogClosed: False,
-    SessionLocked: True,  # a 400, and free again in a few seconds
+    SessionLocked: True,  # a 400; the session is free again in a few seconds
     RequestRateExceeded: True,
     TokenRateExceeded: True,
     Unavailable: True,
@@ -81,24 +81,24 @@ SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
     Unimplemented: False,
     InternalError: True,
 }
-"""Whether the same request may do better the next time. SDKs go by the status otherwise, and repeat 408, 409, 429 and
-5xx: what has one of these stands here."""
+"""The header `x-should-retry`: whether a retry of the same request may succeed. Without it SDKs retry 408, 409, 429 and
+5xx, so every error with one of these statuses is listed."""
 
 MALFORMED = "malformed_request"
-"""The code of what is no HTTP, or whose body is not what its headers say."""
+"""The code of a request that is not valid HTTP, or whose body contradicts its headers."""
 
 
 def enveloping(handler: Handler) -> Handler:
-    """A handler that answers with an envelope where another one raises."""
+    """Wraps a handler so that its exceptions become answers with an envelope."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
             return await handler(request)
         except ConnectionError:
-            raise  # the client is gone: there is nobody to answer
+            raise  # the client has disconnected
         except Exception as error:
             if request.writer.output_size:
-                raise  # what has begun cannot become another answer: aiohttp logs it, and ends the connection
+                raise  # the answer has begun: aiohttp logs the error, and closes the connection
             return _answer_to(request, error)
 
     return handle
@@ -110,23 +110,23 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
     if isinstance(error, web.HTTPRequestEntityTooLarge):
         return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
     if isinstance(error, web.HTTPException):
-        return _refusal(request, error)
+        return _answer_of_aiohttp(request, error)
     if isinstance(error, BodyTimeout):
-        return _lacking_body()
+        return _body_timeout()
     if isinstance(error, web.RequestPayloadError):
         return _unreadable_body()
     log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error, extra=remedies.REPORT)
     return _answer(InternalError("The server had an error while processing your request. Its log says why."))
 
 
-def refuse(status: int, code: str | None, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """The answer to what is wrong with a request as HTTP, in the envelope of all errors."""
+def rejection(status: int, code: str | None, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """The answer to a request that is rejected at the level of HTTP, in the envelope of all errors."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
     return web.Response(status=status, body=dumps(body), content_type="application/json", headers=headers)
 
 
-def raw_refusal(status: int, code: str, message: str) -> bytes:
-    """`refuse` as bytes, for a connection on which no request was read."""
+def raw_rejection(status: int, code: str, message: str) -> bytes:
+    """An answer such as that of `rejection`, as bytes: for a connection on which no request was parsed."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     body = dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
     lines = [
@@ -149,7 +149,7 @@ def _answer(error: AntiphonError) -> web.Response:
 
 
 def _headers(error: AntiphonError) -> dict[str, str]:
-    """Whether and when to come back, or how to be let in. SDKs read the milliseconds first."""
+    """Headers about retries and authentication. SDKs prefer `retry-after-ms` to `Retry-After`."""
     headers = {}
     if type(error) in SHOULD_RETRY:
         headers["x-should-retry"] = "true" if SHOULD_RETRY[type(error)] else "false"
@@ -163,26 +163,26 @@ def _headers(error: AntiphonError) -> dict[str, str]:
     return headers
 
 
-def _lacking_body() -> web.Response:
-    answer = refuse(408, "request_timeout", "The rest of the request body did not come in time.")
-    answer.force_close()  # should it come after all, it is no request
+def _body_timeout() -> web.Response:
+    answer = rejection(408, "request_timeout", "The rest of the request body did not arrive in time.")
+    answer.force_close()  # the rest may still arrive, and must not be parsed as a request
     return answer
 
 
 def _unreadable_body() -> web.Response:
-    """Rejects an unreadable body and closes the connection: nobody knows where the next request begins."""
+    """Rejects a malformed body and closes the connection: where the next request would begin is unknown."""
     message = "The request body is not what its 'Content-Encoding' or 'Transfer-Encoding' says."
-    answer = refuse(400, MALFORMED, message)
+    answer = rejection(400, MALFORMED, message)
     answer.force_close()
     return answer
 
 
-def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
-    """aiohttp's own refusals (no such route, wrong method) in the same envelope, with what they say of a better way."""
+def _answer_of_aiohttp(request: web.Request, error: web.HTTPException) -> web.Response:
+    """aiohttp's own errors (no such route, wrong method) in the envelope, with their headers that tell what to send."""
     wording = {
         404: ("unknown_url", f"Unknown request URL: {request.method} {request.path}."),
         405: ("method_not_allowed", f"{request.method} is not allowed on {request.path}."),
     }
-    code, message = wording.get(refusal.status, (None, refusal.reason))
-    better = {name: refusal.headers[name] for name in _BETTER_WAYS if name in refusal.headers}
-    return refuse(refusal.status, code, message, better)
+    code, message = wording.get(error.status, (None, error.reason))
+    headers = {name: error.headers[name] for name in _PASSED_HEADERS if name in error.headers}
+    return rejection(error.status, code, message, headers)

@@ -1,8 +1,7 @@
-"""HTTP itself: whatever comes over a connection gets an answer with a name, and its errors in the envelope.
+"""The HTTP server: every request gets an answer with a request id, and every error is in OpenAI's envelope.
 
-aiohttp answers what it cannot read as a request by itself, in plain text around the bytes in question, and logs these:
-a key, or a piece of a prompt. Here such a request is answered like all others, and neither the answer nor the log
-repeats anything of it.
+By itself aiohttp answers bytes that it cannot parse as a request in plain text that quotes them, and logs them: an API
+key, or a part of a prompt. This server answers them like any other request. Neither the answer nor the log quotes them.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.cors import Cors
-from antiphon_edge.http.heads import HEAD_REFUSED, HeadBound
-from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, refuse
+from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
+from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, rejection
 from antiphon_edge.http.masking import MaskedFrames
 from antiphon_edge.http.slow_senders import SenderWatch
 
@@ -45,8 +44,8 @@ _TOO_MANY_HEADERS = "Too many headers received"  # aiohttp has no class for it
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Why something is no request. `message` has nothing of it."""
+class Rejection:
+    """The answer to a request that is rejected before a handler gets it. `message` quotes nothing of the request."""
 
     status: int
     code: str
@@ -54,44 +53,44 @@ class Unreadable:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-_URL_TOO_LONG = Unreadable(414, "url_too_long", f"The URL is longer than {URL_BYTES_MAX} bytes.")
-_HEADER_TOO_LARGE = Unreadable(431, "header_too_large", f"A header is larger than {HEADER_BYTES_MAX} bytes.")
-_HEADERS_TOO_MANY = Unreadable(431, "too_many_headers", "The request has too many headers.")
-_NO_MESSAGE = Unreadable(
+_URL_TOO_LONG = Rejection(414, "url_too_long", f"The URL is longer than {URL_BYTES_MAX} bytes.")
+_HEADER_TOO_LARGE = Rejection(431, "header_too_large", f"A header is larger than {HEADER_BYTES_MAX} bytes.")
+_HEADERS_TOO_MANY = Rejection(431, "too_many_headers", "The request has too many headers.")
+_MALFORMED_MESSAGE = Rejection(
     400,
     MALFORMED,
     "The request is not valid HTTP/1.1: a header or a chunk of the body is malformed, doubled or missing.",
 )
-_NOT_MET = Unreadable(417, "expectation_failed", "The only expectation that is met here is '100-continue'.")
-_MET: Sequence[Sequence[str]] = ([], ["100-continue"])
-_BY_CLASS: Mapping[type[HttpProcessingError], Unreadable] = {
-    BadHttpMethod: Unreadable(400, MALFORMED, "This is no request of HTTP/1.1, or its method is unknown."),
-    BadStatusLine: Unreadable(400, MALFORMED, "The first line of the request is not one of HTTP/1.1."),
-    InvalidURLError: Unreadable(400, MALFORMED, "The URL of the request has characters that a URL cannot have."),
-    ContentEncodingError: Unreadable(415, encodings.CODE, encodings.MESSAGE, encodings.ACCEPT),
+_UNKNOWN_EXPECTATION = Rejection(417, "expectation_failed", "The only 'Expect' that is supported is '100-continue'.")
+_EXPECTATIONS_MET: Sequence[Sequence[str]] = ([], ["100-continue"])
+_BY_CLASS: Mapping[type[HttpProcessingError], Rejection] = {
+    BadHttpMethod: Rejection(400, MALFORMED, "This is not an HTTP/1.1 request, or its method is unknown."),
+    BadStatusLine: Rejection(400, MALFORMED, "The request line is not valid HTTP/1.1."),
+    InvalidURLError: Rejection(400, MALFORMED, "The URL of the request has characters that a URL cannot have."),
+    ContentEncodingError: Rejection(415, encodings.CODE, encodings.MESSAGE, encodings.ACCEPT),
 }
 
 
-_UNWANTED: web.RequestKey[Unreadable | None] = web.RequestKey("unwanted")
+_REJECTION: web.RequestKey[Rejection | None] = web.RequestKey("rejection")
 
 
-def unreadable(error: HttpProcessingError) -> Unreadable:
-    """Translates an error of aiohttp's parser."""
+def rejection_of(error: HttpProcessingError) -> Rejection:
+    """The answer to an error of aiohttp's parser."""
     if isinstance(error, LineTooLong):
         return _URL_TOO_LONG if error.args[1] == URL_BYTES_MAX else _HEADER_TOO_LARGE
     if error.message == _TOO_MANY_HEADERS:
         return _HEADERS_TOO_MANY
-    return _BY_CLASS.get(type(error), _NO_MESSAGE)
+    return _BY_CLASS.get(type(error), _MALFORMED_MESSAGE)
 
 
 class HttpServer(web.Server):
-    """Serves what an application's own server would, with a name for every request and an envelope for every error."""
+    """Replaces the server of an aiohttp application: adds request ids, timeouts, limits, and envelopes for errors."""
 
     def __init__(
         self, inner: web.Server, ids: Ids, cors: Cors | None, *, read_timeout_s: float, table: ConnectionTable
     ) -> None:
         super().__init__(
-            request_ids.naming(_refusing(enveloping(inner.request_handler), cors), ids),  # type: ignore[arg-type]
+            request_ids.observed(_rejecting(enveloping(inner.request_handler), cors), ids),  # type: ignore[arg-type]
             request_factory=_adapted(inner.request_factory),
             handler_cancellation=inner.handler_cancellation,
         )
@@ -107,7 +106,7 @@ class HttpServer(web.Server):
 
 
 class _Connection(StreamConnection):
-    """One connection."""
+    """One connection of the server."""
 
     def __init__(
         self,
@@ -128,7 +127,7 @@ class _Connection(StreamConnection):
         self._ids = ids
         self._cors = cors
         self.serves_last = False
-        """Whether nothing that comes behind the request in hand is taken for another one."""
+        """Whether the current request is the last one that is read from this connection."""
         self._is_over = False
         self._sender = SenderWatch(read_timeout_s, self._hang_up)
         self._table = table
@@ -137,12 +136,13 @@ class _Connection(StreamConnection):
 
     @property
     def idle_since_s(self) -> float | None:
-        """Since when no request is in hand. A piece of a head is none: it may be all that ever comes."""
+        """The time since which the connection is idle; None while it serves a request or is a WebSocket. An incomplete
+        head does not make it busy: the rest of the head may never arrive."""
         is_busy = self._current_request is not None or self._messages or self.frames is not None
         return None if is_busy else self._sender.heard_at_s
 
     def shed(self) -> None:
-        """Closes the connection, for one that has something to ask."""
+        """Closes this idle connection to make room for a new one."""
         self.force_close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -158,15 +158,16 @@ class _Connection(StreamConnection):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Also tells those who read a body that the rest of it cannot be read. aiohttp only queues the error as the
-        next request, behind the one whose body it is about, and which would wait for it for ever."""
+        """Parses data, and watches timeouts and sizes. When the parser fails within a body, it sets the error on the
+        body: aiohttp only queues the error as the next request, and a handler that reads the body would wait
+        forever."""
         if self._is_over:
             return
         heads = self._request_count
         super().data_received(data)
-        self._sender.came(data, self._messages[-1][1] if self._request_count > heads else None)
-        if self.frames is None and not self._head.has_room(self.peer, len(data), is_in_head=self._sender.is_in_head):
-            self._refuse_head()
+        self._sender.note_received(data, self._messages[-1][1] if self._request_count > heads else None)
+        if self.frames is None and not self._head.try_add(self.peer, len(data), is_in_head=self._sender.is_in_head):
+            self._reject_head()
             return
         if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
             return
@@ -177,25 +178,25 @@ class _Connection(StreamConnection):
             if not body.is_eof():
                 body.set_exception(web.RequestPayloadError("the rest of the body cannot be read"))
 
-    def _refuse_head(self) -> None:
-        """Answers a head that is too large, or that there is no room for, and drops what else comes."""
+    def _reject_head(self) -> None:
+        """Rejects a head that exceeds a limit, and drops all further data."""
         self._is_over = True
         self._sender.stop()
         self._head.clear()
         if self._current_request is not None or self.transport is None:
-            self.force_close()  # another answer is on its way
+            self.force_close()  # another answer is being sent
             return
-        log.info("a head from %s is refused: it is too large, or there are too many", self.peername)
-        self.transport.write(HEAD_REFUSED)
+        log.info("a head from %s is rejected: it is too large, or there are too many incomplete ones", self.peername)
+        self.transport.write(HEAD_REJECTED)
         _end_sending(self.transport)
         self._loop.call_later(LINGER_S, self.force_close)
 
     def _hang_up(self) -> None:
-        log.info("%s sent no request, or no more of one, for too long", self.peername)
+        log.info("%s is disconnected: read timeout before the head of a request was complete", self.peername)
         self.force_close()
 
     def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:
-        """From here on the connection is a WebSocket, and may be silent for as long as it answers pings."""
+        """Makes the connection a WebSocket. It has no read timeout: a client is alive as long as it answers pings."""
         self._sender.stop()
         self.serves_last = False
         self.frames = MaskedFrames(parser)
@@ -208,24 +209,25 @@ class _Connection(StreamConnection):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what is no request. Nothing comes behind it: where the next one begins is not known."""
+        """The answer to bytes that are no request. It is the last of the connection: where the next request would begin
+        is unknown."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         self._is_over = True
-        request_ids.name(request, self._ids)
-        why = unreadable(exc)
-        log.info("what came from %s is refused with %d: %s", request.remote, why.status, why.message)
-        pages = self._cors.headers_for_all() if self._cors is not None else {}
-        return _refuse(why, {**request_ids.headers_of(request), **pages})
+        request_ids.assign(request, self._ids)
+        why = rejection_of(exc)
+        log.info("a request from %s is rejected with %d: %s", request.remote, why.status, why.message)
+        cors = self._cors.headers_for_all() if self._cors is not None else {}
+        return _reject(why, {**request_ids.headers_of(request), **cors})
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Behind the last answer it takes for a while what the client is still sending, and drops it. To close at once
-        would reset the connection, and the client could lose the answer."""
+        """Lingers after the last answer: reads and drops for a while what the client still sends. Closing at once would
+        reset the connection, and the client could lose the answer."""
         body = request.content
         if "Content-Encoding" in request.headers and not body.is_eof():
-            resp.force_close()  # aiohttp would decode the rest, gigabytes of it perhaps, only to drop it
+            resp.force_close()  # aiohttp would decode the rest, perhaps gigabytes, only to drop it
             body.set_exception(web.RequestPayloadError("not read to its end"))
         finished = await super().finish_response(request, resp, start_time)
         broke_off = isinstance(body.exception(), web.RequestPayloadError)
@@ -233,71 +235,71 @@ class _Connection(StreamConnection):
         if self._is_over and self.transport is not None:
             _end_sending(self.transport)
             self.resume_reading(resume_parser=False)
-            await asyncio.sleep(LINGER_S)  # cancelled as soon as the client hangs up
+            await asyncio.sleep(LINGER_S)  # cancelled when the client disconnects
         return finished
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """But for bodies that are not read to their end: whoever read one was told, and the others had answered. And
-        for clients that hang up: that is theirs to do."""
+        """Logs an exception; without a traceback if a body was incomplete or the client has disconnected."""
         if isinstance(options.get("exc_info"), web.RequestPayloadError):
             log.info("the body of a request from %s was not read to its end", self.peername)
         elif isinstance(options.get("exc_info"), ConnectionError):
-            log.info("%s hung up before it had its whole answer", self.peername)
+            log.info("%s disconnected before its answer was complete", self.peername)
         else:
             super().log_exception(*args, **options)
 
 
 def _end_sending(transport: asyncio.Transport) -> None:
-    """Tells the client that nothing more comes. One that has reset the connection is told nothing."""
+    """Closes the sending side of the connection, unless the client has reset the connection."""
     with suppress(OSError):
         transport.write_eof()
 
 
 def _adapted(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
-    """Requests as `make` makes them, with what aiohttp has to be told of them.
+    """Wraps aiohttp's factory of requests.
 
-    It stands in for what it could not read with a request of HTTP/1.0, whose answer could not even say that the
-    connection ends; and it goes on behind requests whose end is not sure."""
+    A request that stands for a parser error becomes one of HTTP/1.1: aiohttp makes it one of HTTP/1.0, whose answer
+    would lack `Connection: close`. A request that is rejected, or after which no other can be parsed safely, becomes
+    the last of its connection."""
 
     def make_request(message: RawRequestMessage, payload: Any, connection: _Connection, *rest: Any) -> web.BaseRequest:
         if message is ERROR:
             return make(message._replace(version=HttpVersion11), payload, connection, *rest)
-        unwanted = _unwanted(message)
-        if unwanted is not None or ambiguity.is_last(message):
+        rejected = _rejection_of_head(message)
+        if rejected is not None or ambiguity.is_last(message):
             message = message._replace(should_close=True)
             connection.serves_last = True
         request = make(message, payload, connection, *rest)
-        request[_UNWANTED] = unwanted
+        request[_REJECTION] = rejected
         return request
 
     return make_request
 
 
-def _unwanted(message: RawRequestMessage) -> Unreadable | None:
-    """Why a request that could be read is refused before anything else is asked of it."""
+def _rejection_of_head(message: RawRequestMessage) -> Rejection | None:
+    """The answer to a request whose head was parsed and is not acceptable; None for all others."""
     if (why := ambiguity.ambiguity_of(message)) is not None:
-        return Unreadable(400, MALFORMED, why)
+        return Rejection(400, MALFORMED, why)
     expected = [each.lower() for each in message.headers.getall(hdrs.EXPECT, []) if each]
-    # aiohttp looks at it, too, but its refusal cannot quote what is no text.
-    if expected not in _MET and message.version >= HttpVersion11:
-        return _NOT_MET
+    # aiohttp checks the header, too, but its answer quotes the value, which fails if that is not UTF-8.
+    if expected not in _EXPECTATIONS_MET and message.version >= HttpVersion11:
+        return _UNKNOWN_EXPECTATION
     return None
 
 
-def _refusing(handler: Handler, cors: Cors | None) -> Handler:
-    """A handler that refuses what is not wanted, with the headers that other answers get from the application."""
+def _rejecting(handler: Handler, cors: Cors | None) -> Handler:
+    """Wraps a handler: answers rejected requests, with the headers that the application adds to all other answers."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        why = request[_UNWANTED]
+        why = request[_REJECTION]
         if why is None:
             return await handler(request)
-        pages = cors.headers_of(request) if cors is not None else {}
-        return _refuse(why, {**request_ids.headers_of(request), **pages})
+        allowed = cors.headers_of(request) if cors is not None else {}
+        return _reject(why, {**request_ids.headers_of(request), **allowed})
 
     return handle
 
 
-def _refuse(why: Unreadable, headers: Mapping[str, str]) -> web.Response:
-    answer = refuse(why.status, why.code, why.message, {**why.headers, **headers})
+def _reject(why: Rejection, headers: Mapping[str, str]) -> web.Response:
+    answer = rejection(why.status, why.code, why.message, {**why.headers, **headers})
     answer.force_close()
     return answer

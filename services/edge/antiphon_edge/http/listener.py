@@ -1,9 +1,9 @@
-"""The listening sockets of the edge. Every poll of the event loop accepts all connections that wait.
+"""The listening sockets of the edge. Each poll of the event loop accepts up to 64 connections.
 
-libuv accepts one connection per poll (libuv/libuv#3696), and uvloop's own servers do the same. A saturated loop polls
-about 20 times a second: with 512 streams at 50 tokens/s and 128 new connections a second, connections waited up to 6 s
-in the kernel's queue, while the streams that were accepted got their tokens in time. asyncio's own loop accepts in
-batches; this module does that on both.
+libuv accepts one connection per poll (libuv/libuv#3696), and so do uvloop's own servers. A saturated loop polls about
+20 times a second: with 512 streams at 50 tokens/s and 128 new connections a second, connections waited up to 6 s in the
+kernel's queue, while open streams got their tokens in time. asyncio's own loop accepts in batches; this module does so
+on both loops.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from aiohttp import web
 
 from antiphon_core.telemetry import remedies
 from antiphon_edge.http.connection_table import ConnectionTable
-from antiphon_edge.http.http_errors import raw_refusal
+from antiphon_edge.http.http_errors import raw_rejection
 
 log = logging.getLogger(__name__)
 
 BACKLOG_CONNECTIONS = 1_024
-"""Connections that the kernel holds until they are accepted. It drops the handshakes of others, and their clients try
-again after 1 s: aiohttp's 128 would delay most of 512 clients that connect at once."""
+"""Connections that the kernel queues until they are accepted. It drops the handshakes of further clients, which retry
+after 1 s: aiohttp's 128 would delay most of 512 clients that connect at once."""
 ACCEPTED_AT_ONCE_MAX = 64
-"""Per poll, and the rest at the next one: each takes 0.1 ms of the event loop."""
+"""Connections per poll; the rest wait for the next poll. Each takes 0.1 ms of the event loop."""
 PAUSE_S = 1.0
-"""How long nothing is accepted when the process has no file descriptors left."""
-TOO_MANY = raw_refusal(503, "too_many_connections", "The server has as many connections as it takes. Try again later.")
+"""How long the listener accepts nothing after the process ran out of file descriptors."""
+TOO_MANY = raw_rejection(503, "too_many_connections", "The server has too many connections. Try again later.")
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Listener:
-    """Accepts the connections of listening sockets until it is closed. Use inside one event loop."""
+    """Accepts connections on listening sockets until `close`. Make it within the event loop."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Listener:
         table: ConnectionTable | None = None,
         pause_s: float = PAUSE_S,
     ) -> None:
-        """`server` makes the protocol of each connection. `sockets` are bound; from now on the listener owns them.
-        `table` says whether there is room for one more."""
+        """`server` makes the protocol of each connection. `sockets` are bound; the listener closes them.
+        `table` limits the number of connections; None for no limit."""
         self._table = table
         self.sockets = tuple(sockets)
         self._server = server
@@ -62,7 +62,7 @@ class Listener:
             self._watch(each)
 
     def close(self) -> None:
-        """Stops listening. Connections that were accepted go on."""
+        """Stops listening. Accepted connections stay open."""
         for pause in self._pauses.values():
             pause.cancel()
         for each in self.sockets:
@@ -83,16 +83,16 @@ class Listener:
                 if error.errno in _EXHAUSTED:
                     self._pause(listening, error)
                     return
-                continue  # accept(2): an error of the connection, which is gone
+                continue  # accept(2): the connection failed before it was accepted
             if not self._admit(connection, str(address[0])):
                 return
 
     def _admit(self, connection: socket.socket, peer: str) -> bool:
-        """Opens the connection, or refuses it. Whether more can be accepted at once: another one that was closed for
-        this one gives its descriptor back when the event loop goes on."""
+        """Opens the connection, or rejects it. Returns False when an idle connection was closed for it: the descriptor
+        of that one is free only after the event loop has run, so no more connections are accepted in this poll."""
         open_before = len(self._table) if self._table is not None else 0
         if self._table is not None and not self._table.make_room(peer, arriving=self._opening.values()):
-            _refuse(connection)
+            _reject(connection)
             return True
         opening = self._loop.create_task(self._open(connection), name="accepted connection")
         self._opening[opening] = peer
@@ -100,8 +100,8 @@ class Listener:
         return self._table is None or len(self._table) >= open_before
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """Leaves connections in the kernel's queue for a while: the loop would poll them without a pause. An idle
-        connection is closed, so that there is a descriptor then."""
+        """Stops accepting for a while: a loop that polls the socket without a free descriptor would spin. Closes an
+        idle connection, so that a descriptor is free afterwards."""
         if self._table is not None:
             self._table.shed_one()
         log.error("no connection is accepted for %g s: %s", self._pause_s, error, extra=remedies.RAISE_FILE_LIMIT)
@@ -117,8 +117,8 @@ class Listener:
             connection.close()
 
 
-def _refuse(connection: socket.socket) -> None:
-    """Says why, as far as the socket takes it at once, and closes."""
+def _reject(connection: socket.socket) -> None:
+    """Sends the error if the socket takes it without blocking, and closes the connection."""
     with connection, suppress(OSError):
         connection.setblocking(False)
         connection.send(TOO_MANY)
@@ -126,7 +126,7 @@ def _refuse(connection: socket.socket) -> None:
 
 
 class ListeningSite(web.BaseSite):
-    """The listener of one address, as aiohttp's runner wants it."""
+    """The listener of one address, in the form that aiohttp's runner expects."""
 
     def __init__(
         self,
@@ -158,7 +158,8 @@ class ListeningSite(web.BaseSite):
         self._server = cast(asyncio.AbstractServer, listener)  # aiohttp reads its sockets and closes it
 
     async def _bound(self) -> Sequence[socket.socket]:
-        """A socket for each address of the host. The event loop binds them, but serves only what it listens on."""
+        """A bound socket for each address of the host. A server of asyncio binds them, and is closed without
+        serving."""
         bound = await asyncio.get_running_loop().create_server(
             asyncio.Protocol, self._host, self._port, reuse_port=self._shares_port or None, start_serving=False
         )

@@ -3,7 +3,7 @@
 Without the mask, a web page could write bytes of its choice to a socket, and a proxy on the way could take them for an
 HTTP request. aiohttp accepts frames with and without a mask. So the heads of frames are parsed here, on their way to
 aiohttp's reader. In place of the first frame without a mask, the reader is given a head with reserved bits, which it
-refuses with the close code of a protocol error, 1002.
+rejects with the close code of a protocol error, 1002.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RESERVED_BITS = b"\x70\x00"
 
 
 class Reader(Protocol):
-    """The reader of frames behind this one: aiohttp's WebSocketReader."""
+    """The reader that gets the frames: aiohttp's WebSocketReader."""
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]: ...
 
@@ -41,7 +41,7 @@ class MaskedFrames:
     def __init__(self, reader: Reader) -> None:
         self.listener: MessageListener | None = None
         self._reader = reader
-        self._is_refused = False
+        self._is_rejected = False
         self._is_control = False
         self._is_last = True  # of its message
         self._head = bytearray()
@@ -49,7 +49,7 @@ class MaskedFrames:
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """Passes bytes on. Returns the reader's own answer: whether it reads no more, and the bytes that it left."""
-        if self._is_refused:
+        if self._is_rejected:
             return True, b""
         return self._reader.feed_data(self._checked(data))
 
@@ -57,7 +57,7 @@ class MaskedFrames:
         self._reader.feed_eof()
 
     def _checked(self, data: bytes) -> bytes:
-        """The bytes to pass on, up to the first frame that is refused."""
+        """The bytes to pass on, up to the first frame that is rejected."""
         passed = bytearray()
         at = 0
         while at < len(data):
@@ -87,7 +87,7 @@ class MaskedFrames:
         if self.listener is None or self._is_control:
             return True
         if size and not self.listener.grow(size):
-            self._is_refused = True
+            self._is_rejected = True
             return False
         if self._is_last and not self._payload_bytes:
             self.listener.end()

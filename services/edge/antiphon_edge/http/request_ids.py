@@ -1,8 +1,7 @@
-"""Every answer names its request: `x-request-id`, taken from the caller when it sent a usable one.
+"""Request ids, traces and access lines. Every answer has an `x-request-id`: the client's own, if it is usable.
 
-A caller that may never see the answer names the request by itself, as `x-client-request-id`: that name is in the access
-line, beside ours. A caller that traces its requests sends `traceparent`, and everything that is done for the request
-belongs to that trace."""
+A client that may never see the answer sends its own id as `x-client-request-id`. The access line has this id, too. If a
+client sends `traceparent`, all spans of the request belong to that trace."""
 
 from __future__ import annotations
 
@@ -21,27 +20,26 @@ from antiphon_edge.http.http_errors import Handler
 
 access_log = logging.getLogger("antiphon_edge.access")
 
-CLIENT_CLOSED_REQUEST = 499  # nginx's word for a caller that hung up; it is only ever logged
+CLIENT_CLOSED_REQUEST = 499  # nginx's status for a client that disconnected; never sent, only in logs and metrics
 OTHER_ROUTE = "other"
-"""The route of a path that does not exist."""
+"""The route in metrics of a path that does not exist."""
 OTHER_METHOD = "OTHER"
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
 _USABLE = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_CLIENTS_OWN = re.compile(r"[A-Za-z0-9._:-]{1,512}")  # OpenAI's length; what could forge a log line is left out
+_USABLE_CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,512}")  # OpenAI's length; no characters that could forge a log line
 _STARTED_AT: web.RequestKey[float] = web.RequestKey("started_at", float)
 _REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 _ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
 _BEGUN_STATUS: web.RequestKey[int] = web.RequestKey("begun_status", int)
-"""The status of an answer that has begun: a handler whose client hangs up is cancelled and returns none."""
+"""The status of an answer that has begun. A handler whose client disconnects is cancelled, and returns no answer."""
 
 
-def naming(handler: Handler, ids: Ids) -> Handler:
-    """A handler that names the request, and says what became of it when it was answered: a span, metrics, and one
-    access line."""
+def observed(handler: Handler, ids: Ids) -> Handler:
+    """Wraps a handler: assigns the request id, and writes a span, metrics and an access line at the end."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        name(request, ids)
+        assign(request, ids)
         method = request.method if request.method in _METHODS else OTHER_METHOD
         facts = {spans.HTTP_METHOD: method, spans.URL_SCHEME: request.scheme, spans.REQUEST_ID: request[_REQUEST_ID]}
         with tracing.span(method, SpanKind.SERVER, facts) as span:
@@ -61,8 +59,8 @@ def naming(handler: Handler, ids: Ids) -> Handler:
     return handle
 
 
-def name(request: web.BaseRequest, ids: Ids) -> None:
-    """Gives a request its id, which its log lines, its answer and all calls that are made for it carry."""
+def assign(request: web.BaseRequest, ids: Ids) -> None:
+    """Assigns the id that the answer, the log lines and all calls for this request carry, and begins its trace."""
     given = request.headers.get(REQUEST_ID_KEY, "")
     request_id = given if _USABLE.fullmatch(given) else new_request_id(ids)
     request[_REQUEST_ID], request[_STARTED_AT] = request_id, time.perf_counter()
@@ -73,24 +71,24 @@ def name(request: web.BaseRequest, ids: Ids) -> None:
 
 @web.middleware
 async def note_route(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Notes which route serves a request, for its metrics."""
+    """Notes the route of a request, for metrics and the access line."""
     resource = request.match_info.route.resource
     request[_ROUTE] = resource.canonical if resource is not None else OTHER_ROUTE
     return await handler(request)
 
 
 async def add_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """A signal for `on_response_prepare`: the headers that OpenAI's answers carry, and how long the phases took."""
+    """A signal for `on_response_prepare`: adds the headers of `headers_of`."""
     response.headers.update(headers_of(request))
     request[_BEGUN_STATUS] = response.status
 
 
 def headers_of(request: web.BaseRequest) -> dict[str, str]:
-    """The headers of the answer to a request that has its name."""
+    """The request id, OpenAI's version and time headers, and the durations of the phases. `assign` comes first."""
     elapsed_s = _elapsed_s(request)
     return {
         "x-request-id": request[_REQUEST_ID],
-        "Server": "antiphon",  # aiohttp's own says its version and Python's
+        "Server": "antiphon",  # aiohttp's own value tells its version and Python's
         "openai-version": "2020-10-01",
         "openai-processing-ms": str(round(elapsed_s * 1000)),
         phases.HEADER: phases.header(elapsed_s),
@@ -101,8 +99,8 @@ def _observe(request: web.Request, method: str, route: str, status: int) -> None
     duration_s = _elapsed_s(request)
     metrics.HTTP_REQUESTS.of(method, route, str(status)).add()
     metrics.HTTP_DURATION.of(method, route).observe(duration_s, correlation.current().sampled_trace_id)
-    path = request.rel_url.raw_path  # as it came: decoded, it could hold a line of its own
-    client, duration_ms = _clients_own(request), round(duration_s * 1000)
+    path = request.rel_url.raw_path  # not decoded: a decoded path could forge a log line
+    client, duration_ms = _client_request_id(request), round(duration_s * 1000)
     fields = {
         log_fields.METHOD: method,
         log_fields.ROUTE: route,
@@ -119,6 +117,6 @@ def _elapsed_s(request: web.BaseRequest) -> float:
     return time.perf_counter() - request[_STARTED_AT]
 
 
-def _clients_own(request: web.BaseRequest) -> str:
+def _client_request_id(request: web.BaseRequest) -> str:
     given = request.headers.get("x-client-request-id", "")
-    return given if _CLIENTS_OWN.fullmatch(given) else ""
+    return given if _USABLE_CLIENT_ID.fullmatch(given) else ""

@@ -1,4 +1,4 @@
-"""Read timeouts: gives up a request whose client stops in the middle, and closes the connection."""
+"""Read timeouts for requests whose client stops sending in the middle."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from aiohttp import StreamReader, web
 
 
 class BodyTimeout(web.RequestPayloadError):
-    """Nothing of a body came for too long."""
+    """The read timeout of a request body."""
 
 
 class SenderWatch:
-    """Watches one connection, from when it is made, for a client that owes the rest of a request.
+    """The read timeout of one connection, from the moment at which the connection is made.
 
-    All of a head must have come `limit_s` after its first piece, and each piece of a body so long after the last. Who
-    reads a body that does not come is told by BodyTimeout. Where there is no head nobody waits for an answer yet:
-    `hang_up` is called."""
+    The first head must be complete `limit_s` after the connection was made, each later head `limit_s` after its first
+    piece. Each piece of a body must arrive `limit_s` after the piece before. A timeout in a head calls `hang_up`. A
+    timeout in a body makes reading the body raise BodyTimeout. Between two requests there is no timeout."""
 
     def __init__(self, limit_s: float, hang_up: Callable[[], None]) -> None:
         self._limit_s = limit_s
         self._hang_up = hang_up
         self._has_piece = False
-        self._owes_head = True  # a new connection owes its first head
-        self._body: StreamReader | None = None  # of the last request, while it is not whole
+        self._awaits_head = True  # a head has begun, or is the first of the connection
+        self._body: StreamReader | None = None  # of the last request, while it is incomplete
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
-        self._timer = self._loop.call_later(limit_s, self._look)
+        self._timer = self._loop.call_later(limit_s, self._check)
 
-    def came(self, data: bytes, body: StreamReader | None) -> None:
-        """`data` was read; `body` is that of the request whose head it completed, if it did. Without data the reader
-        went on with what it had."""
+    def note_received(self, data: bytes, body: StreamReader | None) -> None:
+        """Notes that `data` was read. `body` is the body of the request whose head `data` completed, if it did. `data`
+        is empty when aiohttp's parser continues with bytes that it had buffered."""
         is_piece_of_head = body is None and self._body is None
         if body is None:
             body = self._body
         self._body = body if body is not None and not body.is_eof() else None
         if data:
             self._has_piece = is_piece_of_head
-            if not (is_piece_of_head and self._owes_head):  # a further piece of a head does not extend its timeout
+            if not (is_piece_of_head and self._awaits_head):  # a further piece of a head does not extend its timeout
                 self._heard_at = self._loop.time()
-            self._owes_head = is_piece_of_head
+            self._awaits_head = is_piece_of_head
 
     @property
     def heard_at_s(self) -> float:
-        """When something came that brought a request on, by the loop's clock."""
+        """When the last data arrived that counts for the timeout, on the loop's clock."""
         return self._heard_at
 
     @property
     def is_in_head(self) -> bool:
-        """Whether the last piece that came was one of a head that is not complete."""
+        """Whether the last data that arrived was a piece of an incomplete head."""
         return self._has_piece
 
     def stop(self) -> None:
         self._timer.cancel()
 
-    def _look(self) -> None:
-        """One timer serves a connection for as long as it is open, whatever comes over it."""
+    def _check(self) -> None:
+        """Checks the timeout, and sets the timer again. One timer serves a connection for its whole life."""
         due = self._heard_at + self._limit_s
-        if not self._owes_head and self._body is None:
-            self._timer = self._loop.call_later(self._limit_s, self._look)
+        if not self._awaits_head and self._body is None:
+            self._timer = self._loop.call_later(self._limit_s, self._check)
         elif self._loop.time() < due:
-            self._timer = self._loop.call_at(due, self._look)
+            self._timer = self._loop.call_at(due, self._check)
         elif self._body is not None:
-            self._body.set_exception(BodyTimeout("the rest of the body did not come"))
+            self._body.set_exception(BodyTimeout("the rest of the body did not arrive in time"))
         else:
             self._hang_up()

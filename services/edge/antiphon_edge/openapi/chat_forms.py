@@ -84,5 +84,5 @@ SCHEMAS: dict[str, Object] = {
         {"usage": nullable(named("ChatUsage"))},
     ),
     "ChatStreamed": any_of("ChatChunk", "Error"),
-    "ChatFrame": frame("ChatStreamed", "A chunk, or what went wrong."),
+    "ChatFrame": frame("ChatStreamed", "A chunk, or an error."),
 }

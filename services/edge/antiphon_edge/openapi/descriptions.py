@@ -1,4 +1,4 @@
-"""Descriptions of operations whose summary does not say all, by the name of the operation."""
+"""Longer descriptions of operations, by the name of the operation."""
 
 from __future__ import annotations
 
@@ -6,49 +6,51 @@ from collections.abc import Mapping
 
 DESCRIPTIONS: Mapping[str, str] = {
     "createResponse": (
-        "What comes back is the response at its end; with `stream` its events as they come; with `background` the "
-        "response as it is queued. It is stored before its end is told, unless `store` is false. Hanging up stops "
-        "the model, except in the background and under an `Idempotency-Key`."
+        "Returns the response when it has ended; with `stream` its events as they are generated; with `background` the "
+        "queued response. Unless `store` is false, the response is stored before the answer or the last event is sent. "
+        "If the client disconnects, the response is cancelled, except with `background` or an `Idempotency-Key`."
     ),
     "listResponses": (
-        "`session` or `conversation` says whose responses are listed, by the time at which they were made; "
-        "`next_cursor` goes into `cursor` of the same list. Without either, only a WebSocket is served. "
-        'Each message of the client is `{"type": "response.create"}` with the members of a create request; each '
-        "message of the server is one event. Responses of one `stream_id` run one after the other, those of different "
-        "ones side by side."
+        "Lists the responses of a `session` or `conversation` by creation time. For the next page, send `next_cursor` "
+        "as `cursor`. Without either parameter the request must open a WebSocket. "
+        'Over it a client sends `{"type": "response.create"}` with the members of a create request; each message of '
+        "the server is one event. Responses with the same `stream_id` run one after another, those with different ones "
+        "in parallel."
     ),
-    "countInputTokens": "Counted with the model's own template and tokenizer. Nothing is generated or kept.",
+    "countInputTokens": "Counts with the model's own chat template and tokenizer. Nothing is generated or stored.",
     "compactConversation": (
-        "The model sums up what the assistant said and did; what others said stays. `output` is the `input` of "
-        "the next request. Nothing is kept."
+        "The model summarises the assistant's messages and tool calls; all other messages are kept. Send `output` as "
+        "the `input` of the next request. Nothing is stored."
     ),
-    "getResponse": "As it is now; with `stream` as events, up to its end.",
+    "getResponse": "Returns the response in its present state; with `stream` its events, until it ends.",
     "deleteResponse": (
-        "It is gone at once; if it runs in the background it is stopped. Responses that continue it keep working."
+        "The response is unreadable at once. If it runs in the background, it is cancelled. Responses that continue it "
+        "keep working."
     ),
     "cancelResponse": (
-        "What comes back is the response as it ended, also if it had ended before. One that a caller waits for is "
-        "stopped by hanging up."
+        "Returns the response as it ended, even if it had ended before. To cancel a response that runs in the "
+        "foreground, close its connection."
     ),
-    "listInputItems": "Without the history before it.",
-    "getTree": "A node tells where a response stands, not what it says.",
-    "listChildren": "Those that continue it, oldest first.",
-    "listSiblings": "The others that continue what it continues, oldest first.",
-    "listLeaves": "Those below it that nothing continues, oldest first.",
-    "getChain": "In place of one that was deleted stands its id.",
-    "forkSession": "At the same cost however long that history is. The other session stays as it is.",
-    "createConversation": "Responses that name it as their `conversation` continue it and are added to it.",
-    "updateConversation": "All of it: what the request does not have is gone.",
-    "deleteConversation": "Refused while a response runs in it.",
-    "createPrompt": "A turn names it, and the values of its variables, as `prompt`.",
-    "addPromptVersion": ("Versions never change. Where the latest one says the same already, nothing is added."),
-    "deletePrompt": "Responses that were made with it keep what it said.",
+    "listInputItems": "The history that the response continues is not included.",
+    "getTree": "A node has the position of a response in its tree, not its content.",
+    "listChildren": "The responses that continue this one, oldest first.",
+    "listSiblings": "The other responses that continue the parent of this one, oldest first.",
+    "listLeaves": "The descendants of this response without children, oldest first.",
+    "getChain": "A deleted response is represented by its id.",
+    "forkSession": "The history is shared, not copied. The other session does not change.",
+    "createConversation": "Responses with this `conversation` continue it, and are added to it.",
+    "updateConversation": "Replaces all metadata: names that are missing in the request are removed.",
+    "deleteConversation": "Rejected while a response runs in the conversation.",
+    "createPrompt": "To use it, send its id and the values of its variables as `prompt` of a create request.",
+    "addPromptVersion": "Versions are immutable. If the latest version has the same content, none is added.",
+    "deletePrompt": "Responses that were created with it keep its content.",
     "addItems": (
-        "They get ids of their own, which the answer tells. Refused while a response runs in the conversation."
+        "The items get new ids, which the answer contains. Rejected while a response runs in the conversation."
     ),
-    "deleteItem": "No later response in the conversation is told of it. What comes back is the conversation.",
-    "createChatCompletion": "The turns of `/v1/responses` in the older spelling. Nothing is kept.",
+    "deleteItem": "Later responses in the conversation do not see the item. Returns the conversation.",
+    "createChatCompletion": "The same turns as `/v1/responses`, in the format of chat completions. Nothing is stored.",
     "ready": (
-        "200 when the store and at least one model are ready; otherwise 503, whose message says what is missing."
+        "200 if the store and at least one model are ready, otherwise 503 with the reason in `message`. A short outage "
+        "of a dependency does not change the status."
     ),
 }

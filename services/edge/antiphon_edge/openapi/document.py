@@ -1,4 +1,4 @@
-"""The document itself: the table of operations and all schemas, put together as OpenAPI has it."""
+"""Builds the OpenAPI document from the table of operations and all schemas."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from antiphon_edge.openapi.operations import OPERATIONS, Operation
 
 OPENAPI_VERSION = "3.1.0"
 ANYWHERE = frozenset({401, 403, 429, 500, 503, 504})
-"""Statuses that any route may answer with: who asks, how much, and what broke."""
+"""Statuses of errors that any route may answer with: authentication, limits and faults."""
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
 _ABOUT = """A stateful OpenAI Responses API for NVIDIA Triton fleets.
 
-Errors are OpenAI's envelope, whatever happened. What is not served is refused by name, never ignored."""
+All errors have OpenAI's envelope. A parameter that is not supported is rejected with its name, never ignored."""
 
 
 @cache
 def document() -> Object:
-    """All that this release serves. It is not to be changed."""
+    """The document of this release. It is cached: do not modify it."""
     paths: dict[str, Object] = defaultdict(dict)
     for operation in OPERATIONS:
         paths[operation.path][operation.method.lower()] = _operation(operation)
@@ -38,17 +38,17 @@ def document() -> Object:
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer", "description": "Where keys are asked for."}
+                "key": {"type": "http", "scheme": "bearer", "description": "An API key, if the server requires one."}
             },
         },
     }
 
 
 def _schemas() -> Object:
-    asked = request_forms.schemas()
+    requests = request_forms.schemas()
     return {
-        **asked,
-        "CompactRequest": request_forms.compact_request(asked["CreateRequest"]),
+        **requests,
+        "CompactRequest": request_forms.compact_request(requests["CreateRequest"]),
         **response_forms.SCHEMAS,
         **event_forms.SCHEMAS,
         **chat_forms.SCHEMAS,
@@ -74,15 +74,15 @@ def _operation(operation: Operation) -> Object:
 def _answers(operation: Operation) -> Object:
     if not operation.upgrades:
         return {"200": _answer(operation)}
-    needs = {"description": "Neither a WebSocket is opened, nor a list asked for.", "content": _content("Error")}
-    return {"101": {"description": "The connection is a WebSocket."}, "200": _answer(operation), "426": needs}
+    neither = {"description": "The request neither opens a WebSocket nor names a list.", "content": _content("Error")}
+    return {"101": {"description": "The connection is a WebSocket."}, "200": _answer(operation), "426": neither}
 
 
 def _answer(operation: Operation) -> Object:
     content = _content(operation.answer, operation.media_type)
     if operation.events is not None:
         content |= _content(operation.events, _EVENTS)
-    return {"description": "Done.", "content": content}
+    return {"description": "Success.", "content": content}
 
 
 def _errors(operation: Operation) -> Object:
@@ -90,14 +90,16 @@ def _errors(operation: Operation) -> Object:
     for row in TABLE:
         if row.http_status in ANYWHERE or row.error in operation.errors:
             rows[row.http_status].append(row)
-    told = {str(status): {"description": _codes(rows[status]), "content": _content("Error")} for status in sorted(rows)}
+    errors = {
+        str(status): {"description": _codes(rows[status]), "content": _content("Error")} for status in sorted(rows)
+    }
     if operation.not_ready:
-        told["503"] = {"description": "Not ready; the message says what is missing.", "content": _content("Health")}
-    return told
+        errors["503"] = {"description": "Not ready; `message` has the reason.", "content": _content("Health")}
+    return errors
 
 
 def _codes(rows: list[Row]) -> str:
-    """The possible values of `code`, in words."""
+    """A sentence that lists the possible values of `code`."""
     codes = sorted({row.openai_code for row in rows if row.openai_code is not None})
     return f"`code` is one of {', '.join(codes)}." if codes else "`code` may be null."
 

@@ -1,27 +1,27 @@
-"""The events of a stream, as JSON schemas: one row for each type, with the members it has besides its number."""
+"""JSON schemas of the events of a stream: one row for each type of event, with its own members."""
 
 from __future__ import annotations
 
 from antiphon_core import events
 from antiphon_core.jsons import Object
-from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, frame, named, nullable, record, said
+from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, doc, frame, named, nullable, record
 
-_NUMBER = said(INTEGER, "One more than that of the event before; the first is 0. `starting_after` takes it.")
-_INDEX: Object = {"output_index": said(INTEGER, "Where the item stands in `output`.")}
-_OF_ITEM: Object = {"item_id": said(STRING, "The item's id.")} | _INDEX
-_OF_PART: Object = _OF_ITEM | {"content_index": said(INTEGER, "Where the part stands in the item's `content`.")}
-_LOGPROBS: Object = {"logprobs": said(array({"type": "object"}), "Of the tokens of this text, where asked for.")}
-_RESPONSE: Object = {"response": said(named("Response"), "As it is now; its `output` is empty until its last event.")}
-_ITEM: Object = _INDEX | {"item": said(named("OutputItem"), "As it is now: begun when it is added, whole when done.")}
+_NUMBER = doc(INTEGER, "Increases by one with each event, from 0. `starting_after` takes it.")
+_INDEX: Object = {"output_index": doc(INTEGER, "The index of the item in `output`.")}
+_OF_ITEM: Object = {"item_id": doc(STRING, "The item's id.")} | _INDEX
+_OF_PART: Object = _OF_ITEM | {"content_index": doc(INTEGER, "The index of the part in the item's `content`.")}
+_LOGPROBS: Object = {"logprobs": doc(array({"type": "object"}), "Log probabilities of the tokens, if requested.")}
+_RESPONSE: Object = {"response": doc(named("Response"), "The response. `output` is empty until the last event.")}
+_ITEM: Object = _INDEX | {"item": doc(named("OutputItem"), "The item: begun when it is added, complete when done.")}
 _PART: Object = _OF_PART | {
-    "part": said(any_of("OutputText", "ReasoningText"), "As it is now: empty when it is added, whole when done.")
+    "part": doc(any_of("OutputText", "ReasoningText"), "The part: empty when it is added, complete when done.")
 }
-_OF_SUMMARY: Object = _OF_ITEM | {"summary_index": said(INTEGER, "Where the part stands in the item's `summary`.")}
+_OF_SUMMARY: Object = _OF_ITEM | {"summary_index": doc(INTEGER, "The index of the part in the item's `summary`.")}
 _SUMMARY: Object = _OF_SUMMARY | {
-    "part": said(named("SummaryText"), "As it is now: empty when it is added, whole when done.")
+    "part": doc(named("SummaryText"), "The part: empty when it is added, complete when done.")
 }
-_DELTA: Object = {"delta": said(STRING, "What follows on what came before.")}
-_WHOLE = said(STRING, "All deltas joined.")
+_DELTA: Object = {"delta": doc(STRING, "The text to append.")}
+_WHOLE = doc(STRING, "All deltas, concatenated.")
 
 MEMBERS: dict[str, Object] = {
     events.CREATED: _RESPONSE,
@@ -48,16 +48,16 @@ MEMBERS: dict[str, Object] = {
     events.INCOMPLETE: _RESPONSE,
     events.FAILED: _RESPONSE,
     events.ERROR: {
-        "code": said(nullable(STRING), "What went wrong."),
-        "message": said(STRING, "The same for people."),
-        "param": said(nullable(STRING), "The path of the culprit, if it is in the request."),
+        "code": doc(nullable(STRING), "The code of the error."),
+        "message": doc(STRING, "A description of the error, for people."),
+        "param": doc(nullable(STRING), "The path of the parameter that caused the error, if there is one."),
     },
 }
-"""By type: what clients are told, and so not events.CANCELLED. In an event `type` and `sequence_number` come first."""
+"""The members of each type of event, after `type` and `sequence_number`. Clients are never sent events.CANCELLED."""
 
 
 def name_of(event_type: str) -> str:
-    """The name of an event's schema: `response.output_text.delta` is `ResponseOutputTextDeltaEvent`."""
+    """The name of the schema of an event: ResponseOutputTextDeltaEvent for `response.output_text.delta`."""
     words = event_type.replace(".", "_").split("_")
     return "".join(word.capitalize() for word in words) + "Event"
 
@@ -67,5 +67,5 @@ SCHEMAS: dict[str, Object] = {
     for event_type, members in MEMBERS.items()
 } | {
     "StreamEvent": any_of(*map(name_of, MEMBERS)),
-    "StreamFrame": frame("StreamEvent", "`event` repeats the type of the event in `data`. Last comes [DONE]."),
+    "StreamFrame": frame("StreamEvent", "`event` is the type of the event in `data`. The last frame is [DONE]."),
 }

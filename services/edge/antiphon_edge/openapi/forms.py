@@ -1,4 +1,4 @@
-"""The few words that JSON schemas are written with here."""
+"""Helpers that build JSON schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATH = "#/components/schemas/"
 
 
 def record(required: Object, optional: Object | None = None, *, description: str | None = None) -> Object:
-    """An object with these members. More may be there: clients must pass over what they do not know."""
+    """An object with these members. It may have others, which clients must ignore."""
     schema: Object = {"type": "object", "properties": required | (optional or {}), "required": list(required)}
     return schema if description is None else schema | {"description": description}
 
@@ -39,20 +39,20 @@ def one_of(values: list[str]) -> Object:
 
 
 def named(name: str) -> Object:
-    """Whatever stands under this name in the document."""
+    """A reference to the schema with this name."""
     return {"$ref": PATH + name}
 
 
 def any_of(*names: str) -> Object:
-    """One of these, by name."""
+    """One of the schemas with these names."""
     return {"anyOf": [named(name) for name in names]}
 
 
-def said(schema: Object, description: str) -> Object:
+def doc(schema: Object, description: str) -> Object:
     return schema | {"description": description}
 
 
 def frame(data: str, description: str) -> Object:
-    """One server-sent event as a record of its fields, with what is in `data` by name. [DONE] is the last of each."""
+    """A server-sent event as an object of its fields. `data` names the schema of its data; the last frame is [DONE]."""
     content: Object = {"type": "string", "contentMediaType": "application/json", "contentSchema": named(data)}
     return record({"data": {"anyOf": [const("[DONE]"), content]}}, {"event": STRING}, description=description)

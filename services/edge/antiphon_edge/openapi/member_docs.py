@@ -1,7 +1,7 @@
-"""The texts behind the members of models, as the OpenAPI document repeats them.
+"""Docstrings of the members of pydantic models, for the OpenAPI document.
 
-pydantic reads them itself when it is told to, and parses the source of every model for it when a process starts: a
-tenth of an edge's start. They are read here when somebody asks for the document.
+pydantic can read them itself (`use_attribute_docstrings`), but then parses the source of every model when the process
+starts, which takes a tenth of the start of an edge. This module reads them when the document is first requested.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 
 def member_docs(model: type[BaseModel]) -> Mapping[str, str]:
-    """The texts of a model's members by their names in JSON, those that it inherits among them."""
+    """The docstrings of a model's members, inherited ones included, by the members' names in JSON."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:
@@ -27,18 +27,18 @@ def member_docs(model: type[BaseModel]) -> Mapping[str, str]:
 
 @cache
 def _docs_of_module(name: str) -> Mapping[str, Mapping[str, str]]:
-    """The texts of the members of all classes of a module."""
+    """The docstrings of members of all classes of a module."""
     tree = ast.parse(getsource(sys.modules[name]))
     return {node.name: dict(_docs_of_class(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def _docs_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for member, behind in pairwise(node.body):
+    for member, following in pairwise(node.body):
         if (
             isinstance(member, ast.AnnAssign)
             and isinstance(member.target, ast.Name)
-            and isinstance(behind, ast.Expr)
-            and isinstance(behind.value, ast.Constant)
-            and isinstance(behind.value.value, str)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+            and isinstance(following.value.value, str)
         ):
-            yield member.target.id, cleandoc(behind.value.value)
+            yield member.target.id, cleandoc(following.value.value)

@@ -1,4 +1,4 @@
-"""The table of operations: one row for each route, in the order in which they are to be read."""
+"""The table of operations: one row for each route, in the order of the documentation."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ _ITEM: Errors = (*_CONVERSATION, ItemNotFound, LimitExceeded)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method on a path. `body`, `answer` and `events` name schemas: what is sent, what comes back, and each frame
-    of the stream that may come back instead. `errors` are those of its own; what any route can answer is not told."""
+    """A method on a path. `body`, `answer` and `events` name the schemas of the request body, the answer, and each
+    frame of a stream that can be the answer instead. `errors` lists only errors that not every route has (ANYWHERE)."""
 
     name: str
     method: str
@@ -81,7 +81,7 @@ class Operation:
     not_ready: bool = False
     """Whether 503 has the same body as 200."""
     upgrades: bool = False
-    """Whether a WebSocket can be opened there, too."""
+    """Whether the route can also open a WebSocket."""
 
     @property
     def description(self) -> str:
@@ -107,7 +107,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "createResponse",
         "POST",
         _RESPONSES,
-        "Have a model answer",
+        "Create a response",
         "Response",
         _TURN,
         body="CreateRequest",
@@ -118,7 +118,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "listResponses",
         "GET",
         _RESPONSES,
-        "List the responses of a session or conversation; or open a WebSocket, and create responses over it",
+        "List the responses of a session or conversation, or open a WebSocket to create responses",
         "ResponseList",
         errors=(InvalidRequest, ConversationNotFound),
         parameters=(p.SESSION, p.OF_SESSION, p.OF_CONVERSATION, p.ITEM_LIMIT, p.ORDER, p.CURSOR),
@@ -137,7 +137,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "compactConversation",
         "POST",
         _RESPONSES + "/compact",
-        "Make a conversation short, as the next input",
+        "Compact a conversation into the input of the next request",
         "Compaction",
         _INPUT,
         body="CompactRequest",
@@ -146,7 +146,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "getResponse",
         "GET",
         _ONE,
-        "Read a response, or its events",
+        "Get a response, or its events",
         "Response",
         (*_PAGE, LogNotFound),
         events="StreamFrame",
@@ -165,7 +165,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "cancelResponse",
         "POST",
         _ONE + "/cancel",
-        "Stop a background response",
+        "Cancel a background response",
         "Response",
         _PAGE,
         parameters=(p.RESPONSE_ID,),
@@ -174,7 +174,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "listInputItems",
         "GET",
         _ONE + "/input_items",
-        "List the response's own input",
+        "List the input items of a response",
         "ItemList",
         _PAGE,
         parameters=(p.RESPONSE_ID, *p.PAGE, p.INCLUDE_SEALED),
@@ -183,7 +183,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "getTree",
         "GET",
         _ONE + "/tree",
-        "List what descends from a response",
+        "List the descendants of a response",
         "NodeList",
         (*_PAGE, LimitExceeded),
         parameters=(p.RESPONSE_ID, p.FROM_ROOT, p.TREE_LIMIT, p.CURSOR),
@@ -204,7 +204,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "getChain",
         "GET",
         _ONE + "/chain",
-        "Read all responses from the root to this one",
+        "Get all responses from the root of the tree to this one",
         "Chain",
         (*_PAGE, LimitExceeded),
         parameters=(p.RESPONSE_ID,),
@@ -213,7 +213,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "forkSession",
         "POST",
         "/v1/sessions/{id}/fork",
-        "Begin a session with the history of another",
+        "Create a session with the history of another",
         "Session",
         (
             *_BODY,
@@ -233,7 +233,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "createConversation",
         "POST",
         _CONVERSATIONS,
-        "Begin a conversation",
+        "Create a conversation",
         "Conversation",
         (*_BODY, ItemNotFound, IdempotencyMismatch),
         body="CreateConversation",
@@ -244,7 +244,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "getConversation",
         "GET",
         _TALK,
-        "Read a conversation",
+        "Get a conversation",
         "Conversation",
         (ConversationNotFound,),
         parameters=(p.CONVERSATION_ID,),
@@ -253,7 +253,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "updateConversation",
         "POST",
         _TALK,
-        "Replace its metadata",
+        "Replace the metadata of a conversation",
         "Conversation",
         (*_BODY, ConversationNotFound),
         body="UpdateConversation",
@@ -272,7 +272,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "addItems",
         "POST",
         _ITEMS,
-        "Add items by hand",
+        "Add items to a conversation",
         "ItemList",
         (*_BODY, ConversationNotFound, ItemNotFound, SessionLocked, IdempotencyMismatch, LimitExceeded),
         body="AddItems",
@@ -291,7 +291,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "getItem",
         "GET",
         _ITEMS + "/{item_id}",
-        "Read an item",
+        "Get an item of a conversation",
         "StoredItem",
         _ITEM,
         parameters=(p.CONVERSATION_ID, p.ITEM_ID, p.INCLUDE),
@@ -300,7 +300,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "deleteItem",
         "DELETE",
         _ITEMS + "/{item_id}",
-        "Take an item out",
+        "Delete an item from a conversation",
         "Conversation",
         (*_ITEM, SessionLocked),
         parameters=(p.CONVERSATION_ID, p.ITEM_ID),
@@ -328,7 +328,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "getPrompt",
         "GET",
         _PROMPT,
-        "Read a version of a prompt",
+        "Get a version of a prompt",
         "Prompt",
         (InvalidRequest, NotFound),
         parameters=(p.PROMPT_ID, p.PROMPT_VERSION),
@@ -356,29 +356,29 @@ OPERATIONS: tuple[Operation, ...] = (
         "createChatCompletion",
         "POST",
         "/v1/chat/completions",
-        "Have a model answer, in the older form",
+        "Create a chat completion",
         "ChatCompletion",
         (*_BODY, ContextLengthExceeded, *_ENGINE),
         body="ChatRequest",
         events="ChatFrame",
     ),
-    Operation("listModels", "GET", "/v1/models", "List what can be asked for", "ModelList", (TranslatorUnavailable,)),
+    Operation("listModels", "GET", "/v1/models", "List the models", "ModelList", (TranslatorUnavailable,)),
     Operation(
         "getModel",
         "GET",
         "/v1/models/{id}",
-        "Read about a model",
+        "Get a model",
         "Model",
         (ModelNotFound, TranslatorUnavailable),
         parameters=(p.MODEL_ID,),
     ),
-    Operation("live", "GET", "/v1/health/live", "Whether the process lives", "Health"),
-    Operation("ready", "GET", "/v1/health/ready", "Whether questions are answered", "Health", not_ready=True),
-    Operation("getMetrics", "GET", "/v1/metrics", "What this process did, for Prometheus", media_type="text/plain"),
+    Operation("live", "GET", "/v1/health/live", "Liveness probe", "Health"),
+    Operation("ready", "GET", "/v1/health/ready", "Readiness probe", "Health", not_ready=True),
+    Operation("getMetrics", "GET", "/v1/metrics", "Metrics of this process, for Prometheus", media_type="text/plain"),
     Operation(
-        "getMetadata", "GET", "/v1/metadata", "What is deployed, in NIM's words", "Metadata", (TranslatorUnavailable,)
+        "getMetadata", "GET", "/v1/metadata", "The deployment, as NIM shows it", "Metadata", (TranslatorUnavailable,)
     ),
-    Operation("getVersion", "GET", "/v1/version", "Which release this is", "Version"),
+    Operation("getVersion", "GET", "/v1/version", "The release", "Version"),
     Operation("getDocument", "GET", "/openapi.json", "This document"),
     Operation("getPage", "GET", "/docs", "This document as a page", media_type="text/html"),
 )

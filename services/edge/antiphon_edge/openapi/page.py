@@ -1,4 +1,4 @@
-"""The document as a page for people: one piece of HTML, made here, with no script and nothing from elsewhere."""
+"""The document as one HTML page, without scripts and external resources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pre { overflow-x: auto; background: #8882; padding: .6rem; border-radius: 6px; }
 
 @cache
 def page() -> str:
-    """All of it. What it shows is the document, so it cannot say anything else."""
+    """The page, generated from the document."""
     shown = document()
     operations = "\n".join(
         _operation(path, method, operation)
@@ -67,8 +67,8 @@ def _table(title: str, rows: Iterable[str]) -> str:
 
 
 def _parameter(parameter: Object) -> str:
-    told = (parameter["name"], parameter["in"], _as_json(parameter["schema"]), parameter["description"])
-    return "".join(f"<td>{escape(each)}</td>" for each in told)
+    cells = (parameter["name"], parameter["in"], _as_json(parameter["schema"]), parameter["description"])
+    return "".join(f"<td>{escape(each)}</td>" for each in cells)
 
 
 def _answer(answer: Object) -> str:
@@ -76,7 +76,7 @@ def _answer(answer: Object) -> str:
 
 
 def _contents(holder: Object) -> str:
-    """Which schemas something has, by media type."""
+    """Table cells with the schema of each media type."""
     return "".join(
         f"<td>{_link(media['schema'])} {escape(kind)}</td>" for kind, media in holder.get("content", {}).items()
     )

@@ -1,4 +1,4 @@
-"""Parameters in paths, queries and headers. Their bounds are those that the handlers check."""
+"""Parameters in paths, queries and headers. Their bounds are the constants that the handlers check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from antiphon_edge.routes.sessions import SESSION_HEADER
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One of them; those in a path are always needed."""
+    """One parameter. Parameters in a path are required, all others optional."""
 
     name: str
     place: str
@@ -42,37 +42,41 @@ def _query(name: str, schema: Object, description: str) -> Parameter:
 
 def _limit(default: int, most: int) -> Parameter:
     schema: Object = {"type": "integer", "minimum": 1, "maximum": most, "default": default}
-    return _query("limit", schema, "How many a page may hold.")
+    return _query("limit", schema, "The maximum number of entries on a page.")
 
 
 RESPONSE_ID = path("id", "The id of a response.")
 CONVERSATION_ID = path("id", "The id of a conversation.")
 PROMPT_ID = path("id", "The id of a prompt.")
-ITEM_ID = path("item_id", "The id of an item in it.")
-SESSION_ID = path("id", "The id of a session; those of conversations are such ids.")
+ITEM_ID = path("item_id", "The id of an item in the conversation.")
+SESSION_ID = path("id", "The id of a session or conversation.")
 MODEL_ID = path("id", "The name of a model.")
 
-AFTER = _query("after", STRING, "The id of an item: the page begins behind it.")
+AFTER = _query("after", STRING, "The id of an item: the page begins after it.")
 OF_SESSION = _query("session", STRING, "The session whose responses are listed.")
 OF_CONVERSATION = _query("conversation", STRING, "The conversation whose responses are listed, in place of `session`.")
-AFTER_PROMPT = _query("after", STRING, "The id of a prompt: the page begins behind it.")
+AFTER_PROMPT = _query("after", STRING, "The id of a prompt: the page begins after it.")
 PROMPT_VERSION = _query(
     "version",
     {"type": "integer", "minimum": 1, "maximum": limits.PROMPT_VERSIONS_ITEMS_MAX},
-    "Which version; the latest one unless it is named.",
+    "The version; the latest one by default.",
 )
-CURSOR = _query("cursor", STRING, "`next_cursor` of the page before.")
-ORDER = _query("order", one_of([order.value for order in Order]) | {"default": Order.DESCENDING.value}, "Which first.")
-INCLUDE = _query("include", array(one_of(list(queries.INCLUDABLE))), "What to tell besides; checked, and adds nothing.")
+CURSOR = _query("cursor", STRING, "`next_cursor` of the previous page.")
+ORDER = _query(
+    "order",
+    one_of([order.value for order in Order]) | {"default": Order.DESCENDING.value},
+    "`asc` for oldest first, `desc` for newest first.",
+)
+INCLUDE = _query("include", array(one_of(list(queries.INCLUDABLE))), "Validated, but adds nothing to the answer.")
 INCLUDE_SEALED = replace(
-    INCLUDE, description="What to tell besides: `reasoning.encrypted_content`. The rest is told as it is stored."
+    INCLUDE, description="`reasoning.encrypted_content` adds sealed reasoning. Other values add nothing."
 )
-FROM_ROOT = _query("from_root", BOOLEAN, "The whole tree, and not only what is below this response.")
-STREAM = _query("stream", BOOLEAN, "Events instead of one object: those that were sent, then those that come.")
+FROM_ROOT = _query("from_root", BOOLEAN, "Whether to list the whole tree, not only this response and its descendants.")
+STREAM = _query("stream", BOOLEAN, "Whether to return events instead of one object: past events first, then new ones.")
 STARTING_AFTER = _query(
     "starting_after",
     {"type": "integer", "minimum": 0, "maximum": SEQUENCE_MAX},
-    "With `stream`: only events with a higher number. 400 where the events that were sent are not kept.",
+    "With `stream`: only events with a higher number. 400 if the past events are not stored any more.",
 )
 ITEM_LIMIT = _limit(limits.PAGE_ITEMS_DEFAULT, limits.PAGE_ITEMS_MAX)
 NODE_LIMIT = _limit(limits.LIST_ITEMS_DEFAULT, limits.LIST_ITEMS_MAX)
@@ -82,12 +86,12 @@ IDEMPOTENCY_KEY = Parameter(
     idempotency_keys.HEADER,
     "header",
     STRING | {"minLength": 1, "maxLength": limits.IDEMPOTENCY_KEY_BYTES_MAX},
-    "The same request with the same key is done once.",
+    "A request that is repeated with the same key is executed once.",
 )
 SESSION = Parameter(
     SESSION_HEADER,
     "header",
     STRING | {"pattern": "^[A-Za-z0-9_-]{1,128}$"},
-    "The session that this turn continues, or begins; or the conversation that it continues.",
+    "The session that this turn continues or begins, or the conversation that it continues.",
 )
 PAGE = (ITEM_LIMIT, ORDER, AFTER)

@@ -1,6 +1,6 @@
-"""The bodies that are accepted, as JSON schemas of the very models that check them.
+"""JSON schemas of request bodies, generated from the pydantic models that validate them.
 
-What a schema cannot say is said in words: members that are known and not served, for example.
+Descriptions tell the rules that a schema cannot express, such as members that are known but not supported.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ BODIES: tuple[type[BaseModel], ...] = (
 
 
 class _Plain(GenerateJsonSchema):
-    """With the texts behind members, without titles that repeat a name, and without the null of members that may be
-    left out."""
+    """Generates schemas with the docstrings of members, without titles that repeat a name, and without `default: null`
+    for optional members."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         found: dict[str, Any] = super().model_schema(schema)
@@ -56,7 +56,7 @@ class _Plain(GenerateJsonSchema):
 
 
 def schemas(bodies: tuple[type[BaseModel], ...] = BODIES) -> Mapping[str, Object]:
-    """All of them with everything they are made of, by name."""
+    """The schemas of `bodies` and of all models in them, by name."""
     _, found = models_json_schema(
         [(body, "validation") for body in bodies], ref_template=PATH + "{model}", schema_generator=_Plain
     )
@@ -67,6 +67,6 @@ def schemas(bodies: tuple[type[BaseModel], ...] = BODIES) -> Mapping[str, Object
 
 
 def compact_request(create: Object) -> Object:
-    """The body of a compaction: some members of a create request, and nothing else."""
+    """The schema of the body of a compaction: some members of a create request."""
     properties = {name: form for name, form in create["properties"].items() if name in COMPACT_MEMBERS}
     return {"type": "object", "properties": properties, "required": ["model"], "additionalProperties": False}

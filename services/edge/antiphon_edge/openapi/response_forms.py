@@ -1,6 +1,6 @@
-"""Answers as JSON schemas: the response, its items, conversations, trees, models, errors.
+"""JSON schemas of answers: the response, its items, conversations, trees, models, errors.
 
-Written once, here; tests hold real answers against it.
+They are written by hand; tests validate real answers against them.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from antiphon_edge.openapi.forms import (
     any_of,
     array,
     const,
+    doc,
     mapping,
     named,
     nullable,
     one_of,
     record,
-    said,
 )
 
 _ITEM_STATUS = one_of(["in_progress", "completed", "incomplete"])
-_SECONDS = said(INTEGER, "Unix time in seconds.")
-_CALL_ID = said(STRING, "What the output of the call has to name.")
-_NAMESPACE = said(STRING, "The namespace that the tool is in.")
-_ASYNC = said(BOOLEAN, "True if the conversation may go on before the output comes.")
-_NEXT_CURSOR = "`cursor` of the next page; null if there is none."
-_METADATA = said(mapping(STRING), "Texts by name, as they were given.")
+_SECONDS = doc(INTEGER, "Unix time in seconds.")
+_CALL_ID = doc(STRING, "The id that the output of the call must repeat.")
+_NAMESPACE = doc(STRING, "The namespace of the tool.")
+_ASYNC = doc(BOOLEAN, "Whether the conversation may continue before the output is sent.")
+_NEXT_CURSOR = "The `cursor` for the next page; null if there is none."
+_METADATA = doc(mapping(STRING), "The metadata of the request.")
 
 
-def _asked(schema: Object) -> Object:
-    """A parameter of the request."""
-    return said(schema, "As asked for, or what holds where nothing was.")
+def _echoed(schema: Object) -> Object:
+    """A parameter of the request that the response repeats."""
+    return doc(schema, "The value in the request, or the default.")
 
 
 def _client_call(call_type: str, member: str, description: str) -> Object:
-    """A call of a tool that the caller runs. One that cannot be read is `incomplete`, and empty."""
+    """A call of a tool that the client runs. If the model wrote an invalid call, it is `incomplete` and empty."""
     return record(
         {
             "id": STRING,
             "type": const(call_type),
             "status": _ITEM_STATUS,
             "call_id": _CALL_ID,
-            member: said(ANY_OBJECT, description),
+            member: doc(ANY_OBJECT, description),
         },
-        {"environment": said(ANY_OBJECT, "Where it runs: `local`.")} if call_type == "shell_call" else {},
+        {"environment": doc(ANY_OBJECT, "Where it runs: `local`.")} if call_type == "shell_call" else {},
     )
 
 
@@ -57,8 +57,8 @@ _PARTS: dict[str, Object] = {
         {
             "type": const("output_text"),
             "text": STRING,
-            "annotations": said(array(ANY_OBJECT), "None: no model here cites anything."),
-            "logprobs": said(array(ANY_OBJECT), "Of its tokens, where asked for."),
+            "annotations": doc(array(ANY_OBJECT), "Always empty: models here cite no sources."),
+            "logprobs": doc(array(ANY_OBJECT), "Log probabilities of the tokens, if requested."),
         }
     ),
     "ReasoningText": record({"type": const("reasoning_text"), "text": STRING}),
@@ -72,11 +72,11 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "type": const("message"),
             "role": const("assistant"),
             "status": _ITEM_STATUS,
-            "content": said(array(named("OutputText")), "What is said, in one part."),
+            "content": doc(array(named("OutputText")), "The text, in one part."),
         },
         {
-            "phase": said(
-                one_of(["commentary", "final_answer"]), "Whether it is the answer, or was said on the way there."
+            "phase": doc(
+                one_of(["commentary", "final_answer"]), "Whether it is the final answer, or a comment before it."
             )
         },
     ),
@@ -84,12 +84,12 @@ _OUTPUT_ITEMS: dict[str, Object] = {
         {
             "id": STRING,
             "type": const("reasoning"),
-            "summary": said(array(named("SummaryText")), "The thoughts, where `reasoning.summary` was asked for."),
+            "summary": doc(array(named("SummaryText")), "The reasoning, if the request has `reasoning.summary`."),
         },
         {
             "status": _ITEM_STATUS,
-            "content": said(array(named("ReasoningText")), "The thoughts, where no summary has them."),
-            "encrypted_content": said(nullable(STRING), "Sealed: only this server can open it."),
+            "content": doc(array(named("ReasoningText")), "The reasoning, if it is not in `summary`."),
+            "encrypted_content": doc(nullable(STRING), "The reasoning, sealed: only this server can open it."),
         },
     ),
     "OutputFunctionCall": record(
@@ -99,7 +99,7 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "status": _ITEM_STATUS,
             "call_id": _CALL_ID,
             "name": STRING,
-            "arguments": said(STRING, "JSON, as the model wrote it."),
+            "arguments": doc(STRING, "The JSON that the model wrote."),
         },
         {"namespace": _NAMESPACE, "async": _ASYNC},
     ),
@@ -109,28 +109,28 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "type": const("custom_tool_call"),
             "call_id": _CALL_ID,
             "name": STRING,
-            "input": said(STRING, "As the model wrote it."),
+            "input": doc(STRING, "The text that the model wrote."),
         },
         {"status": _ITEM_STATUS, "namespace": _NAMESPACE, "async": _ASYNC},
     ),
     "OutputShellCall": _client_call("shell_call", "action", "The commands to run."),
     "OutputLocalShellCall": _client_call("local_shell_call", "action", "The command to run."),
-    "OutputApplyPatchCall": _client_call("apply_patch_call", "operation", "What to do to which file."),
+    "OutputApplyPatchCall": _client_call("apply_patch_call", "operation", "The change to make to a file."),
     "OutputComputerCall": record(
         {
             "id": STRING,
             "type": const("computer_call"),
             "status": _ITEM_STATUS,
             "call_id": _CALL_ID,
-            "actions": said(array(ANY_OBJECT), "What to do on the screen, in its order."),
-            "pending_safety_checks": said(array(ANY_OBJECT), "None."),
+            "actions": doc(array(ANY_OBJECT), "The actions on the screen, in order."),
+            "pending_safety_checks": doc(array(ANY_OBJECT), "Always empty."),
         },
     ),
     "OutputCompaction": record(
         {
             "id": STRING,
             "type": const("compaction"),
-            "encrypted_content": said(STRING, "The summary, sealed: only this server can open it."),
+            "encrypted_content": doc(STRING, "The summary, sealed: only this server can open it."),
         },
     ),
 }
@@ -138,84 +138,84 @@ _OUTPUT_ITEMS: dict[str, Object] = {
 _RESPONSE: dict[str, Object] = {
     "Usage": record(
         {
-            "input_tokens": said(INTEGER, "Tokens of the prompt."),
+            "input_tokens": doc(INTEGER, "Tokens of the prompt."),
             "input_tokens_details": record(
                 {"cached_tokens": INTEGER},
                 {"cache_write_tokens": INTEGER},
-                description="Those of them that the engine had in its cache, where it says so.",
+                description="Input tokens that the engine had in its cache, if it reports them.",
             ),
-            "output_tokens": said(INTEGER, "Tokens that the model generated."),
+            "output_tokens": doc(INTEGER, "Tokens that the model generated."),
             "output_tokens_details": record(
-                {"reasoning_tokens": INTEGER}, description="Those of them that are reasoning."
+                {"reasoning_tokens": INTEGER}, description="Output tokens that are reasoning."
             ),
-            "total_tokens": said(INTEGER, "Both together."),
+            "total_tokens": doc(INTEGER, "Input and output tokens."),
         }
     ),
     "Cause": record(
         {"reason": STRING},
         {"field": STRING, "code": STRING, "retry_after_ms": STRING},
-        description="The name of the fault, the path of the culprit, and what was wrong with it.",
+        description="The name of the error, the path of the parameter that caused it, and its code.",
     ),
     "OutputItem": any_of(*_OUTPUT_ITEMS),
     "Response": record(
         {
-            "id": said(STRING, "By what it is read, continued, cancelled and deleted."),
+            "id": doc(STRING, "The id by which it is read, continued, cancelled and deleted."),
             "object": const("response"),
             "created_at": _SECONDS,
-            "completed_at": said(nullable(INTEGER), "Unix time in seconds; null unless it is completed."),
-            "status": said(
+            "completed_at": doc(nullable(INTEGER), "Unix time in seconds; null unless it is completed."),
+            "status": doc(
                 one_of([status.value for status in Status]),
-                "`queued` or `in_progress`, and in the end one of the others for good.",
+                "`queued` or `in_progress`, then one of the other values, which is final.",
             ),
-            "error": said(
+            "error": doc(
                 nullable(record({"code": STRING, "message": STRING}, {"cause": named("Cause")})),
-                "Why it failed; null unless it did.",
+                "The error of a failed response; null otherwise.",
             ),
-            "incomplete_details": said(nullable(record({"reason": STRING})), "Why it was cut off; null unless it was."),
-            "model": said(STRING, "The model that was asked for."),
-            "output": said(array(named("OutputItem")), "What the model thought, said and called, as it came."),
-            "usage": said(nullable(named("Usage")), "Null until it has its end."),
-            "previous_response_id": said(nullable(STRING), "The response that it continues."),
-            "instructions": said(nullable(STRING), "Those of this response; they are not inherited."),
-            "background": _asked(BOOLEAN),
-            "store": _asked(BOOLEAN),
-            "max_output_tokens": _asked(nullable(INTEGER)),
-            "max_tool_calls": _asked(nullable(INTEGER)),
-            "temperature": said(NUMBER, "What the engine was given: as asked for, else what the model recommends."),
-            "top_p": said(NUMBER, "As for `temperature`."),
-            "presence_penalty": said(NUMBER, "As for `temperature`."),
-            "frequency_penalty": said(NUMBER, "As for `temperature`."),
-            "top_logprobs": _asked(INTEGER),
-            "truncation": _asked(one_of(["auto", "disabled"])),
-            "parallel_tool_calls": _asked(BOOLEAN),
-            "tool_choice": _asked({"anyOf": [STRING, ANY_OBJECT]}),
-            "tools": said(array(ANY_OBJECT), "As asked for, without those that were dropped."),
-            "text": said(
+            "incomplete_details": doc(nullable(record({"reason": STRING})), "Why it is incomplete; null otherwise."),
+            "model": doc(STRING, "The model of the request."),
+            "output": doc(array(named("OutputItem")), "The reasoning, messages and calls of the model, in order."),
+            "usage": doc(nullable(named("Usage")), "Null until the response has ended."),
+            "previous_response_id": doc(nullable(STRING), "The response that this one continues."),
+            "instructions": doc(nullable(STRING), "The instructions of this response; they are not inherited."),
+            "background": _echoed(BOOLEAN),
+            "store": _echoed(BOOLEAN),
+            "max_output_tokens": _echoed(nullable(INTEGER)),
+            "max_tool_calls": _echoed(nullable(INTEGER)),
+            "temperature": doc(NUMBER, "As the engine got it: from the request, or the default of the model."),
+            "top_p": doc(NUMBER, "As for `temperature`."),
+            "presence_penalty": doc(NUMBER, "As for `temperature`."),
+            "frequency_penalty": doc(NUMBER, "As for `temperature`."),
+            "top_logprobs": _echoed(INTEGER),
+            "truncation": _echoed(one_of(["auto", "disabled"])),
+            "parallel_tool_calls": _echoed(BOOLEAN),
+            "tool_choice": _echoed({"anyOf": [STRING, ANY_OBJECT]}),
+            "tools": doc(array(ANY_OBJECT), "The tools of the request, without `dropped_tools`."),
+            "text": doc(
                 record({"format": ANY_OBJECT}, {"verbosity": STRING}),
-                "`format` as asked for; `verbosity` is `medium`, whichever was asked for.",
+                "`format` of the request; `verbosity` is always `medium`.",
             ),
-            "reasoning": said(
+            "reasoning": doc(
                 record({"effort": nullable(STRING), "summary": nullable(STRING)}),
-                "As asked for; `summary` is `detailed` where there is one, whichever was asked for.",
+                "`effort` of the request; `summary` is `detailed` if there is a summary, whichever was requested.",
             ),
             "metadata": _METADATA,
-            "service_tier": said(STRING, "`default`, whatever was asked for."),
-            "safety_identifier": _asked(nullable(STRING)),
-            "prompt_cache_key": _asked(nullable(STRING)),
+            "service_tier": doc(STRING, "Always `default`."),
+            "safety_identifier": _echoed(nullable(STRING)),
+            "prompt_cache_key": _echoed(nullable(STRING)),
         },
         {
-            "conversation": said(record({"id": STRING}), "The conversation that it was added to."),
-            "prompt": said(ANY_OBJECT, "The stored prompt that was asked for, with the version that was taken."),
-            "prompt_cache_options": said(
-                record({"mode": STRING}), "`implicit`: engines cache every prefix, whichever hints were given."
+            "conversation": doc(record({"id": STRING}), "The conversation that the response was added to."),
+            "prompt": doc(ANY_OBJECT, "The stored prompt of the request, with the version that was used."),
+            "prompt_cache_options": doc(
+                record({"mode": STRING}), "Always `implicit`: engines cache every prefix, with or without hints."
             ),
-            "prompt_cache_retention": said(nullable(STRING), "`in_memory` where a retention was asked for."),
-            "dropped_tools": said(
-                array(STRING), "The types of hosted tools that were left out, where the operator has them dropped."
+            "prompt_cache_retention": doc(nullable(STRING), "`in_memory` if the request has a retention."),
+            "dropped_tools": doc(
+                array(STRING), "The types of hosted tools that were left out, if the operator has configured that."
             ),
-            "user": _asked(nullable(STRING)),
-            "encrypted_context": said(
-                STRING, "What was said before it, sealed, for who brings it back as `previous_response`."
+            "user": _echoed(nullable(STRING)),
+            "encrypted_context": doc(
+                STRING, "History and input, sealed, for clients that send the response as `previous_response`."
             ),
         },
     ),
@@ -225,7 +225,7 @@ _RESPONSE: dict[str, Object] = {
             "id": STRING,
             "object": const("response.compaction"),
             "created_at": _SECONDS,
-            "output": said(array(ANY_OBJECT), "The next input: what others said, and the compaction of the rest."),
+            "output": doc(array(ANY_OBJECT), "The next input: messages that are kept, and the compaction."),
             "usage": named("Usage"),
         }
     ),
@@ -233,14 +233,14 @@ _RESPONSE: dict[str, Object] = {
 }
 
 _LISTS: dict[str, Object] = {
-    "StoredItem": said(ANY_OBJECT, "An item of any type, as it was said, with its id."),
+    "StoredItem": doc(ANY_OBJECT, "An item of any type, as it was sent or generated, with its id."),
     "ItemList": record(
         {
             "object": const("list"),
-            "data": said(array(named("StoredItem")), "In the `order` that was asked for."),
-            "first_id": said(nullable(STRING), "Of the first item here; null if there is none."),
-            "last_id": said(nullable(STRING), "Of the last item here: `after` for the next page."),
-            "has_more": said(BOOLEAN, "Whether there is a next page."),
+            "data": doc(array(named("StoredItem")), "In the requested `order`."),
+            "first_id": doc(nullable(STRING), "The id of the first item of the page; null if there is none."),
+            "last_id": doc(nullable(STRING), "The id of the last item of the page: `after` for the next page."),
+            "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
     ),
 }
@@ -248,7 +248,7 @@ _LISTS: dict[str, Object] = {
 _CONVERSATIONS: dict[str, Object] = {
     "Conversation": record(
         {
-            "id": said(STRING, "`conversation` of the responses in it."),
+            "id": doc(STRING, "The id, for `conversation` of a create request."),
             "object": const("conversation"),
             "created_at": _SECONDS,
             "metadata": _METADATA,
@@ -260,30 +260,30 @@ _CONVERSATIONS: dict[str, Object] = {
 _TREES: dict[str, Object] = {
     "ResponseNode": record(
         {
-            "id": said(STRING, "The response's, or that of items added by hand."),
+            "id": doc(STRING, "The id of the response, or of items that were added to a conversation by hand."),
             "object": const("response.node"),
-            "parent_id": said(nullable(STRING), "What it continues; null for a root."),
-            "status": said(nullable(STRING), "Null for what cannot be read and only connects what can."),
-            "depth": said(INTEGER, "How many are above it; 0 for a root."),
-            "child_count": said(INTEGER, "How many that can be read continue it."),
+            "parent_id": doc(nullable(STRING), "The node that this one continues; null for a root."),
+            "status": doc(nullable(STRING), "Null for a node that cannot be read, such as a deleted response."),
+            "depth": doc(INTEGER, "The number of nodes above it; 0 for a root."),
+            "child_count": doc(INTEGER, "The number of children that can be read."),
             "created_at": _SECONDS,
         }
     ),
     "NodeList": record(
         {
             "object": const("list"),
-            "data": said(array(named("ResponseNode")), "A tree by depth, then oldest first; others oldest first."),
-            "next_cursor": said(nullable(STRING), _NEXT_CURSOR),
-            "has_more": said(BOOLEAN, "Whether there is a next page."),
+            "data": doc(array(named("ResponseNode")), "Oldest first; a tree by depth first."),
+            "next_cursor": doc(nullable(STRING), _NEXT_CURSOR),
+            "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
     ),
     "AddedItems": record({"id": STRING, "object": const("conversation.items")}),
     "ResponseList": record(
         {
             "object": const("list"),
-            "data": said(array(named("Response")), "In the `order` that was asked for."),
-            "next_cursor": said(nullable(STRING), _NEXT_CURSOR),
-            "has_more": said(BOOLEAN, "Whether there is a next page."),
+            "data": doc(array(named("Response")), "In the requested `order`."),
+            "next_cursor": doc(nullable(STRING), _NEXT_CURSOR),
+            "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
     ),
     "Chain": record(
@@ -297,39 +297,39 @@ _TREES: dict[str, Object] = {
     ),
     "Session": record(
         {
-            "id": said(STRING, "The new session's."),
+            "id": doc(STRING, "The id of the new session."),
             "object": const("session"),
-            "forked_from": said(STRING, "The session whose history it begins with."),
-            "head_id": said(nullable(STRING), "The last response of that history; null if there is none."),
+            "forked_from": doc(STRING, "The session whose history it begins with."),
+            "head_id": doc(nullable(STRING), "The last response of the history; null if there is none."),
         },
-        description="A conversation, if its id begins with `conv_`.",
+        description="The new session; a conversation if its id begins with `conv_`.",
     ),
 }
 
 _PROMPT_HEAD: dict[str, Object] = {
-    "id": said(STRING, "`prompt.id` of the turns that name it."),
+    "id": doc(STRING, "The id, for `prompt.id` of a create request."),
     "object": const("prompt"),
     "created_at": _SECONDS,
-    "version": said(STRING, "The number of this version."),
-    "latest_version": said(STRING, "The number of the newest version."),
+    "version": doc(STRING, "The number of this version."),
+    "latest_version": doc(STRING, "The number of the newest version."),
 }
 _PROMPTS: dict[str, Object] = {
     "Prompt": record(
         _PROMPT_HEAD
         | {
             "instructions": nullable(STRING),
-            "input": said(array(ANY_OBJECT), "Messages that come before the input of the turn."),
-            "variables": said(array(STRING), "The names of its variables."),
+            "input": doc(array(ANY_OBJECT), "Messages that are put before the input of the turn."),
+            "variables": doc(array(STRING), "The names of the variables."),
         }
     ),
-    "PromptHead": record(_PROMPT_HEAD, description="The latest version of a prompt, without what it says."),
+    "PromptHead": record(_PROMPT_HEAD, description="The latest version of a prompt, without its content."),
     "PromptList": record(
         {
             "object": const("list"),
-            "data": said(array(named("PromptHead")), "In the `order` that was asked for."),
-            "first_id": said(nullable(STRING), "Of the first prompt here; null if there is none."),
-            "last_id": said(nullable(STRING), "Of the last prompt here: `after` for the next page."),
-            "has_more": said(BOOLEAN, "Whether there is a next page."),
+            "data": doc(array(named("PromptHead")), "In the requested `order`."),
+            "first_id": doc(nullable(STRING), "The id of the first prompt of the page; null if there is none."),
+            "last_id": doc(nullable(STRING), "The id of the last prompt of the page: `after` for the next page."),
+            "has_more": doc(BOOLEAN, "Whether there is a next page."),
         }
     ),
     "DeletedPrompt": record({"id": STRING, "object": const("prompt.deleted"), "deleted": {"const": True}}),
@@ -338,29 +338,29 @@ _PROMPTS: dict[str, Object] = {
 _SERVICE: dict[str, Object] = {
     "Model": record(
         {
-            "id": said(STRING, "What requests call it."),
+            "id": doc(STRING, "The name for `model` of a request."),
             "object": const("model"),
             "created": _SECONDS,
-            "owned_by": said(STRING, "`antiphon`."),
-            "root": said(STRING, "Equal to `id`, as the NIM Operator wants it."),
-            "max_model_len": said(
-                nullable(INTEGER), "Tokens that prompt and answer have together; null where only its server knows."
+            "owned_by": doc(STRING, "`antiphon`."),
+            "root": doc(STRING, "The same as `id`, as the NIM Operator expects."),
+            "max_model_len": doc(
+                nullable(INTEGER), "Tokens of prompt and answer together; null if only its server knows."
             ),
-            "ready": said(BOOLEAN, "Whether its engine would answer now."),
+            "ready": doc(BOOLEAN, "Whether its engine is ready."),
         }
     ),
     "ModelList": record({"object": const("list"), "data": array(named("Model"))}),
     "Health": record({"object": const("health.response"), "message": STRING, "status": STRING}),
     "Metadata": record(
         {
-            "version": said(STRING, "The release."),
-            "modelInfo": array(record({"shortName": said(STRING, "The `id` of a model."), "modelUrl": STRING})),
+            "version": doc(STRING, "The release."),
+            "modelInfo": array(record({"shortName": doc(STRING, "The `id` of a model."), "modelUrl": STRING})),
             "assetInfo": array(STRING),
             "licenseInfo": record({"name": STRING}),
             "selectedModelProfileId": STRING,
             "repository_override": STRING,
         },
-        description="NIM's members. Those that have no meaning here are empty.",
+        description="The members of NIM. Those without a meaning here are empty.",
     ),
     "Version": record({"release": STRING, "api": const("v1")}),
     "Error": record(
@@ -369,7 +369,7 @@ _SERVICE: dict[str, Object] = {
                 {"message": STRING, "type": STRING, "param": nullable(STRING), "code": nullable(STRING)},
             )
         },
-        description="`param` is the path of the culprit, `code` says what was wrong with it.",
+        description="`param` is the path of the parameter that caused the error, `code` its code.",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""/openapi.json for programs and /docs for people: what this server takes and gives."""
+"""The routes /openapi.json and /docs: the OpenAPI document, and the same as a page."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Counters of quotas: the store counts for all edges together, or each edge counts its part.
 
-    SharedCounts    asks the store. While the store does not answer, its place is taken by
-    OwnShare        this process, with each limit divided by the number of edges: exact while a load balancer spreads a
-                    tenant's requests evenly
+    SharedCounts    counts in the store, and in OwnShare while the store does not answer
+    OwnShare        counts in this process, with each limit divided by the number of edges: exact while a load balancer
+                    spreads a tenant's requests evenly
 
-The timeout of a call to the store is PATIENCE_S, and while the store is gone one request in PAUSE_S waits at all:
-requests that need no store are answered also when there is none. A spend that timed out may have happened, and is then
-counted both here and in the store.
+A call to the store has a timeout of STORE_TIMEOUT_S. While the store does not answer, one request in PAUSE_S tries it;
+the others do not wait, so requests that need no store are still answered. A spend that timed out may have reached the
+store, and is then counted in both.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from antiphon_core.spending import Accounts
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 0.25
+STORE_TIMEOUT_S = 0.25
 PAUSE_S = 2.0
 
 
 class OwnShare:
-    """Implements `antiphon_core.ports.spending.Spending`: counts in this process, a part of each limit. It forgets when
-    the process ends."""
+    """Implements `antiphon_core.ports.spending.Spending` in the memory of this process, with a part of each limit."""
 
     def __init__(self, replicas: int, clock: Clock) -> None:
         self._replicas = replicas
@@ -41,58 +40,58 @@ class OwnShare:
 
 
 class SharedCounts:
-    """Implements `antiphon_core.ports.spending.Spending`: counts in the store, and in `own` while that cannot. Never
-    raises because of the store."""
+    """Implements `antiphon_core.ports.spending.Spending`: counts in the store, and in `own` while the store fails or is
+    slow. An error of the store is logged, not raised."""
 
     def __init__(self, store: Spending, own: Spending, clock: Clock) -> None:
         self._store = store
         self._own = own
         self._clock = clock
         self._is_answering = True
-        self._ask_again_s = 0.0
+        self._retry_at_s = 0.0
 
     async def spend(self, tenant: str, spend: Spend) -> Spent:
-        spent = await self._ask(tenant, spend) if self._is_time_to_ask() else None
+        spent = await self._spend_in_store(tenant, spend) if self._take_attempt() else None
         return await self._own.spend(tenant, spend) if spent is None else spent
 
-    def _is_time_to_ask(self) -> bool:
-        """While the store does not answer, one in a while asks for all."""
+    def _take_attempt(self) -> bool:
+        """Whether this request calls the store: always while it answers, else one request in PAUSE_S."""
         now_s = self._clock.monotonic()
         if not self._is_answering:
-            if now_s < self._ask_again_s:
+            if now_s < self._retry_at_s:
                 return False
-            self._ask_again_s = now_s + PAUSE_S
+            self._retry_at_s = now_s + PAUSE_S
         return True
 
-    async def _ask(self, tenant: str, spend: Spend) -> Spent | None:
-        """The store's answer; None when there is none in time."""
+    async def _spend_in_store(self, tenant: str, spend: Spend) -> Spent | None:
+        """The store's answer; None after a timeout or an error."""
         call = asyncio.ensure_future(self._store.spend(tenant, spend))
-        call.add_done_callback(_hear)
+        call.add_done_callback(_retrieve_error)
         try:
-            await asyncio.wait([call], timeout=PATIENCE_S)
+            await asyncio.wait([call], timeout=STORE_TIMEOUT_S)
         finally:
             call.cancel()
         try:
             spent = call.result() if call.done() and not call.cancelled() else None
         except AntiphonError as error:
-            self._do_without(error.message)
+            self._fall_back(error.message)
             return None
         if spent is None:
-            self._do_without("The store does not answer.")
+            self._fall_back("The store does not answer.")
         elif not self._is_answering:
             self._is_answering = True
             log.warning("rate limits are shared again: the store answers")
         return spent
 
-    def _do_without(self, why: str) -> None:
-        self._ask_again_s = self._clock.monotonic() + PAUSE_S
+    def _fall_back(self, why: str) -> None:
+        self._retry_at_s = self._clock.monotonic() + PAUSE_S
         if self._is_answering:
             self._is_answering = False
-            log.warning("each edge counts its own part of the rate limits until the store does: %s", why)
+            log.warning("each edge counts its own part of the rate limits until the store answers again: %s", why)
 
 
 def divided(spend: Spend, replicas: int) -> Spend:
-    """The part of a spend that one of so many edges makes by itself. One unit always fits into its part of a bucket."""
+    """A spend with its limits divided by the number of edges. A part of a bucket holds at least one unit."""
     hold = spend.hold
     return Spend(
         draws=[_part(draw, replicas) for draw in spend.draws],
@@ -107,7 +106,7 @@ def _part(draw: Draw, replicas: int) -> Draw:
     return replace(draw, capacity=max(draw.capacity / replicas, 1.0), per_minute=draw.per_minute / replicas)
 
 
-def _hear(call: asyncio.Future[Spent]) -> None:
-    """Reads the error of a call that nobody waits for any more, so that asyncio does not log it."""
+def _retrieve_error(call: asyncio.Future[Spent]) -> None:
+    """Retrieves the error of a call that was given up, so that asyncio does not log it."""
     if not call.cancelled():
         call.exception()

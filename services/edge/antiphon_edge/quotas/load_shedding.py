@@ -1,11 +1,11 @@
-"""Load shedding: what an overloaded edge cannot serve in time it refuses at once, and never queues.
+"""Load shedding: an overloaded edge rejects new turns at once, and never queues them.
 
-    429   The tenant has its share of the turns that this process may run. Others have room.
+    429   The tenant uses its share of the turns that this process may run. Other tenants are admitted.
     503   The process is full, its event loop is late, or its memory is nearly used up. Another edge may have room.
 
-A tenant may run SHARE times as many turns as are free (dynamic thresholds of shared buffers): alone it gets 80 % of
-them. The next tenant gets 80 % of the rest. As turns end, two come to 44 % each, and ten to 9.8 %, with 2.4 % free for
-the first turn of another.
+A tenant may run up to SHARE times as many turns as are free (dynamic thresholds, as for shared buffers). A single
+tenant gets 80 % of all turns, the next one 80 % of the rest. As turns end, the shares become even: 44 % for each of two
+tenants, 9.8 % for each of ten, with 2.4 % left for the first turns of another tenant.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from antiphon_edge.access_settings import AccessSettings
 
 SHARE = 4
 MEMORY_SHARE_MAX = 0.9
-TURN_RETRY_MS = 1_000  # when one of the running turns will end is not known
+TURN_RETRY_MS = 1_000  # a guess: nobody knows when a running turn will end
 LAG_RETRY_MS = 2_000
 MEMORY_RETRY_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """Of one process; 0 means that there is no such limit."""
+    """The limits of one process; 0 for no limit."""
 
     turns: int = 0
     lag_s: float = 0.0
@@ -42,7 +42,7 @@ class LoadLimits:
 
 
 class LoadShedder:
-    """Counts the turns of one process. One instance serves all of it."""
+    """Counts and admits the turns of a process. A process has one instance."""
 
     def __init__(self, limits: LoadLimits, load: ProcessLoad) -> None:
         self._limits = limits
@@ -51,11 +51,11 @@ class LoadShedder:
         self._total = 0
 
     def begin(self, tenant: str) -> Callable[[], None]:
-        """Admits a turn: call what it returns when the turn has ended.
+        """Admits a turn. Call the returned function when the turn has ended.
 
         Raises:
-            RequestRateExceeded: the tenant has its share.
-            Unavailable: the process has too much to do.
+            RequestRateExceeded: the tenant uses its share.
+            Unavailable: the process is overloaded.
         """
         self._require_health()
         free = self._limits.turns - self._total
@@ -74,7 +74,7 @@ class LoadShedder:
 
     @contextmanager
     def turn(self, tenant: str) -> Iterator[None]:
-        """Admits a turn as `begin` does, for as long as the block takes."""
+        """Admits a turn, as `begin` does; the turn ends with the block."""
         end = self.begin(tenant)
         try:
             yield
@@ -89,11 +89,11 @@ class LoadShedder:
 
     def _require_health(self) -> None:
         if self._limits.lag_s and self._load.lag_s >= self._limits.lag_s:
-            raise self._shed("lag", "The server has too much to do.", LAG_RETRY_MS)
+            raise self._shed("lag", "The server is overloaded.", LAG_RETRY_MS)
         if self._load.memory_share >= MEMORY_SHARE_MAX:
-            raise self._shed("memory", "The server has no memory to spare.", MEMORY_RETRY_MS)
+            raise self._shed("memory", "The server is short of memory.", MEMORY_RETRY_MS)
 
     def _shed(self, limit: str, why: str, retry_ms: int) -> Unavailable:
         metrics.ADMISSION_REJECTED.of(limit).add()
-        wait_ms = round(retry_ms * random.uniform(1, 2))  # noqa: S311 - clients that come back together are shed again
+        wait_ms = round(retry_ms * random.uniform(1, 2))  # noqa: S311 - jitter: clients that retry together are shed again
         return Unavailable(f"{why} Please try again in {wait_ms / 1000:g}s.", retry_after_ms=wait_ms)

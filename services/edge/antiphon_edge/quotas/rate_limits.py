@@ -1,8 +1,9 @@
-"""How much a tenant may ask for: requests a minute, tokens a minute, responses in progress at once.
+"""Rate limits of tenants: requests per minute, tokens per minute, and concurrent responses.
 
-A request costs one question to whoever counts (counting.py): whether there is a request left, whether all tokens are
-used up, whether a stream slot is free. What a response took is known when it ends, and is settled then, behind its back
-(settling.py): never refused, so what is over the limit is a debt, and requests wait until it is paid.
+A request makes one call to the counter (counting.py), which checks all three: is a request left, are tokens left, is a
+stream slot free. The tokens of a response are known when it ends, and are charged then, in the background
+(settling.py). A charge is never rejected: it can overdraw the bucket, and then requests are rejected until the bucket
+has refilled.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from antiphon_core.spending import MINUTE_MS, TINY
 from antiphon_core.telemetry import metrics
 from antiphon_edge.access_settings import STREAM_SLOT_TTL_S, AccessSettings
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
-from antiphon_edge.quotas.settling import Settling
+from antiphon_edge.quotas.settling import QuotaSettler
 from antiphon_edge.quotas.stream_slots import StreamSlot
 
-REQUESTS, TOKENS = "requests", "tokens"  # the buckets, by the names that headers and errors have for them
-STREAM_RETRY_MS = 1_000  # when one of a tenant's running responses will end is not known
+REQUESTS, TOKENS = "requests", "tokens"  # names of the buckets, as headers and errors show them
+STREAM_RETRY_MS = 1_000  # a guess: nobody knows when a running response will end
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """Per tenant, for all edges together; 0 means that there is no such limit."""
+    """The limits of each tenant, for all edges together; 0 for no limit."""
 
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
@@ -49,7 +50,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The rest of a limit, for the headers. `kind` is `requests` or `tokens`."""
+    """The state of a limit, for the headers. `kind` is `requests` or `tokens`."""
 
     kind: str
     limit: int
@@ -57,26 +58,26 @@ class Quota:
     reset_s: float
 
 
-class Standing:
-    """A tenant's buckets as this edge last heard of them, and what has become of them since."""
+class BucketLevels:
+    """The buckets of one tenant: the levels that the counter reported last, extrapolated to the present."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._levels: dict[str, Level] = {}
         self._heard_ms: dict[str, float] = {}
 
-    def hear(self, levels: Sequence[Level]) -> None:
+    def update(self, levels: Sequence[Level]) -> None:
         for level in levels:
             self._levels[level.name] = level
             self._heard_ms[level.name] = self._now_ms()
 
     def draw(self, bucket: str, amount: int) -> None:
-        """Something was taken that nobody else knows of yet."""
+        """Takes `amount` from a bucket before the counter reports it."""
         level = self._levels.get(bucket)
         if level is not None:
             now, full_in_ms = self._now(level)
-            full_in_ms += math.ceil(amount * MINUTE_MS / level.capacity)  # it holds what a minute brings
-            self.hear([Level(bucket, now - amount, level.capacity, round(full_in_ms))])
+            full_in_ms += math.ceil(amount * MINUTE_MS / level.capacity)  # a bucket holds what it gains in a minute
+            self.update([Level(bucket, now - amount, level.capacity, round(full_in_ms))])
 
     def quotas(self) -> Sequence[Quota]:
         return [self._quota(self._levels[name]) for name in sorted(self._levels)]
@@ -86,7 +87,7 @@ class Standing:
         return Quota(level.name, math.floor(level.capacity), max(0, math.floor(now + TINY)), full_in_ms / 1000)
 
     def _now(self, level: Level) -> tuple[float, float]:
-        """How much there is, and the milliseconds until it is full."""
+        """The present level, and the milliseconds until the bucket is full."""
         elapsed_ms = self._now_ms() - self._heard_ms[level.name]
         if elapsed_ms >= level.full_in_ms:
             return level.capacity, 0.0
@@ -98,7 +99,7 @@ class Standing:
 
 
 class RateLimiter:
-    """Counts what tenants ask for. One instance serves all of a process."""
+    """Admits requests, and counts what tenants use. A process has one instance."""
 
     def __init__(
         self,
@@ -110,40 +111,41 @@ class RateLimiter:
         slot_ttl_s: float = STREAM_SLOT_TTL_S,
         shedder: LoadShedder | None = None,
     ) -> None:
-        """A slot whose edge died is free again after `slot_ttl_s`. Without a `shedder` this process has no limits of
-        its own."""
+        """`slot_ttl_s`: how long the slots of an edge that died stay taken. Without a `shedder` the process has no load
+        limits."""
         self.shedder = shedder or LoadShedder(LoadLimits(), ProcessLoad())
         self._limits = limits
         self._counts = counts
         self._clock = clock
         self._ids = ids
         self._slot_ttl_ms = round(slot_ttl_s * 1000)
-        self._settling = Settling(counts, ttl_s=slot_ttl_s, charge_of=self._charge_of, on_spent=self._hear)
-        self._standings: WeakValueDictionary[str, Standing] = WeakValueDictionary()
+        self._settling = QuotaSettler(counts, ttl_s=slot_ttl_s, charge_of=self._charge_of, on_spent=self._update_levels)
+        self._levels_by_tenant: WeakValueDictionary[str, BucketLevels] = WeakValueDictionary()
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether `charge` does anything: the tokens of a response need not be looked up otherwise."""
+        """Whether `charge` has an effect. If not, callers need not look up the tokens of a response."""
         return self._limits.tokens_per_minute > 0
 
-    def standing(self, tenant: str) -> Standing:
-        """The tenant's limits as they stand. Whoever keeps it hears how that changes."""
-        standing = self._standings.get(tenant)
-        if standing is None:
-            standing = self._standings[tenant] = Standing(self._clock)
-        return standing
+    def levels_of(self, tenant: str) -> BucketLevels:
+        """The bucket levels of a tenant. They are updated as long as a caller holds them."""
+        levels = self._levels_by_tenant.get(tenant)
+        if levels is None:
+            levels = self._levels_by_tenant[tenant] = BucketLevels(self._clock)
+        return levels
 
     async def admit(self, tenant: str, *, generates: bool) -> None:
-        """Counts a request, `generates` when it asks for tokens. RequestRateExceeded, TokenRateExceeded: not now."""
+        """Counts a request. If it `generates`, tokens must be left. RequestRateExceeded, TokenRateExceeded."""
         draws = self._draws(generates)
         if draws:
             self._require(tenant, await self._counts.spend(tenant, Spend(draws)))
 
     @asynccontextmanager
     async def running(self, tenant: str, *, generates: bool) -> AsyncIterator[None]:
-        """Admits a request as above, and holds a stream slot of its tenant. A request that `generates` is also one of
-        the turns of this process. RequestRateExceeded: or these are all taken. Unavailable: the process is
-        overloaded."""
+        """Admits a request as `admit` does, and holds a stream slot of the tenant during the block. A request that
+        `generates` also counts as a turn of this process.
+
+        RequestRateExceeded: also when all slots are taken. Unavailable: the process is overloaded."""
         end_turn = self.shedder.begin(tenant) if generates else _nothing
         try:
             slot = await self._take_slot(tenant, generates=generates)
@@ -160,7 +162,7 @@ class RateLimiter:
             yield
 
     async def _take_slot(self, tenant: str, *, generates: bool) -> str | None:
-        """Admits a request: its stream slot, if these are counted."""
+        """Admits a request. Returns the id of its stream slot; None if there is no limit of slots."""
         if not self._limits.streams:
             await self.admit(tenant, generates=generates)
             return None
@@ -170,7 +172,7 @@ class RateLimiter:
         try:
             spent = await self._counts.spend(tenant, spend)
         except BaseException:
-            self._settling.end(tenant, slot)  # it may have been taken
+            self._settling.end(tenant, slot)  # the store may have counted it
             raise
         self._require(tenant, spent)
         self._settling.hold(tenant, slot)
@@ -182,23 +184,23 @@ class RateLimiter:
         self._settling.end(tenant, slot)
 
     def charge(self, tenant: str, tokens: int) -> None:
-        """Counts tokens that were used, once that is known: input and output of a response."""
+        """Charges the input and output tokens of a response that has ended."""
         if self.counts_tokens:
             self._settling.charge(tenant, tokens)
-            if (standing := self._standings.get(tenant)) is not None:
-                standing.draw(TOKENS, tokens)
+            if (levels := self._levels_by_tenant.get(tenant)) is not None:
+                levels.draw(TOKENS, tokens)
 
     async def close(self) -> None:
-        """Returns when what was used and given back is counted."""
+        """Returns when all charges and released slots are counted."""
         await self._settling.close()
 
     def _require(self, tenant: str, spent: Spent) -> None:
-        self._hear(tenant, spent)
+        self._update_levels(tenant, spent)
         if spent.refusal is not None:
-            raise self._refused(spent.refusal)
+            raise self._rejection(spent.refusal)
 
     def _draws(self, generates: bool) -> list[Draw]:
-        """The tokens first: a request that waits for them is not counted."""
+        """The draws of a request, tokens first: if there are none left, the request is not counted."""
         draws = []
         if self._limits.tokens_per_minute:
             draws.append(_draw(TOKENS, self._limits.tokens_per_minute, at_least=1 if generates else 0))
@@ -209,12 +211,12 @@ class RateLimiter:
     def _charge_of(self, tokens: int) -> Draw:
         return _draw(TOKENS, self._limits.tokens_per_minute, amount=tokens)
 
-    def _hear(self, tenant: str, spent: Spent) -> None:
-        standing = self._standings.get(tenant)
-        if standing is not None:
-            standing.hear(spent.levels)
+    def _update_levels(self, tenant: str, spent: Spent) -> None:
+        levels = self._levels_by_tenant.get(tenant)
+        if levels is not None:
+            levels.update(spent.levels)
 
-    def _refused(self, refusal: Refusal) -> RequestRateExceeded | TokenRateExceeded:
+    def _rejection(self, refusal: Refusal) -> RequestRateExceeded | TokenRateExceeded:
         metrics.ADMISSION_REJECTED.of(refusal.bucket or "streams").add()
         if refusal.bucket is None:
             return RequestRateExceeded(
@@ -233,7 +235,7 @@ class RateLimiter:
 
 
 def _nothing() -> None:
-    """The end of what is no turn."""
+    """Ends a request that is no turn."""
 
 
 def _draw(bucket: str, per_minute: int, *, amount: int = 0, at_least: int = 0) -> Draw:

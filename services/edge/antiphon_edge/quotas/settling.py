@@ -1,7 +1,7 @@
-"""Settles quotas outside of requests: tokens that were used, slots that were given back, slots still held.
+"""Settles quotas in the background: charges tokens, releases stream slots, and renews slots that are still held.
 
-Each tenant has one settlement under way at a time, which takes along all that came up meanwhile. So a slot is not held
-again after its end, and a busy tenant costs fewer calls, not more.
+Each tenant has at most one call in flight; the next call batches everything that came up meanwhile. So a renewal cannot
+overtake the release of its slot, and a busy tenant costs few calls.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ RENEWALS_PER_TTL = 3
 
 
 @dataclass(slots=True)
-class _Account:
-    """The open account of one tenant: tokens to be charged, slots that ended and slots that are held."""
+class _Unsettled:
+    """The state of one tenant: tokens to charge, slots to release, and slots that are held."""
 
     tokens: int = 0
     ended: set[str] = field(default_factory=set)
@@ -32,13 +32,12 @@ class _Account:
     settling: asyncio.Task[None] | None = None
 
     @property
-    def is_open(self) -> bool:
+    def is_due(self) -> bool:
         return bool(self.tokens or self.ended or self.is_renewal_due)
 
 
-class Settling:
-    """Settles through `counts`; `on_spent` hears of each answer. `charge_of` is the draw for so many tokens. Slots are
-    held for `ttl_s` at a time."""
+class QuotaSettler:
+    """Charges tokens and keeps stream slots in a counter, in tasks of its own."""
 
     def __init__(
         self,
@@ -48,86 +47,90 @@ class Settling:
         charge_of: Callable[[int], Draw],
         on_spent: Callable[[str, Spent], None],
     ) -> None:
+        """`ttl_s`: how long a slot is held without renewal. `charge_of` makes the draw for a number of tokens.
+        `on_spent` gets the tenant and each answer to a charge or release."""
         self._counts = counts
         self._ttl_s = ttl_s
         self._charge_of = charge_of
         self._on_spent = on_spent
-        self._accounts: dict[str, _Account] = {}
+        self._unsettled: dict[str, _Unsettled] = {}
         self._renewing: asyncio.Task[None] | None = None
 
     def charge(self, tenant: str, tokens: int) -> None:
         if tokens:
-            account = self._of(tenant)
-            account.tokens += tokens
-            self._settle(tenant, account)
+            unsettled = self._of(tenant)
+            unsettled.tokens += tokens
+            self._settle(tenant, unsettled)
 
     def hold(self, tenant: str, slot: str) -> None:
-        """The slot was taken: from now on it is held until its end."""
+        """Renews a slot that was taken, until `end`."""
         self._of(tenant).held[slot] = None
         if self._renewing is None or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew_for_ever(), name="slots")
+            self._renewing = asyncio.create_task(self._renew_until_none_is_held(), name="slots")
 
     def end(self, tenant: str, slot: str) -> None:
-        account = self._of(tenant)
-        account.held.pop(slot, None)
-        account.ended.add(slot)
-        self._settle(tenant, account)
+        unsettled = self._of(tenant)
+        unsettled.held.pop(slot, None)
+        unsettled.ended.add(slot)
+        self._settle(tenant, unsettled)
 
     def ended(self, tenant: str) -> list[str]:
-        """Slots that ended and may not have been given back yet: whoever takes one gives them back first."""
-        account = self._accounts.get(tenant)
-        return list(islice(account.ended, SPEND_PLACES_ITEMS_MAX)) if account is not None else []
+        """Slots that ended and may not be released yet. A call that takes a slot releases these, too."""
+        unsettled = self._unsettled.get(tenant)
+        return list(islice(unsettled.ended, SPEND_PLACES_ITEMS_MAX)) if unsettled is not None else []
 
     async def close(self) -> None:
-        """Returns when everything is settled."""
+        """Stops renewals, and returns when everything is settled."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait([self._renewing])
-        while settling := [each.settling for each in self._accounts.values() if each.settling is not None]:
+        while settling := [each.settling for each in self._unsettled.values() if each.settling is not None]:
             await asyncio.wait(settling)
 
-    def _of(self, tenant: str) -> _Account:
-        return self._accounts.setdefault(tenant, _Account())
+    def _of(self, tenant: str) -> _Unsettled:
+        return self._unsettled.setdefault(tenant, _Unsettled())
 
-    def _settle(self, tenant: str, account: _Account) -> None:
-        if account.settling is None:
-            account.settling = asyncio.create_task(self._settle_all(tenant, account), name=f"settling with {tenant}")
+    def _settle(self, tenant: str, unsettled: _Unsettled) -> None:
+        if unsettled.settling is None:
+            unsettled.settling = asyncio.create_task(
+                self._settle_all(tenant, unsettled), name=f"settling quotas of {tenant}"
+            )
 
-    async def _settle_all(self, tenant: str, account: _Account) -> None:
+    async def _settle_all(self, tenant: str, unsettled: _Unsettled) -> None:
         try:
-            while account.is_open:
-                if account.tokens or account.ended:
-                    await self._pay(tenant, account)
+            while unsettled.is_due:
+                if unsettled.tokens or unsettled.ended:
+                    await self._charge_and_release(tenant, unsettled)
                 else:
-                    await self._renew(tenant, account)
+                    await self._renew(tenant, unsettled)
         except Exception:
-            log.exception("what %s took could not be settled", tenant, extra=remedies.REPORT)
+            log.exception("the tokens or stream slots of %s could not be settled", tenant, extra=remedies.REPORT)
         finally:
-            account.settling = None
-            if not account.held and not account.is_open:
-                del self._accounts[tenant]
+            unsettled.settling = None
+            if not unsettled.held and not unsettled.is_due:
+                del self._unsettled[tenant]
 
-    async def _pay(self, tenant: str, account: _Account) -> None:
-        tokens, account.tokens = account.tokens, 0
-        ended = list(islice(account.ended, SPEND_PLACES_ITEMS_MAX))
+    async def _charge_and_release(self, tenant: str, unsettled: _Unsettled) -> None:
+        tokens, unsettled.tokens = unsettled.tokens, 0
+        ended = list(islice(unsettled.ended, SPEND_PLACES_ITEMS_MAX))
         draws = (self._charge_of(tokens),) if tokens else ()
         try:
             self._on_spent(tenant, await self._counts.spend(tenant, Spend(draws, release=ended)))
         finally:
-            account.ended.difference_update(ended)
+            unsettled.ended.difference_update(ended)
 
-    async def _renew(self, tenant: str, account: _Account) -> None:
-        account.is_renewal_due = False
-        slots = list(account.held)
+    async def _renew(self, tenant: str, unsettled: _Unsettled) -> None:
+        unsettled.is_renewal_due = False
+        slots = list(unsettled.held)
         for first in range(0, len(slots), SPEND_PLACES_ITEMS_MAX):
-            held = [slot for slot in slots[first : first + SPEND_PLACES_ITEMS_MAX] if slot in account.held]
+            held = [slot for slot in slots[first : first + SPEND_PLACES_ITEMS_MAX] if slot in unsettled.held]
             if held:
                 await self._counts.spend(tenant, Spend(hold=Hold(held, round(self._ttl_s * 1000))))
 
-    async def _renew_for_ever(self) -> None:
-        while any(account.held for account in self._accounts.values()):
+    async def _renew_until_none_is_held(self) -> None:
+        while any(unsettled.held for unsettled in self._unsettled.values()):
             await asyncio.sleep(self._ttl_s / RENEWALS_PER_TTL)
-            for tenant, account in list(self._accounts.items()):
-                if account.held:
-                    account.is_renewal_due = True
-                    self._settle(tenant, account)
+            for tenant, unsettled in list(self._unsettled.items()):
+                if unsettled.held:
+                    unsettled.is_renewal_due = True
+                    self._settle(tenant, unsettled)

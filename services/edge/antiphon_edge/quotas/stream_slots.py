@@ -1,5 +1,5 @@
-"""Stream slots: a tenant's share of concurrent streams. A request holds one, and so does the work that goes on
-behind it."""
+"""Stream slots: the concurrent streams of a tenant. A request holds one slot, and work that outlives the request keeps
+it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 
 class StreamSlot:
-    """One slot, given back when its last holder lets go."""
+    """One slot with several holders. It is given back when the last holder ends."""
 
     def __init__(self, give_back: Callable[[], None]) -> None:
         self._give_back = give_back
@@ -27,7 +27,7 @@ class StreamSlot:
 
     @contextmanager
     def held_by_request(self) -> Iterator[None]:
-        """Holds the slot in this task. Tasks that it starts can hold it too, with `held_on_to`."""
+        """Holds the slot during the request of this task. Tasks that the request starts can call `held_by_task`."""
         former = _of_request.set(self)
         try:
             with self.held():
@@ -37,8 +37,8 @@ class StreamSlot:
 
 
 @contextmanager
-def held_on_to() -> Iterator[None]:
-    """Holds the slot of the request that began this task, if it has one, also when the request is over."""
+def held_by_task() -> Iterator[None]:
+    """Holds the slot of the request that started this task, if it has one, even after the request has ended."""
     slot = _of_request.get()
     if slot is None:
         yield

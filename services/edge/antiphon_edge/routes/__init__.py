@@ -1,1 +1,1 @@
-"""The paths of HTTP, and the form of what is asked and answered there."""
+"""The routes of the HTTP API: handlers, query parameters, headers and the form of answers."""

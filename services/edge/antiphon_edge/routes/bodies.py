@@ -1,7 +1,7 @@
-"""Bodies of requests, read and parsed. Large ones are parsed outside the event loop.
+"""Reads and parses request bodies. Large ones are parsed outside the event loop.
 
-A tenant holds its share of all bytes that are read and not parsed yet, and no more: who sends many bodies slowly keeps
-nobody else's out.
+The bytes that are read and not parsed yet have a limit per tenant, so that a client that sends many bodies slowly does
+not block other tenants.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from antiphon_edge.http.byte_budget import ByteBudget, Tally
 T = TypeVar("T")
 
 READ_BYTES = 2**20
-"""Of a compressed body, decoded at a time."""
+"""How much of a compressed body is decoded at a time."""
 _BUDGET: web.AppKey[ByteBudget] = web.AppKey("bytes of bodies", ByteBudget)
 
 
 def set_budget(app: web.Application, budget: ByteBudget) -> None:
-    """To be called once, before the application serves."""
+    """Sets the budget of an application. Call it once, before the application serves."""
     app[_BUDGET] = budget
 
 
 def tally_of(request: web.Request) -> Tally:
-    """Counts what is received of a request or a message, for its tenant."""
+    """Makes the counter for the bytes of a request or message, in the budget of its tenant."""
     return Tally(request.app[_BUDGET], tenant_of(request))
 
 
 async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
-    """Parses the body with `parse`, and raises the errors of `parse`. RequestRateExceeded, Unavailable: no room."""
+    """Reads the body, and parses it with `parse`. RequestRateExceeded, Unavailable: over the budget."""
     with tally_of(request) as tally:
         body = await _read(request, tally)
         return await offload.run(partial(parse, body), size_bytes=work_bytes(body))

@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions, on the same turns as /v1/responses. Nothing of it is kept."""
+"""POST /v1/chat/completions: runs the same turns as /v1/responses, and stores nothing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
 from antiphon_edge.chat.requests import ChatTurn, as_turn
 from antiphon_edge.routes import answers, bodies
-from antiphon_edge.routes.sessions import refuse_memory
+from antiphon_edge.routes.sessions import reject_stateful_headers
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.turns.turn_service import TurnService
 
 
 class ChatRoutes:
-    """A handler over the turn."""
+    """The handler."""
 
     def __init__(self, turns: TurnService, *, keep_alive_s: float) -> None:
         self._turns = turns
@@ -27,9 +27,9 @@ class ChatRoutes:
         return [web.post("/v1/chat/completions", self.create)]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        refuse_memory(request, "chat completions")
+        reject_stateful_headers(request, "chat completions")
         turn = await bodies.parsed(request, lambda body: as_turn(ChatRequest.parse(body)))
-        with turn.culprits.named():
+        with turn.culprits.translated():
             if turn.stream:
                 return await self._stream(request, turn)
             response = loads(await self._turns.complete(tenant_of(request), turn.create))
@@ -37,7 +37,7 @@ class ChatRoutes:
 
     async def _stream(self, request: web.Request, turn: ChatTurn) -> web.StreamResponse:
         chunks = ChunkStream(include_usage=turn.include_usage)
-        answer = EventStream(request, keep_alive_s=self._keep_alive_s, shown=chunks.feed)
+        answer = EventStream(request, keep_alive_s=self._keep_alive_s, transform=chunks.feed)
         try:
             await self._turns.send(tenant_of(request), turn.create, answer.receive, answer.flow)
             await answer.end()

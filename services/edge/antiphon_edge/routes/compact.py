@@ -1,4 +1,4 @@
-"""POST /v1/responses/compact: a conversation made short, to be sent as the input of the next response. Nothing of it is
+"""POST /v1/responses/compact: shortens a conversation, and returns it as input for the next response. Nothing is
 stored."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.http import dropped_tools
 from antiphon_edge.routes import answers, bodies
-from antiphon_edge.routes.sessions import refuse_memory
+from antiphon_edge.routes.sessions import reject_stateful_headers
 from antiphon_edge.sealed.compaction import sealed
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -52,11 +52,11 @@ class CompactRoutes:
         return [web.post("/v1/responses/compact", self.compact)]
 
     async def compact(self, request: web.Request) -> web.Response:
-        refuse_memory(request, "compactions")
-        asked = await bodies.parsed(request, partial(parse, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, asked.dropped_tools)
+        reject_stateful_headers(request, "compactions")
+        body = await bodies.parsed(request, partial(parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, body.dropped_tools)
         tenant = tenant_of(request)
-        turn = await context_window.shown_off_loop(await self._starter.look(tenant, asked))
+        turn = await context_window.shown_off_loop(await self._starter.look(tenant, body))
         kept = await offload.run(partial(_kept, turn), size_bytes=turn.size_bytes)
         try:
             summary = await compaction.summarise(self._translator, turn)
@@ -77,14 +77,14 @@ class CompactRoutes:
 
 
 def _kept(turn: Turn) -> bytes:
-    """The items that the compaction does not replace. InvalidRequest: there is nothing that it could replace."""
+    """The items that the compaction keeps. InvalidRequest: there are no items that it could replace."""
     items = [*loads(turn.history), *loads(turn.input)]
     context_window.require_compactable(items)
     return dumps(context_window.kept(items))
 
 
 def parse(body: bytes, *, drops_hosted: bool = False) -> CreateRequest:
-    """A request to compact. InvalidRequest, as for a create request."""
+    """Parses a request to compact. Raises InvalidRequest as for a create request."""
     given: Object = parse_object(body)
     for name in given:
         if name not in MEMBERS:

@@ -1,7 +1,7 @@
 """The Conversations API: /v1/conversations and the items in them.
 
-Items get new ids here, whatever ids they come with (docs/adr/0031-the-edge-names-items.md): in a conversation's list
-each id stands once, and one that was taken out can be put back.
+Items get new ids here, whatever ids the request gives them (docs/adr/0031-the-edge-names-items.md): ids in a
+conversation's list are unique, and a deleted item can be added again.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class ConversationRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.Response:
-        asked = await bodies.parsed(request, lambda body: CreateConversation.parse(body or b"{}"))
+        body = await bodies.parsed(request, lambda raw: CreateConversation.parse(raw or b"{}"))
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
-        items = await self._named(tenant, asked, ids)
+        items = await self._new_items(tenant, body, ids)
         try:
             made = await self._store.create_conversation(
-                tenant, conversation_id=conversation_id, metadata=dumps(asked.metadata or {}), items=items
+                tenant, conversation_id=conversation_id, metadata=dumps(body.metadata or {}), items=items
             )
         except AlreadyExists as error:
             if key is None:
@@ -75,9 +75,9 @@ class ConversationRoutes:
 
     async def update(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
-        asked = await bodies.parsed(request, UpdateConversation.parse)
+        body = await bodies.parsed(request, UpdateConversation.parse)
         return _conversation(
-            await self._store.update_conversation(tenant_of(request), conversation_id, dumps(asked.metadata or {}))
+            await self._store.update_conversation(tenant_of(request), conversation_id, dumps(body.metadata or {}))
         )
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -88,17 +88,17 @@ class ConversationRoutes:
     async def add_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
-        asked = await bodies.parsed(request, AddItems.parse)
+        body = await bodies.parsed(request, AddItems.parse)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
-        items = await self._named(tenant, asked, ids)
+        items = await self._new_items(tenant, body, ids)
         added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
         return answers.item_page(await offload.run(partial(_page_of, added), size_bytes=len(added)))
 
     async def list_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
-        with _whole_context():
+        with _reading_limits():
             page = await self._store.list_conversation_items(
                 tenant_of(request),
                 conversation_id,
@@ -111,35 +111,35 @@ class ConversationRoutes:
     async def retrieve_item(self, request: web.Request) -> web.Response:
         conversation_id, item_id = _id(request), request.match_info["item_id"]
         queries.include(request)
-        with _whole_context():
+        with _reading_limits():
             return answers.json(await self._store.get_conversation_item(tenant_of(request), conversation_id, item_id))
 
     async def delete_item(self, request: web.Request) -> web.Response:
         conversation_id, item_id = _id(request), request.match_info["item_id"]
-        with _whole_context():
+        with _reading_limits():
             return _conversation(
                 await self._store.delete_conversation_item(tenant_of(request), conversation_id, item_id)
             )
 
-    async def _named(self, tenant: str, asked: CreateConversation | AddItems, ids: Ids) -> bytes:
-        """The items in full, under ids of their own."""
+    async def _new_items(self, tenant: str, body: CreateConversation | AddItems, ids: Ids) -> bytes:
+        """The items of a request: opened if they are sealed, with references resolved, and with new ids."""
 
         def open_all() -> list[Object]:
-            return sealed_items.opened(asked.items_given, self._sealer, tenant, where="items")
+            return sealed_items.opened(body.items_given, self._sealer, tenant, where="items")
 
-        given = await offload.run(open_all, size_bytes=asked.work_bytes)
+        given = await offload.run(open_all, size_bytes=body.work_bytes)
         found = await item_references.look_up(self._store, tenant, given, field="items")
-        return await offload.run(partial(_renamed, found, ids), size_bytes=asked.work_bytes)
+        return await offload.run(partial(_renamed, found, ids), size_bytes=body.work_bytes)
 
 
 def _renamed(items: Sequence[Object], ids: Ids) -> bytes:
-    """Items in full, under new ids."""
-    nameless = [{name: value for name, value in item.items() if name != "id"} for item in items]
-    return dumps(normalise_input(nameless, ids))
+    """Complete items with new ids."""
+    without_ids = [{name: value for name, value in item.items() if name != "id"} for item in items]
+    return dumps(normalise_input(without_ids, ids))
 
 
 def _page_of(added: bytes) -> ItemPage:
-    """The items that were added, as a page of all of them."""
+    """One page with all items that were added."""
     items = loads(added)
     return ItemPage(added, items[0]["id"], items[-1]["id"], has_more=False)
 
@@ -163,8 +163,8 @@ def _conversation(conversation: Conversation) -> web.Response:
 
 
 @contextmanager
-def _whole_context() -> Iterator[None]:
-    """Reading all that a conversation holds. The store's words for too much are for who continues a chain."""
+def _reading_limits() -> Iterator[None]:
+    """Translates ChainTooLong while the items of a conversation are read: the store's message is about continuing."""
     try:
         yield
     except ChainTooLong as error:

@@ -1,4 +1,4 @@
-"""The Prompts API: /v1/prompts. A prompt has versions, which never change; a turn names one as its `prompt`."""
+"""The Prompts API: /v1/prompts. A prompt has immutable versions. A turn names one of them as its `prompt`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from antiphon_edge.routes.idempotency_keys import ids_under, key_of
 
 _ALL = "/v1/prompts"
 _ONE = _ALL + "/{id}"
-ATTEMPTS_MAX = 5  # at a version that others add to at the same time
+ATTEMPTS_MAX = 5  # to add a version while other requests add versions to the same prompt
 
 
 class PromptRoutes:
@@ -41,11 +41,11 @@ class PromptRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.Response:
-        asked = await bodies.parsed(request, PutPrompt.parse)
+        body = await bodies.parsed(request, PutPrompt.parse)
         tenant, key = tenant_of(request), key_of(request)
         prompt_id = new_prompt_id(ids_under(key, self._ids, "prompt", tenant))
         try:
-            made = await self._store.put_prompt(tenant, prompt_id, 1, dumps(asked.content))
+            made = await self._store.put_prompt(tenant, prompt_id, 1, dumps(body.content))
         except VersionMismatch as error:
             if key is None:
                 raise
@@ -53,7 +53,7 @@ class PromptRoutes:
         return await _whole(made)
 
     async def add_version(self, request: web.Request) -> web.Response:
-        """Adds a version behind the latest, unless the latest says the same."""
+        """Adds a version, unless the latest version has the same content."""
         prompt_id, tenant = _id(request), tenant_of(request)
         content = dumps((await bodies.parsed(request, PutPrompt.parse)).content)
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -99,10 +99,10 @@ class PromptRoutes:
 
 
 def _require_room(latest: Prompt) -> None:
-    """InvalidRequest: the prompt has as many versions as it may."""
+    """InvalidRequest: the prompt has the maximum number of versions."""
     if latest.version >= PROMPT_VERSIONS_ITEMS_MAX:
         raise InvalidRequest(
-            f"Prompt '{latest.id}' has {PROMPT_VERSIONS_ITEMS_MAX:,} versions, which is the most. Make another prompt.",
+            f"Prompt '{latest.id}' has {PROMPT_VERSIONS_ITEMS_MAX:,} versions, the maximum. Create another prompt.",
             code="too_many_versions",
         )
 
@@ -113,8 +113,8 @@ async def _whole(prompt: Prompt) -> web.Response:
 
 def _shown(prompt: Prompt) -> Object:
     content: Object = loads(prompt.content)
-    said = {"instructions": content.get("instructions"), "input": content.get("input", [])}
-    return _head(prompt) | said | {"variables": variables_of(content)}
+    template = {"instructions": content.get("instructions"), "input": content.get("input", [])}
+    return _head(prompt) | template | {"variables": variables_of(content)}
 
 
 def _head(prompt: Prompt) -> Object:

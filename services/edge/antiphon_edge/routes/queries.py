@@ -1,4 +1,4 @@
-"""Query parameters. InvalidRequest names the parameter."""
+"""Query parameters, parsed and validated. Each function raises InvalidRequest with the name of the parameter."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from antiphon_core.ports.store import Order
 from antiphon_core.request.body import Include
 
 INCLUDABLE = get_args(Include)
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,100}")  # and no other way in which Python writes one
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,100}")  # int() accepts more forms, such as 1_000
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def limit(request: web.Request, *, default: int = PAGE_ITEMS_DEFAULT, most: int = PAGE_ITEMS_MAX) -> int:
-    """How many a page may hold."""
+    """The maximum number of entries on a page."""
     return number(request, "limit", least=1, most=most) or default
 
 
@@ -37,7 +37,7 @@ def flag(request: web.Request, name: str) -> bool:
 
 
 def include(request: web.Request) -> frozenset[str]:
-    """The values of `include`. SDKs put brackets behind the name of a list."""
+    """The values of `include`. SDKs send a list as `include[]`."""
     given = [value for name in ("include", "include[]") for value in request.query.getall(name, [])]
     for value in given:
         if value not in INCLUDABLE:
@@ -50,7 +50,7 @@ def include(request: web.Request) -> frozenset[str]:
 
 
 def number(request: web.Request, name: str, *, least: int, most: int) -> int | None:
-    """A whole number within bounds; None when it is not given."""
+    """An integer from `least` to `most`; None if the parameter is not given."""
     given = request.query.get(name)
     if given is None:
         return None

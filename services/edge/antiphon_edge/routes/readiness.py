@@ -1,7 +1,7 @@
-"""Whether an edge wants requests, with hysteresis.
+"""Readiness of an edge, with hysteresis.
 
-A store or translator that restarts does not take the edge out of its Service as well: requests wait for the restart,
-and requests that need neither are served.
+When its store or translator restarts, the edge stays in its Kubernetes Service for a while: requests that need them
+wait for the restart, and other requests are served.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from antiphon_core.clock import Clock
 
 
 class Readiness:
-    """Follows what an edge depends on: at once when all of it is there, and after `hold_s` of absence otherwise."""
+    """An edge is ready while all its dependencies are, and for `hold_s` after they last were."""
 
     def __init__(self, *, hold_s: float, clock: Clock) -> None:
         self._hold_s = hold_s
         self._clock = clock
-        self._seen_at_s: float | None = None  # when all was there; None before the first time
+        self._seen_at_s: float | None = None  # when all dependencies were last ready; None before the first time
 
-    def holds(self, faults: Sequence[BaseException]) -> bool:
-        """Whether the edge is ready, given what it misses now."""
+    def update(self, faults: Sequence[BaseException]) -> bool:
+        """Takes the present faults of the dependencies. Returns whether the edge is ready."""
         now_s = self._clock.monotonic()
         if not faults:
             self._seen_at_s = now_s

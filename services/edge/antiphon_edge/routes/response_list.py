@@ -1,4 +1,4 @@
-"""GET /v1/responses, where it opens no WebSocket: the responses of a session or of a conversation, page by page."""
+"""GET /v1/responses without an upgrade to a WebSocket: lists the responses of a session or conversation, in pages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from antiphon_edge.routes import answers, queries
 _NAMES = ("session", "conversation")
 
 
-def is_asked_for(request: web.Request) -> bool:
-    """Whether a request names something whose responses can be listed."""
+def is_list_request(request: web.Request) -> bool:
+    """Whether a request names a session or conversation to list."""
     return any(name in request.query for name in _NAMES)
 
 
@@ -29,7 +29,7 @@ class ResponseList:
         self._store = store
 
     async def page(self, request: web.Request) -> web.Response:
-        """The readable responses by their time of birth. ConversationNotFound; a session without responses has none."""
+        """A page of readable responses by creation time; empty for an unknown session. ConversationNotFound."""
         tenant, session_id = tenant_of(request), _session_id(request)
         if is_conversation_id(session_id):
             await self._store.get_conversation(tenant, session_id)
@@ -40,26 +40,28 @@ class ResponseList:
             limit=queries.limit(request),
             order=queries.order(request),
         )
-        data = b",".join(response.join(record.body, record.output_items) for record in page.records if _is_one(record))
+        data = b",".join(
+            response.join(record.body, record.output_items) for record in page.records if _is_response(record)
+        )
         envelope: Object = {"object": "list", "next_cursor": page.next_cursor, "has_more": page.next_cursor is not None}
         return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
 
 
 def _session_id(request: web.Request) -> str:
-    """InvalidRequest: there is not exactly one name, or it cannot be one."""
+    """The session or conversation to list. InvalidRequest: more than one is given, or its id is invalid."""
     given = [(name, value) for name in _NAMES for value in request.query.getall(name, [])]
     if len(given) > 1:
         raise InvalidRequest(
-            "'session' and 'conversation' exclude each other, and each stands there once.",
+            "'session' and 'conversation' exclude each other, and each may appear once.",
             field="conversation",
             code="mutually_exclusive_parameters",
         )
     ((name, value),) = given
     if not is_session_id(value) or (name == "conversation" and not is_conversation_id(value)):
-        raise InvalidRequest(f"Invalid value for '{name}': it is no id of a {name}.", field=name, code="invalid_value")
+        raise InvalidRequest(f"Invalid value for '{name}': it is no {name} id.", field=name, code="invalid_value")
     return value
 
 
-def _is_one(record: Record) -> bool:
-    """Whether a record is a response: items that were added by hand stand among them."""
+def _is_response(record: Record) -> bool:
+    """Whether a record is a response. The list has records of items that were added to a conversation by hand, too."""
     return ADDED_ITEMS.encode() not in record.body or loads(record.body).get("object") != ADDED_ITEMS

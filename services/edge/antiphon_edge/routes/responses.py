@@ -1,4 +1,4 @@
-"""POST, GET and DELETE /v1/responses, and what can be asked of one response."""
+"""POST /v1/responses and /v1/responses/input_tokens, and the routes of one response."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer, unc
 from antiphon_edge.turns.turn_service import TurnService
 
 ANSWER_S = 1.0
-"""How long a stream of a response that runs elsewhere waits for its first event before its answer begins."""
-SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
+"""How long the stream of a stored or background response waits for its first event before it sends the headers."""
+SEQUENCE_MAX = 2**53  # up to here JSON numbers are exact
 
 
 class ResponseRoutes:
-    """Handlers over the turn, the background and the store."""
+    """Handlers over turns, background responses and the store."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ResponseRoutes:
         keep_alive_s: float,
         drops_hosted: bool = False,
     ) -> None:
-        """With `drops_hosted` hosted tools are left out of requests instead of refused."""
+        """`drops_hosted`: hosted tools are left out of requests. Otherwise such requests are rejected."""
         self._drops_hosted = drops_hosted
         self._turns = turns
         self._background = background
@@ -62,31 +62,31 @@ class ResponseRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        asked = await bodies.parsed(request, partial(CreateRequest.parse, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, asked.dropped_tools)
-        asked, session_id = sessions.placed(asked, sessions.session_id_of(request))
+        body = await bodies.parsed(request, partial(CreateRequest.parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, body.dropped_tools)
+        body, session_id = sessions.with_session(body, sessions.session_id_of(request))
         tenant, key = tenant_of(request), key_of(request)
-        if asked.background:
-            record = await self._background.create(tenant, asked, session_id=session_id, key=key)
-            if not asked.stream:
+        if body.background:
+            record = await self._background.create(tenant, body, session_id=session_id, key=key)
+            if not body.stream:
                 return answers.json(_as_json(record))
             return await self._send_followed(request, record.id, self._background.stream(tenant, record))
-        if not asked.stream:
-            return answers.json(await self._turns.complete(tenant, asked, session_id=session_id, key=key))
+        if not body.stream:
+            return answers.json(await self._turns.complete(tenant, body, session_id=session_id, key=key))
         headers = NO_HEADERS if key is None else resuming.BY_KEY
         answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
         try:
-            await self._turns.send(tenant, asked, answer.receive, answer.flow, session_id=session_id, key=key)
+            await self._turns.send(tenant, body, answer.receive, answer.flow, session_id=session_id, key=key)
             await answer.end()
         finally:
             answer.stop()
         return answer.response
 
     async def input_tokens(self, request: web.Request) -> web.Response:
-        """How many tokens the prompt of this request would have; nothing is generated, and nothing kept."""
-        asked = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
-        dropped_tools.note(request, asked.dropped_tools)
-        count = await self._turns.count_tokens(tenant_of(request), asked)
+        """Counts the tokens of the prompt that this request would have. Nothing is generated or stored."""
+        body = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, body.dropped_tools)
+        count = await self._turns.count_tokens(tenant_of(request), body)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
@@ -127,8 +127,8 @@ class ResponseRoutes:
         return answers.item_page(replace(page, items=await _sealed(page.items, sealer)))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
-        """A sealer of stored reasoning, if the request includes sealed reasoning. Other values of `include` change
-        nothing. InvalidRequest: an unknown value."""
+        """A sealer for stored reasoning, if `include` asks for sealed reasoning. Other values of `include` have no
+        effect. InvalidRequest: an unknown value."""
         if INCLUDE not in queries.include(request):
             return None
         return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))
@@ -136,9 +136,9 @@ class ResponseRoutes:
     async def _send_followed(
         self, request: web.Request, response_id: str, stream: AsyncGenerator[Batch, None], change: Change = unchanged
     ) -> web.StreamResponse:
-        """Sends the events of a response that runs elsewhere, and may wait for long: the answer begins without an event
-        then."""
-        headers = resuming.behind_last(response_id)
+        """Sends the events of a stored or background response. If none comes within ANSWER_S, the headers are sent
+        before the first event."""
+        headers = resuming.after_last_event(response_id)
         answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
         answer.open_after(ANSWER_S)
         try:
@@ -153,7 +153,7 @@ class ResponseRoutes:
 
 
 async def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:
-    """Stored items; for a sealer those of them that are thoughts with a sealed copy."""
+    """Stored items. With a sealer, reasoning items get a sealed copy of their text."""
     if sealer is None:
         return items
     return await offload.run(partial(_with_seals, items, sealer), size_bytes=len(items))
@@ -164,7 +164,7 @@ def _with_seals(items: bytes, sealer: ReasoningSealer) -> bytes:
 
 
 def _as_json(record: Record) -> bytes:
-    """A response as its clients see it. While it is unfinished its record knows its status better than its body."""
+    """A response as its clients see it. While it is unfinished, its status comes from the record: the body is older."""
     body = record.body
     if record.status in UNFINISHED:
         body = dumps(loads(body) | {"status": record.status.value})

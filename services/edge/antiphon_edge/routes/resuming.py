@@ -1,8 +1,8 @@
-"""`x-antiphon-resume`: the header of a streamed answer that says how to go on when the stream breaks off.
+"""`x-antiphon-resume`: the header of a stream that tells the client how to resume after a lost connection.
 
-A background response is followed at another edge, behind the last event that came: the value is the path, with
-`{sequence_number}` in the place of that event's number. A turn under an idempotency key is sent again from its
-beginning, with the numbers that its events had, to the same request: the value is `idempotency-key`. Any other turn
+A stream of a stored or background response can be resumed at any edge. The value is the path to GET; replace
+`{sequence_number}` by the number of the last event that arrived. A turn with an idempotency key is replayed from its
+first event, with the same numbers, when the client repeats the request: the value is `idempotency-key`. Any other turn
 ends with its edge, and its answer has no such header.
 """
 
@@ -12,6 +12,6 @@ HEADER = "x-antiphon-resume"
 BY_KEY = {HEADER: "idempotency-key"}
 
 
-def behind_last(response_id: str) -> dict[str, str]:
-    """The header of a stream that follows a response."""
+def after_last_event(response_id: str) -> dict[str, str]:
+    """The header of a stream that can be resumed after any of its events."""
     return {HEADER: f"/v1/responses/{response_id}?stream=true&starting_after={{sequence_number}}"}

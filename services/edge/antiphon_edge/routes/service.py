@@ -1,4 +1,4 @@
-"""Health, models and version, for operators, load balancers and model pickers. NIM's paths and bodies."""
+"""Health, models, metrics and version, with the paths and bodies of NIM."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from antiphon_edge.routes import answers
 from antiphon_edge.routes.readiness import Readiness
 
 METRICS_PATH = "/v1/metrics"
-"""NIM's."""
 MODEL_PATHS = ("/v1/models", "/v1/models/{id}", "/v1/metadata")
-"""Routes that name models. The NIM Operator reads the first without a key, and the last where the first is missing."""
+"""Routes that list models. Without an API key, the NIM Operator reads the first one, or else the last one."""
 
 
 class ServiceRoutes:
@@ -56,7 +55,7 @@ class ServiceRoutes:
         raise ModelNotFound.of(wanted)
 
     async def metadata(self, _request: web.Request) -> web.Response:
-        """The deployment in NIM's words. Antiphon has no assets and no profiles of its own: those are its engines'."""
+        """The deployment, in the members of NIM. Assets and profiles belong to the engines, and are empty."""
         models = await self._translator.models()
         return answers.json(
             {
@@ -73,14 +72,15 @@ class ServiceRoutes:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
 
     async def ready(self, _request: web.Request) -> web.Response:
-        """Ready when the store and at least one model are, or were a moment ago. The message says what is missing. A
-        full store is no reason to send callers away: all edges have the same, and reads and deletes go on."""
+        """200 if the store and at least one model are ready, or were ready a moment ago (readiness.py); otherwise, and
+        during a shutdown, 503. The message names the faults. An edge with a full store is ready: the others have the
+        same store, and reads and deletes still work."""
         checks = await asyncio.gather(self._store.ready(), self._translator.ready(), return_exceptions=True)
         faults = [check for check in checks if isinstance(check, BaseException)]
         unexpected = [fault for fault in faults if not isinstance(fault, Unavailable)]
         if unexpected:
             raise unexpected[0]
-        is_ready = self._readiness.holds([fault for fault in faults if not _is_full(fault)]) and not self.draining
+        is_ready = self._readiness.update([fault for fault in faults if not _is_full(fault)]) and not self.draining
         if self.draining:
             faults.insert(0, Unavailable("Antiphon is shutting down."))
         message = " ".join(str(fault) for fault in faults) or "Antiphon is ready"

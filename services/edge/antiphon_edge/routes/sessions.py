@@ -1,7 +1,7 @@
-"""`x-antiphon-session`: the header that names what a turn continues besides its body.
+"""`x-antiphon-session`: the header that names the session or conversation of a turn.
 
-A name of a client's own is a session, which begins with its first turn. The id of a conversation says the same as
-`conversation` in the body, and goes through the same door: it must have been made, and the response tells it.
+A name that the client chooses is a session, which begins with its first turn. The id of a conversation has the effect
+of `conversation` in the body: the conversation must exist, and the response names it.
 """
 
 from __future__ import annotations
@@ -11,54 +11,56 @@ from aiohttp import web
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import is_conversation_id, is_session_id
 from antiphon_core.request.body import CreateRequest
-from antiphon_core.request.previous import refuse_two_histories
+from antiphon_core.request.previous import reject_two_histories
 from antiphon_edge.routes import idempotency_keys
 
 SESSION_HEADER = "x-antiphon-session"
 
 
 def session_id_of(request: web.Request) -> str | None:
-    """The session that a request names besides its body. InvalidRequest: it cannot be one, or there are two."""
+    """The session or conversation that the header names. InvalidRequest: it is invalid, or there are two."""
     given = request.headers.getall(SESSION_HEADER, [])
     if not given:
         return None
     if len(given) > 1 or not is_session_id(given[0]):
         raise InvalidRequest(
-            f"'{SESSION_HEADER}' must be there once, with 1 to 128 letters, digits, underscores and hyphens.",
+            f"'{SESSION_HEADER}' must appear once, with 1 to 128 letters, digits, underscores and hyphens.",
             field=SESSION_HEADER,
             code="invalid_value",
         )
     return given[0]
 
 
-def placed(asked: CreateRequest, session_id: str | None) -> tuple[CreateRequest, str | None]:
-    """A request and its session, with what the header said of a conversation said by the request itself.
+def with_session(body: CreateRequest, session_id: str | None) -> tuple[CreateRequest, str | None]:
+    """A request and its session. If the header names a conversation, it becomes `conversation` of the request, and the
+    session is None.
 
-    InvalidRequest: the two name different things to be continued."""
-    if session_id is None or session_id == asked.conversation_id:
-        return asked, None
-    if asked.conversation_id is not None:
+    InvalidRequest: header and body continue different conversations or responses."""
+    if session_id is None or session_id == body.conversation_id:
+        return body, None
+    if body.conversation_id is not None:
         raise InvalidRequest(
             f"'conversation' and the header '{SESSION_HEADER}' name different conversations.",
             field="conversation",
             code="mutually_exclusive_parameters",
         )
     if not is_conversation_id(session_id):
-        return asked, session_id
-    refuse_two_histories(
-        previous_response_id=asked.previous_response_id,
-        previous_response=asked.previous_response,
+        return body, session_id
+    reject_two_histories(
+        previous_response_id=body.previous_response_id,
+        previous_response=body.previous_response,
         conversation=session_id,
     )
-    return asked.model_copy(update={"conversation": session_id}), None
+    return body.model_copy(update={"conversation": session_id}), None
 
 
-def refuse_memory(request: web.Request, what: str) -> None:
-    """For paths that keep nothing of `what` they make. InvalidRequest: a header asks for what has to be remembered."""
+def reject_stateful_headers(request: web.Request, what: str) -> None:
+    """Rejects headers that need stored state, for routes that store nothing. InvalidRequest, which names `what` it
+    is."""
     for header in (idempotency_keys.HEADER, SESSION_HEADER):
         if header in request.headers:
             raise InvalidRequest(
-                f"'{header}' is not supported here: {what} are not kept. /v1/responses takes it.",
+                f"'{header}' is not supported here: {what} are not stored. Use it with /v1/responses.",
                 field=header,
                 code="unsupported_parameter",
             )

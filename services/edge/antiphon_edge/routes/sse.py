@@ -1,10 +1,8 @@
-"""A stream of server-sent events to one client: whole frames only, a comment after a silence, and an end for clients
-that do not read.
+"""Server-sent events to one client, with keep-alive comments, backpressure and a write timeout.
 
-The stream is a receiver: frames are written to the socket within the call that brings them. aiohttp writes the head of
-the answer and its end. In between the chunks of HTTP/1.1 are written here, because aiohttp's `write` is a coroutine and
-would cost a task switch for each batch. When the socket's buffer is full, the flow is paused until the client has
-read.
+`receive` writes frames to the socket without waiting. aiohttp writes the headers of the answer and its end. The chunks
+of HTTP/1.1 in between are written here, because aiohttp's `write` is a coroutine and would cost a task switch for each
+batch. When the socket's buffer is full, the flow is paused until the client has read.
 """
 
 from __future__ import annotations
@@ -34,28 +32,28 @@ _OPEN = metrics.STREAMS_OPEN.of("sse")
 
 
 class EventStream:
-    """The answer to one request. It begins with the first batch, or after `open_after`; `stop` must be called at the
-    end, whatever happened."""
+    """The streamed answer to one request. Its headers are sent with the first batch, or by `open_after`. Always call
+    `stop` at the end, even after an error."""
 
     def __init__(
         self,
         request: web.Request,
         *,
         keep_alive_s: float,
-        shown: Callable[[bytes], bytes] = events.for_clients,
+        transform: Callable[[bytes], bytes] = events.for_clients,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
-        """`shown` gives the frames that the client is sent for those of a batch."""
+        """`transform` makes the frames for the client from the frames of a batch."""
         self.flow = Flow()
         self.response = web.StreamResponse(headers={**_HEADERS, **headers})
         self._request = request
-        self._shown = shown
+        self._transform = transform
         self._keep_alive_s = keep_alive_s
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
         self._loop = asyncio.get_running_loop()
         self._is_chunked = request.version >= HttpVersion11
         self._transport: asyncio.Transport | None = None
-        self._early: list[bytes] = []  # what came before the head was sent
+        self._early: list[bytes] = []  # frames that came before the headers were sent
         self._opening: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._written_at = 0.0
@@ -64,12 +62,12 @@ class EventStream:
         self._cut_reason = "client_left"
 
     def open_after(self, seconds: float) -> None:
-        """Begins the answer without an event, if none comes for so long."""
+        """Sends the headers after a time, if no event came until then."""
         self._timer = self._loop.call_later(seconds, self._open)
 
     def receive(self, batch: Batch) -> None:
-        """Sends what a batch shows to the client."""
-        frames = self._shown(batch.frames)
+        """Sends the events of a batch to the client."""
+        frames = self._transform(batch.frames)
         if frames:
             self._write(frames)
 
@@ -82,7 +80,7 @@ class EventStream:
         self._cut_reason = ""
 
     def stop(self) -> None:
-        """Lets go of the connection."""
+        """Stops timers and callbacks, and counts the stream as ended."""
         if self._is_open:
             self._is_open = False
             _OPEN.add(-1)
@@ -91,7 +89,7 @@ class EventStream:
         if self._timer is not None:
             self._timer.cancel()
         if self._opening is not None and not self._opening.cancel() and not self._opening.cancelled():
-            self._opening.exception()  # retrieved: a client that left meanwhile is not a fault
+            self._opening.exception()  # retrieved, so that asyncio does not log that the client has left
         connections.watch_writing(self._request, None)
 
     def _open(self) -> None:
@@ -132,18 +130,18 @@ class EventStream:
             transport.write(b"%x\r\n%b\r\n" % (len(frames), frames))
 
     def pause_writing(self) -> None:
-        """The socket's buffer is full."""
+        """Callback: the socket's buffer is full."""
         self._paused_at = self._loop.time()
         self.flow.pause(self)
 
     def resume_writing(self) -> None:
-        """The client has read most of it."""
+        """Callback: the client has read most of the buffer."""
         self._paused_at = None
         self.flow.resume(self)
 
     def _watch(self) -> None:
-        """Sends a comment after a silence, and cuts off a client that does not read. One timer serves a stream for as
-        long as it is open: it is set for the earliest moment at which there may be something to do."""
+        """Sends keep-alive comments, and disconnects a client that exceeds the write timeout. One timer serves a stream
+        for its whole life. It is set to the earliest time at which there may be something to do."""
         now = self._loop.time()
         if self._paused_at is not None:
             due = self._paused_at + self._write_timeout_s

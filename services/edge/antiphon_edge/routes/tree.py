@@ -1,7 +1,7 @@
-"""The trees that responses form, and forks of sessions: Antiphon's own addition to the API.
+"""Trees of responses, and forks of sessions: Antiphon's own addition to the API.
 
-A node tells where a response stands, not what it says. A response that was deleted has no status; neither have items
-that were added to a conversation by hand. Both show only because something below them can be read.
+A node has the position of a response in its tree, not its content. The nodes of deleted responses, and of items that
+were added to a conversation by hand, have no status. They are listed only if a node below them can be read.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from antiphon_edge.routes import answers, bodies, queries
 _ONE = "/v1/responses/{id}"
 
 
-class _Ask(Protocol):
-    """One of the store's lists around a response."""
+class _ListNodes(Protocol):
+    """A method of the store that lists nodes related to a response."""
 
     async def __call__(self, tenant: str, response_id: str, /, *, cursor: str | None, limit: int) -> NodePage: ...
 
@@ -79,7 +79,7 @@ class TreeRoutes:
             records = await self._store.chain(tenant, response_id)
         except ChainTooLong as error:
             raise _too_long(response_id, error) from error
-        # The store's chains hold what was deleted, for what continues it; whoever deleted it must not see it again.
+        # The store's chains contain deleted responses, since later turns still need them. Clients must not see them.
         readable = {record.id for record in await self._store.batch_get(tenant, [record.id for record in records])}
         data = b",".join(_link(record, is_readable=record.id in readable) for record in records)
         envelope: Object = {"object": "list", "next_cursor": None, "has_more": False}
@@ -87,15 +87,15 @@ class TreeRoutes:
 
     async def fork(self, request: web.Request) -> web.Response:
         session_id = _session_id(request)
-        asked = await bodies.parsed(request, lambda body: ForkSession.parse(body or b"{}"))
-        if asked.up_to_response_id is not None and not is_response_id(asked.up_to_response_id):
-            raise ResponseNotFound.of(asked.up_to_response_id)
+        body = await bodies.parsed(request, lambda raw: ForkSession.parse(raw or b"{}"))
+        if body.up_to_response_id is not None and not is_response_id(body.up_to_response_id):
+            raise ResponseNotFound.of(body.up_to_response_id)
         tenant = tenant_of(request)
         metadata = await self._metadata(tenant, session_id)
-        source = ForkSource(session_id=session_id, up_to_response_id=asked.up_to_response_id)
-        fork = await self._store.fork(tenant, source, new_session_id=asked.new_session_id)
+        source = ForkSource(session_id=session_id, up_to_response_id=body.up_to_response_id)
+        fork = await self._store.fork(tenant, source, new_session_id=body.new_session_id)
         if is_conversation_id(fork.session_id):
-            with suppress(AlreadyExists):  # this very fork was asked for before; what became of it since then stays
+            with suppress(AlreadyExists):  # a retry: the fork exists, and may have other metadata by now
                 await self._store.create_conversation(tenant, conversation_id=fork.session_id, metadata=metadata)
         return answers.json(
             {"id": fork.session_id, "object": "session", "forked_from": session_id, "head_id": fork.head_id}
@@ -108,9 +108,9 @@ class TreeRoutes:
         return (await self._store.get_conversation(tenant, session_id)).metadata
 
 
-async def _around(request: web.Request, ask: _Ask) -> web.Response:
-    """A page of the responses that stand in some relation to one."""
-    page = await ask(
+async def _around(request: web.Request, list_nodes: _ListNodes) -> web.Response:
+    """A page of the nodes that `list_nodes` finds for the response of the path."""
+    page = await list_nodes(
         tenant_of(request),
         _response_id(request),
         cursor=request.query.get("cursor"),
@@ -157,7 +157,7 @@ def _node(node: TreeNode) -> Object:
 
 
 def _link(record: Record, *, is_readable: bool) -> bytes:
-    """A response of a chain as the client gets it, or what stands in its place."""
+    """An entry of a chain: the response, or a placeholder for added items or a deleted response."""
     if is_readable:
         return response.join(record.body, record.output_items)
     if loads(record.body).get("object") == ADDED_ITEMS:
@@ -168,5 +168,5 @@ def _link(record: Record, *, is_readable: bool) -> bytes:
 def _too_long(response_id: str, error: ChainTooLong) -> LimitExceeded:
     return LimitExceeded(
         f"The chain that ends in '{response_id}' is over the limit of {error.facts['limit']} for one answer. "
-        f"/v1/responses/{response_id}/tree?from_root=true names what is in it."
+        f"List its nodes with /v1/responses/{response_id}/tree?from_root=true."
     )

@@ -1,1 +1,1 @@
-"""Content that clients keep for us, encrypted so that only we can read it."""
+"""Sealed content: encrypted by the edge, kept by clients, and sent back in later requests."""

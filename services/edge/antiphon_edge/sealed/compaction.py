@@ -1,7 +1,7 @@
-"""`compaction` items on their way out are sealed, and on their way in opened, by any replica that has the key.
+"""Seals the summary of `compaction` items in responses, and opens it in requests. Any replica with the key can do so.
 
-The sealed text is what counts: clients keep no other member. Beside it stands the summary as it was written; it is its
-owner's, and a stored conversation must be readable for longer than a key is.
+A client may send back the sealed text alone, so the summary is always taken from it. The plain `summary` stays in the
+item: the client may read it, and a stored conversation must stay readable after its key is gone.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.context import COMPACTION
 from antiphon_edge.sealed import output_items
-from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
+from antiphon_edge.sealed.sealing import BadSeal, Sealer, bad_seal_error
 
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
-    """Items of a request with what is sealed in their compactions. InvalidRequest: one cannot be opened."""
+    """The items of a request, with the summaries of compactions opened. InvalidRequest: one cannot be opened."""
     return [_opened(item, f"{where}[{index}].encrypted_content", sealer, tenant) for index, item in enumerate(items)]
 
 
@@ -26,18 +26,18 @@ def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
     try:
         text = sealer.open(tenant, item["encrypted_content"], purpose=COMPACTION)
     except BadSeal:
-        raise refused(path) from None
+        raise bad_seal_error(path) from None
     return item | {"summary": [{"type": "summary_text", "text": text}]}
 
 
 def sealed(item: Object, sealer: Sealer, tenant: str) -> Object:
-    """A compaction with its summary sealed."""
+    """A compaction item with its summary sealed into `encrypted_content`."""
     text = "".join(part["text"] for part in item["summary"])
     return item | {"encrypted_content": sealer.seal(tenant, text, purpose=COMPACTION)}
 
 
 class CompactionSealer:
-    """Seals the compaction of one response: the same seal wherever it is told."""
+    """Seals the compaction items of one response, each once: all events carry the same sealed text."""
 
     def __init__(self, sealer: Sealer, tenant: str) -> None:
         self._sealer = sealer

@@ -1,8 +1,8 @@
-"""`encrypted_context`: what was said before a response, sealed into the response, for clients that keep their history
-themselves and bring the whole response back as `previous_response`.
+"""`encrypted_context`: the history and input of a response, sealed into the response. Clients that keep their history
+themselves send the whole response back as `previous_response`.
 
-It is made under the same `include` as sealed reasoning, where nothing is stored. The output is not part of it: the
-client has that anyway. The response's id is, so that one's context is never read as another's.
+It is made for responses that are not stored, with the same `include` as sealed reasoning. It does not contain the
+output, which the response has in plain text. It contains the response's id, so that it is valid for this response only.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.request.previous import SEALED_CONTEXT, PreviousResponse
 from antiphon_edge.sealed.reasoning import INCLUDE, Change
-from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
+from antiphon_edge.sealed.sealing import BadSeal, Sealer, bad_seal_error
 
 FIELD = "previous_response"
 _CONTINUABLE = (Status.COMPLETED, Status.INCOMPLETE)
 
 
 def sealer_of(tenant: str, turn: Turn, sealer: Sealer) -> Change:
-    """Makes the change that seals the context of a turn into its last batch."""
+    """Returns a function that seals the context of a turn into the turn's last batch."""
 
     def change(batch: Batch) -> Batch:
         if batch.final is None or batch.final.status not in _CONTINUABLE:
@@ -39,28 +39,29 @@ def sealer_of(tenant: str, turn: Turn, sealer: Sealer) -> Change:
 
 
 def _with_context(batch: Batch, tenant: str, turn: Turn, sealer: Sealer) -> Batch:
-    """A last batch with the context in its response. One that is too large to be brought back is left out."""
+    """The last batch with the sealed context in its response. A context that is too large to be sent back is left
+    out."""
     context = join_arrays([turn.history, turn.input])
     if batch.final is None or len(context) > SEALED_CONTEXT_BYTES_MAX:
         return batch
     sealed = sealer.seal(tenant, dumps([turn.response_id, context.decode()]).decode(), purpose=FIELD)
-    told = events.decode(batch.frames)
-    told[-1]["response"][SEALED_CONTEXT] = sealed
+    decoded = events.decode(batch.frames)
+    decoded[-1]["response"][SEALED_CONTEXT] = sealed
     body = with_member(batch.final.body, SEALED_CONTEXT, dumps(sealed))
-    return replace(batch, frames=b"".join(map(events.encode, told)), final=replace(batch.final, body=body))
+    return replace(batch, frames=b"".join(map(events.encode, decoded)), final=replace(batch.final, body=body))
 
 
-def brought(
+def carried_items(
     request: CreateRequest,
     sealer: Sealer,
     tenant: str,
     ids: Ids,
     opened: Callable[[Sequence[Object], str], list[Object]],
 ) -> bytes | None:
-    """The items of the whole response that a request continues; None if it brings none, or one that is stored.
-    `opened` opens what is sealed in items, which stand where its second argument says.
+    """All items of the `previous_response` that a request carries: its context and its output. None if the request has
+    none, or one that is stored. `opened` opens sealed items; its second argument is their path for errors.
 
-    InvalidRequest: it cannot be continued."""
+    InvalidRequest: the response cannot be continued."""
     previous = request.previous_response
     if previous is None or is_stored(previous):
         return None
@@ -69,12 +70,12 @@ def brought(
 
 
 def is_stored(previous: PreviousResponse) -> bool:
-    """Whether a response says that the store has it, and brings nothing by which it could be continued without."""
+    """Whether a `previous_response` is to be read from the store: it was stored, and carries no sealed context."""
     return previous.encrypted_context is None and previous.store is not False
 
 
 def continued_id(request: CreateRequest, carried: bytes | None) -> str | None:
-    """The stored response that a request continues, in whichever form it was named."""
+    """The id of the stored response that a request continues; None if the request carries the items (`carried`)."""
     if carried is not None:
         return None
     return request.previous_response.id if request.previous_response is not None else request.previous_response_id
@@ -84,15 +85,15 @@ def _opened(previous: PreviousResponse, sealer: Sealer, tenant: str) -> bytes:
     path = f"{FIELD}.{SEALED_CONTEXT}"
     if previous.encrypted_context is None:
         raise InvalidRequest(
-            f"'{FIELD}' was not stored and does not say what came before it. Create it with \"include\": "
-            f'["{INCLUDE}"], and bring all of it back.',
+            f"'{FIELD}' was not stored and has no '{SEALED_CONTEXT}'. Create it with \"include\": "
+            f'["{INCLUDE}"], and send the whole response back.',
             field=path,
             code="missing_required_parameter",
         )
     try:
         response_id, context = loads(sealer.open(tenant, previous.encrypted_context, purpose=FIELD))
     except BadSeal:
-        raise refused(path) from None
+        raise bad_seal_error(path) from None
     if response_id != previous.id:
-        raise refused(path)
+        raise bad_seal_error(path)
     return str(context).encode()

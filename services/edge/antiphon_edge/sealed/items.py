@@ -1,4 +1,4 @@
-"""Opens sealed content in the items of a request, and seals content into a response."""
+"""Opens all sealed content in the items of a request, and seals all content of a response."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from antiphon_edge.sealed.sealing import Sealer
 
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
-    """Items of a request with what is sealed in them. InvalidRequest: something cannot be opened, with its path."""
+    """The items of a request, with sealed content opened. InvalidRequest: an item cannot be opened; names its path."""
     return sealed_compaction.opened(
         sealed_reasoning.opened(items, sealer, tenant, where=where), sealer, tenant, where=where
     )
 
 
 def changes_of(
-    tenant: str, turn: Turn, sealer: Sealer, *, told: Sequence[Object] = (), with_context: bool = True
+    tenant: str, turn: Turn, sealer: Sealer, *, sent: Sequence[Object] = (), with_context: bool = True
 ) -> Change:
-    """Makes the change that each batch of a turn goes through before it is sent. Most turns have none.
+    """Returns the function that seals the content of each batch of a turn. Most turns have nothing to seal.
 
-    `told` are output items that were sent before, and keep their seals. `with_context`: nothing is stored of the turn,
-    so its client has to bring back what was said before it."""
+    `sent`: output items that were sent before; they keep their sealed text. `with_context`: the turn is not stored, so
+    its client needs the sealed context to continue it."""
     changes: list[Change] = []
-    reasoning = sealed_reasoning.sealer_of(tenant, turn, sealer, told=told)
+    reasoning = sealed_reasoning.sealer_of(tenant, turn, sealer, sent=sent)
     if reasoning is not unchanged:
         changes.append(reasoning)
         if with_context:

@@ -1,7 +1,7 @@
-"""`reasoning.encrypted_content`: reasoning items on their way out get a sealed copy, and on their way in are read.
+"""`reasoning.encrypted_content`: seals the text of reasoning items in responses, and opens it in requests.
 
-Only who asks for it pays: the frames that end a reasoning item, and the last one, are made anew. Whoever asks when the
-response is stored already gets a seal of that moment: stored is the text, or the seal of who asked in time.
+It costs only requests with this `include`: frames that end a reasoning item, and the last frame, are encoded again. A
+response that was created without it is sealed when it is read with it; the sealed text is not stored then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_edge.sealed import output_items
-from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
+from antiphon_edge.sealed.sealing import BadSeal, Sealer, bad_seal_error
 
 INCLUDE = "reasoning.encrypted_content"
 Change = Callable[[Batch], Batch]
@@ -19,37 +19,37 @@ _REASONING = b'"type":"reasoning"'
 
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
-    """Items of a request with what is sealed in them. InvalidRequest: something cannot be opened, with its path."""
+    """The items of a request, with reasoning opened. InvalidRequest: an item cannot be opened; names its path."""
     return [_opened(item, f"{where}[{index}]", sealer, tenant) for index, item in enumerate(items)]
 
 
 def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
-    """A seal has to be ours also where the client has the text beside it; then the text is what counts."""
+    """Opens one item. The sealed text must be valid even if the item has plain content, which then is used."""
     sealed = item.get("encrypted_content")
     if item.get("type") != "reasoning" or sealed is None:
         return item
     try:
         text = sealer.open(tenant, sealed)
     except BadSeal:
-        raise refused(f"{path}.encrypted_content") from None
+        raise bad_seal_error(f"{path}.encrypted_content") from None
     return item if item.get("content") else item | {"content": [{"type": "reasoning_text", "text": text}]}
 
 
 class ReasoningSealer:
     """Seals the reasoning of one response."""
 
-    def __init__(self, sealer: Sealer, tenant: str, *, told: Sequence[Object] = ()) -> None:
+    def __init__(self, sealer: Sealer, tenant: str, *, sent: Sequence[Object] = ()) -> None:
         self._sealer = sealer
         self._tenant = tenant
         self._sealed: dict[str, str] = {
-            item["id"]: item["encrypted_content"] for item in told if item.get("encrypted_content")
+            item["id"]: item["encrypted_content"] for item in sent if item.get("encrypted_content")
         }
 
     def __call__(self, batch: Batch) -> Batch:
         return output_items.changed(batch, _REASONING, self.item)
 
     def item(self, item: Object) -> Object:
-        """A reasoning item with its text sealed: the same seal wherever the item is told, and the one that it has."""
+        """A reasoning item with its text sealed. An item is sealed once; all events carry the same sealed text."""
         if item["type"] != "reasoning" or item.get("encrypted_content"):
             return item
         if item["id"] not in self._sealed:
@@ -62,10 +62,10 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-def sealer_of(tenant: str, turn: Turn, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
-    """Makes the change that seals the reasoning of a turn, if its request asks for that. `told` are output items that
-    were sent with their seals before: they keep them."""
+def sealer_of(tenant: str, turn: Turn, sealer: Sealer, *, sent: Sequence[Object] = ()) -> Change:
+    """Returns the function that seals the reasoning of a turn, or `unchanged` if its request does not ask for it.
+    `sent`: output items that were sent before; they keep their sealed text."""
     if INCLUDE.encode() not in turn.request:
         return unchanged
     wanted = loads(turn.request).get("include") or ()
-    return ReasoningSealer(sealer, tenant, told=told) if INCLUDE in wanted else unchanged
+    return ReasoningSealer(sealer, tenant, sent=sent) if INCLUDE in wanted else unchanged

@@ -1,13 +1,13 @@
-"""Encryption of content for clients that keep their conversations themselves. Any replica that has the key opens it.
+"""Encryption of the content that clients keep. Any replica that has the key can open it.
 
-A sealed text is `v1.`, the key's id, and base64url of a nonce and an AES-256-GCM ciphertext. Tenant, purpose and
-version are authenticated with it; the time it expires is inside. A key file has one key per line, the newest first:
+A sealed text is `v1.`, the key's id, a dot, and base64url of a nonce and an AES-256-GCM ciphertext. Version, tenant and
+purpose are authenticated data; the expiry time is in the plaintext. A key file has one key per line, the newest first:
 
     # ID        64 hexadecimal digits; `openssl rand -hex 32`
     2026-11     6f1d...
 
-New texts are sealed with the first; the others still open old ones, until they are taken out. The file is read again
-when it changes.
+New texts are sealed with the first key. The other keys still open older texts, until you remove them. The file is read
+again when it changes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ _NONCE_BYTES = 12
 
 
 class BadSeal(Exception):
-    """Not sealed by us for this tenant, not intact, or too old. Which of these it is nobody is told."""
+    """A sealed text is not ours, belongs to another tenant or purpose, was changed, or has expired: deliberately
+    without saying which."""
 
 
 class Sealer:
-    """Seals and opens texts with the keys of the moment. `ttl_s` is how long a sealed text can be opened, in seconds.
-    Both raise Unavailable where the keys have been unusable for too long."""
+    """Seals and opens texts. `ttl_s`: seconds after which a sealed text has expired. Unavailable, from both methods:
+    the key file has been unusable for longer than its grace period."""
 
     def __init__(self, keys: KeySource, *, ttl_s: int, clock: Clock) -> None:
         self._keys = keys
@@ -53,8 +54,8 @@ class Sealer:
         grace_s: float = GRACE_S,
         setting: str = "edge.sealing_keys_file",
     ) -> Sealer:
-        """A sealer by a file of keys; without one, with a key of its own. `setting` names the file in the log and the
-        metrics. SettingsError."""
+        """A sealer with the keys of a file, or without one with a random key. `setting` names the file in logs and
+        metrics. SettingsError: the file cannot be used."""
         if path is None:
             return cls(SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
         file = Watched([path], lambda: SealingKeys.read(path), setting=setting, grace_s=grace_s)
@@ -70,7 +71,7 @@ class Sealer:
         return f"{_VERSION}.{keys.current}.{urlsafe_b64encode(nonce + ciphertext).decode()}"
 
     def open(self, tenant: str, sealed: str, *, purpose: str = "") -> str:
-        """BadSeal."""
+        """Opens a sealed text. BadSeal."""
         version, _, rest = sealed.partition(".")
         key_id, _, encoded = rest.partition(".")
         key = self._keys.get().keys.get(key_id)
@@ -87,7 +88,7 @@ class Sealer:
         return str(text)
 
 
-def refused(path: str) -> InvalidRequest:
+def bad_seal_error(path: str) -> InvalidRequest:
     """The error for a sealed text that cannot be opened."""
     return InvalidRequest(
         f"The encrypted content of '{path}' could not be verified: it is not from this server, was changed, or has "

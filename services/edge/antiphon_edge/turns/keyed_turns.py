@@ -77,7 +77,7 @@ class KeyedTurns:
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         try:
-            with flow.fed_by(pause=lambda: run.flow.pause(receiver), resume=lambda: run.flow.resume(receiver)):
+            with flow.listening(pause=lambda: run.flow.pause(receiver), resume=lambda: run.flow.resume(receiver)):
                 await asyncio.wait([running])
         finally:
             receiver.detach()
@@ -104,7 +104,7 @@ class KeyedTurns:
             timing=self._timing,
             on_lost=run.break_off,
         )
-        with stream_slots.held_on_to():
+        with stream_slots.held_by_task():
             async with self._keyed_jobs.kept(accepted):
                 await self._runner.run(run, self._takeover_policy if is_takeover else self._policy)
 

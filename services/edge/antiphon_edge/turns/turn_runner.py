@@ -168,7 +168,7 @@ class TurnRunner:
         with_context = run.with_context and not accepted.keep
 
         def look() -> Change:
-            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, told=sent, with_context=with_context)
+            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, sent=sent, with_context=with_context)
 
         return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
 

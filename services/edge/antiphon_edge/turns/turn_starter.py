@@ -316,7 +316,7 @@ class TurnStarter:
             return opened(items, self.sealer, tenant, where=where)
 
         def bring() -> bytes | None:
-            return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
+            return sealed_context.carried_items(request, self.sealer, tenant, self._ids, open_all)
 
         return await offload.run(bring, size_bytes=request.work_bytes)
 

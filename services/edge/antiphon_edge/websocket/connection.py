@@ -1,10 +1,11 @@
-"""One open WebSocket. What is said over it is session.py's business.
+"""One open WebSocket: its socket, tasks and admission. Its protocol state is in session.py.
 
-One task reads, so that pings, closes and refusals are answered while responses run. One task writes what the outbox
-has, and waits for the client to take it. Each running response has a task of its own, which ends when the response is
-sent. A client that goes away stops the models; one that takes nothing for a while is cut off.
+One task reads, so that pings, closes and invalid messages are answered while responses run. One task writes the
+messages of the outbox, and waits until the client has read them. Each running response has a task of its own, which
+ends when its last message is sent. When the client disconnects, running responses are cancelled. A client that does not
+read for `write_timeout_s` is disconnected.
 
-The stream slot of the connection covers one running response. Each further one holds a slot of its own.
+The stream slot of the connection covers one running response. Each further response takes a slot of its own.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Connection:
         drops_hosted: bool,
         running_max: int,
     ) -> None:
-        """`running_max` lanes run at once. A connection of one session runs one: a session has one turn at a time."""
+        """`running_max`: lanes that run at once. With a `session_id` it is 1, since a session has one turn at a
+        time."""
         self._request = request
         self._drops_hosted = drops_hosted
         self._socket = socket
@@ -63,7 +65,7 @@ class Connection:
         self._tenant = tenant_of(request)
         self._session_id = session_id
         self._limiter = limiter_of(request)
-        self._waiting = bodies.tally_of(request)  # what waits behind running responses
+        self._waiting = bodies.tally_of(request)  # bytes of requests that wait for a running response
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
         self._session = Session(running_max=running_max if session_id is None else 1)
         self._outbox = Outbox()
@@ -71,12 +73,12 @@ class Connection:
         self._close_code = WSCloseCode.OK
         self._writing: asyncio.Task[None] | None = None
         self._running: dict[LaneTurn, asyncio.Task[None]] = {}
-        self._cancelled: set[LaneTurn] = set()  # by the client
+        self._cancelled: set[LaneTurn] = set()  # cancelled by the client
         self._has_free_slot = True
         self._context = contextvars.copy_context()
 
     def expire(self, lifetime_s: float) -> None:
-        """It is as old as a connection may get."""
+        """Closes the connection after its last response: it has reached its maximum age."""
         self._close(
             InvalidRequest(
                 f"Responses websocket connection limit reached ({lifetime_s / 60:g} minutes). Create a new websocket "
@@ -87,18 +89,18 @@ class Connection:
         )
 
     def leave(self) -> asyncio.Future[None]:
-        """The server shuts down. What comes back is done when the connection is closed."""
+        """Closes the connection after its last response, for a shutdown. The future is done when it is closed."""
         self._close_code = WSCloseCode.GOING_AWAY
         self._close(Unavailable("The server is shutting down. Open a new connection."), say_so=False)
         return self._served
 
     def abort(self) -> None:
-        """Stops the responses that run, and closes the connection."""
+        """Cancels running responses, and closes the connection."""
         if self._writing is not None:
             self._writing.cancel()
 
     async def serve(self) -> None:
-        """Returns when the connection is closed, by whichever side."""
+        """Serves the connection. Returns when either side has closed it."""
         reading = asyncio.create_task(self._read(), name="websocket reader")
         self._writing = writing = asyncio.create_task(self._write(), name="websocket writer")
         try:
@@ -106,32 +108,32 @@ class Connection:
             for task in done:
                 task.result()
         except ConnectionError:
-            pass  # the client is gone, which ends everything here
+            pass  # the client has disconnected
         except Exception:
             log.exception("a WebSocket connection broke", extra=remedies.REPORT)
             await self._socket.close(code=WSCloseCode.INTERNAL_ERROR)
         finally:
-            self._cancelled.clear()  # nobody is told any more
+            self._cancelled.clear()  # no cancellation can be answered any more
             tasks = [reading, writing, *self._running.values()]
             for task in tasks:
                 task.cancel()
             try:
                 await asyncio.gather(*tasks, return_exceptions=True)
-            finally:  # the client may go in this very moment, which cancels us
+            finally:  # the client may disconnect during the gather, which cancels this task
                 self._waiting.clear()
                 self._served.set_result(None)
 
     async def _read(self) -> None:
-        """Answers what can be answered at once, and begins responses. Ends with the connection."""
+        """Handles the client's messages until the connection ends."""
         async for message in self._socket:
             if message.type is WSMsgType.TEXT:
                 await self._send(await self._received(message.data))
             elif message.type is WSMsgType.BINARY:
-                refusal = InvalidRequest("Messages must be texts.", field="message", code="invalid_type")
-                await self._send([socket_messages.error(refusal)])
+                error = InvalidRequest("Messages must be text, not binary.", field="message", code="invalid_type")
+                await self._send([socket_messages.error(error)])
 
     async def _received(self, text: str) -> list[bytes]:
-        """Handles a message and returns the frames to answer at once."""
+        """Handles a message. Returns the messages to answer at once."""
         try:
             message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
         except AntiphonError as error:
@@ -149,29 +151,29 @@ class Connection:
         return answers
 
     def _cancel(self, message: Cancel) -> None:
-        """Stops the response that runs on a lane. Too late is no error: the client is sent its end."""
+        """Cancels the running response of a lane. Does nothing if it has ended: the client gets its terminal event."""
         turn = self._session.turn_of(message)
         if turn is not None and turn not in self._cancelled:
             self._cancelled.add(turn)
-            # Not at once: a task that is cancelled before its first step takes none, and its lane would stay taken.
+            # Not at once: a task that is cancelled before its first step never runs, and its lane would stay taken.
             asyncio.get_running_loop().call_soon(self._stop, turn)
 
     def _stop(self, turn: LaneTurn) -> None:
-        """Stops a response that its client has cancelled, unless it came to its end meanwhile."""
+        """Cancels the task of a cancelled response, unless the response has ended meanwhile."""
         if turn in self._cancelled and not turn.has_ended:
             self._running[turn].cancel()
 
     def _begin_next(self) -> None:
-        """Begins every response that can begin. What waited for its turn is its own now, also where it is refused."""
+        """Begins every response that can begin. The bytes of their requests no longer count as waiting."""
         while (turn := self._session.begin()) is not None:
             task = asyncio.create_task(self._run(turn), name="websocket turn", context=self._context.copy())
             self._running[turn] = task
         self._waiting.shrink_to(self._session.waiting_bytes)
 
     async def _run(self, turn: LaneTurn) -> None:
-        """Runs one response, and has the next begin when its last message is sent."""
+        """Runs one response, and begins the next ones when its last message is sent."""
         queue = LaneQueue(self._outbox)
-        queue.put(await self._refusals(turn, queue))
+        queue.put(await self._run_to_end(turn, queue))
         await queue.wait_until_sent()
         del self._running[turn]
         self._cancelled.discard(turn)
@@ -180,8 +182,8 @@ class Connection:
         if self._session.phase is Phase.OVER:
             self._outbox.close()
 
-    async def _refusals(self, turn: LaneTurn, queue: LaneQueue) -> list[bytes]:
-        """Runs a response. Returns the messages that say why it has no end of its own, if it has none."""
+    async def _run_to_end(self, turn: LaneTurn, queue: LaneQueue) -> list[bytes]:
+        """Runs a response. Returns error messages if it failed or was cancelled, so that it has no terminal event."""
         try:
             with auditing.audited_turn(self._request):
                 await self._answer(turn, queue)
@@ -216,7 +218,7 @@ class Connection:
 
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[None]:
-        """Admits a response, in the connection's stream slot or in one of its own."""
+        """Admits a response. The first one uses the connection's stream slot, others take slots of their own."""
         if not self._has_free_slot:
             async with self._limiter.running(self._tenant, generates=True):
                 yield
@@ -253,23 +255,23 @@ class Connection:
         self._session.end(turn, accepted, final)
         queue.put(turn.messages_of(batch.frames))
 
-    async def _begin(self, turn: LaneTurn, asked: CreateRequest, carried: bytes | None) -> AcceptedTurn:
-        request, session_id = sessions.placed(asked, self._session_id)
-        begun = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
-        if not isinstance(begun, AcceptedTurn):
-            raise AssertionError("only a request with an idempotency key is a repetition")
-        turn.response_id = begun.response_id
-        return begun
+    async def _begin(self, turn: LaneTurn, body: CreateRequest, carried: bytes | None) -> AcceptedTurn:
+        request, session_id = sessions.with_session(body, self._session_id)
+        accepted = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
+        if not isinstance(accepted, AcceptedTurn):
+            raise AssertionError("only a request with an idempotency key can be a retry")
+        turn.response_id = accepted.response_id
+        return accepted
 
     async def _write(self) -> None:
-        """Sends what turns put into the outbox, until there are to be no more, and closes the connection."""
+        """Sends the messages of the outbox until the outbox is closed, then closes the connection."""
         while messages := await self._outbox.take():
             await self._send(messages)
         await self._send(self._session.farewell())
         await self._socket.close(code=self._close_code)
 
     async def _send(self, messages: Sequence[bytes]) -> None:
-        """ConnectionError: the client is gone, or takes nothing."""
+        """Sends messages. ConnectionError: the client has disconnected, or exceeds the write timeout."""
         try:
             async with asyncio.timeout(self._write_timeout_s):
                 for message in messages:

@@ -1,7 +1,7 @@
-"""Responses of a connection that are not stored, kept so that the connection can continue them; nobody else can.
+"""A cache of the responses of one connection that are not stored. Only this connection can continue them.
 
-The number of responses and their bytes are bounded: the one that was not used for longest goes first. A response that
-is larger than the bound is known by its id alone, so that the client that continues it hears why that cannot be.
+The number of responses and their bytes are bounded; the least recently used one is evicted. Of a response that is
+larger than the bound only the id is kept, so that a request that continues it gets an error with the reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TOO_LARGE: bytes | None = None
 
 
 class LocalHistories:
-    """The items of responses, each with all before it, by the response's id."""
+    """The history of each response, by its id: its items and all items before it."""
 
     def __init__(
         self, *, items_max: int = SOCKET_HISTORIES_ITEMS_MAX, bytes_max: int = SOCKET_HISTORIES_BYTES_MAX
@@ -27,7 +27,8 @@ class LocalHistories:
         self._lanes: dict[str, str | None] = {}
 
     def get(self, response_id: str | None) -> bytes | None:
-        """The items up to and with a response; None when it is not known here. ChainTooLong: they are too many."""
+        """The items up to and with a response; None if it is not in the cache. ChainTooLong: it was too large to
+        keep."""
         if response_id is None or response_id not in self._histories:
             return None
         self._histories.move_to_end(response_id)

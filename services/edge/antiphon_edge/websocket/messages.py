@@ -1,10 +1,10 @@
-"""The messages of a WebSocket connection: JSON texts, one event each.
+"""The messages of a WebSocket connection. Each is a text with one JSON object.
 
-A client sends `response.create`: the body of POST /v1/responses, and three members more. `generate: false` asks for a
-response without output, and so does `prewarm` in the `prompt_cache_options`; `stream_id` names the lane of the response
-and is echoed on every event, and `stream`, which some clients send, says nothing here. `response.cancel`, which is
-Antiphon's own, stops the response that runs on a lane. The server sends the events of a stream without their frames;
-what goes wrong outside of one is an `error` with an HTTP status.
+A client sends `response.create`: the body of POST /v1/responses with up to three more members. `generate: false` asks
+for a response without output, as does `prewarm` in `prompt_cache_options`. `stream_id` names the lane of the response,
+and is repeated in all its events. `stream`, which some clients send, is ignored. `response.cancel`, an addition of
+Antiphon, cancels the running response of a lane. The server sends the events of a stream without SSE frames. An error
+outside of a stream is an `error` event with an HTTP status.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STREAM_ID = re.compile(rf"[A-Za-z0-9_.-]{{1,{STREAM_ID_CHARS_MAX}}}")
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A response that a client asks for, not looked at yet: `body` is what POST /v1/responses would get."""
+    """A request for a response, not validated yet. `body` is the body that POST /v1/responses would get."""
 
     body: Object
     generates: object
@@ -43,7 +43,7 @@ class Create:
         return given if isinstance(given, str) else None
 
     def request(self, *, drops_hosted: bool = False) -> CreateRequest:
-        """InvalidRequest, as for a body; and what cannot be asked for over a WebSocket."""
+        """Validates the request. InvalidRequest: as for a body, or a parameter is not supported over a WebSocket."""
         if not (self.generates is None or isinstance(self.generates, bool)):
             raise InvalidRequest("'generate' must be a boolean.", field="generate", code="invalid_type")
         if self.body.get("background") is True:
@@ -57,7 +57,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """A wish to stop the response that runs on a lane; with a `response_id` only if it is that one."""
+    """A request to cancel the running response of a lane; with `response_id` only if the response has this id."""
 
     stream_id: str | None
     response_id: str | None
@@ -65,7 +65,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """A wish to change a response while it runs."""
+    """A request to steer a running response, which is not supported."""
 
     previous_response_id: str
     input: str | list[Object]
@@ -75,7 +75,7 @@ Message: TypeAlias = Create | Cancel | Steer
 
 
 def parse(text: str) -> Message:
-    """Parses a message of a client. InvalidRequest: it is none of the messages that a client may send."""
+    """Parses a message of a client. InvalidRequest: it is malformed, or its type is unknown."""
     raw = text.encode()
     given = parse_object(raw, field="message")
     given_type = given.pop("type", None)
@@ -94,19 +94,19 @@ def parse(text: str) -> Message:
 
 def messages_of(frames: bytes, stream_id: str | None) -> list[bytes]:
     """The events in `frames`, as messages of a lane."""
-    return [_of_stream(event, stream_id) for event in events.bare(events.for_clients(frames))]
+    return [_with_stream_id(event, stream_id) for event in events.bare(events.for_clients(frames))]
 
 
 def error(fault: AntiphonError, stream_id: str | None = None) -> bytes:
-    """An error as an event. Its code is always a string, as Open Responses wants it."""
+    """An error as an event. Its code is always a string, as Open Responses requires."""
     body: Object = dict(envelope(fault)["error"])
     body["code"] = body["code"] or body["type"]
     event = {"type": events.ERROR, "status": row_of(fault).http_status, "error": body}
-    return _of_stream(dumps(event), stream_id)
+    return _with_stream_id(dumps(event), stream_id)
 
 
 def steer_failed(steer: Steer, stream_id: str | None = None) -> bytes:
-    """The answer to a steer, on the lane of its response. The input goes back, so that the client can bring it with its
+    """The answer to a steer, on the lane of its response. It returns the input, so that the client can send it with its
     next turn."""
     event = dumps(
         {
@@ -121,14 +121,14 @@ def steer_failed(steer: Steer, stream_id: str | None = None) -> bytes:
             },
         }
     )
-    return _of_stream(event, stream_id)
+    return _with_stream_id(event, stream_id)
 
 
 def _create(given: Object, raw: bytes) -> Create:
     stream_id = _stream_id(given)
     given.pop("stream", None)
     generates = given.pop("generate", None)
-    if _prewarms(given):
+    if _take_prewarm(given):
         generates = False
     if generates is False:
         given.setdefault("input", [])
@@ -156,8 +156,8 @@ def _cancel(given: Object) -> Cancel:
     return Cancel(stream_id, response_id)
 
 
-def _prewarms(given: Object) -> bool:
-    """Whether only a cache is to be prepared; the wish is taken out, as it is granted here."""
+def _take_prewarm(given: Object) -> bool:
+    """Removes `prewarm` from the cache options. Returns whether it asked for a response without output."""
     caching = given.get("prompt_cache_options")
     if not isinstance(caching, dict) or caching.get("prewarm") is not True:
         return False
@@ -176,5 +176,5 @@ def _steer(given: Object) -> Steer:
     return Steer(str(previous), steering if isinstance(steering, list) else str(steering))
 
 
-def _of_stream(event: bytes, stream_id: str | None) -> bytes:
+def _with_stream_id(event: bytes, stream_id: str | None) -> bytes:
     return event if stream_id is None else with_member(event, "stream_id", dumps(stream_id))

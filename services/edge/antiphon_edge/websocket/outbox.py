@@ -1,9 +1,9 @@
-"""Messages on their way to a client, between turns that push them and one socket that takes its time.
+"""The outgoing messages of a connection, between turns that push them and a socket that may be slow.
 
-1. Every lane has a queue of its own. The socket takes one message of each lane in turn, so that a lane with much to say
-   holds up no other.
-2. The memory is bounded once for the connection: while more than STREAM_WAITING_BYTES_MAX are unsent, no response
-   begins, and a lane that puts more has its flow paused. All go on when the client has read.
+1. Each lane has its own queue. The socket takes one message of each lane in turn (round robin), so that a lane with
+   many messages does not block the others.
+2. The connection has one memory limit: while more than STREAM_WAITING_BYTES_MAX are unsent, no response begins, and the
+   flow of a lane that puts more is paused. All of them continue when the client has read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class LaneQueue:
         self._outbox.put(self, messages)
 
     async def wait_for_room(self) -> None:
-        """Returns when the client has read enough for another response."""
+        """Waits until the unsent bytes of the connection are below the limit."""
         self._outbox.pause_if_full(self)
         await self.flow.wait_until_open()
 
     async def wait_until_sent(self) -> None:
-        """Returns when everything that was put has been sent."""
+        """Waits until all messages of this queue are sent."""
         if self._outbox.has_unsent(self):
             self._sent = asyncio.get_running_loop().create_future()
             await self._sent
@@ -48,8 +48,8 @@ class Outbox:
     """The messages of one connection."""
 
     def __init__(self) -> None:
-        self._ready: deque[LaneQueue] = deque()  # those with messages, the next one first
-        self._emptied: list[LaneQueue] = []  # those whose last messages are being sent
+        self._ready: deque[LaneQueue] = deque()  # queues with messages; the next to send from is first
+        self._emptied: list[LaneQueue] = []  # queues whose last messages are being sent
         self._paused: set[LaneQueue] = set()
         self._bytes = 0
         self._taken_bytes = 0
@@ -72,7 +72,7 @@ class Outbox:
             self._paused.add(lane)
 
     def close(self) -> None:
-        """Nothing more is put."""
+        """Ends the outbox: `take` returns the remaining messages, then nothing."""
         self._is_closed = True
         self._changed.set()
 
@@ -80,8 +80,8 @@ class Outbox:
         return bool(lane.waiting) or lane in self._emptied
 
     async def take(self) -> Sequence[bytes]:
-        """The next messages, some of each lane, as soon as there is one; nothing when the outbox is closed and empty.
-        Those that were taken before have been sent."""
+        """Waits for messages, and returns the next ones, of all lanes in turn. Returns none when the outbox is closed
+        and empty. The call also confirms that the messages of the call before have been sent."""
         self._note_sent()
         while not self._ready and not self._is_closed:
             self._changed.clear()

@@ -1,4 +1,4 @@
-"""GET /v1/responses as a WebSocket: the handler, and all connections that are open. One connection: connection.py."""
+"""GET /v1/responses as a WebSocket: the handler, and the table of open connections (connection.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UPGRADE = {"Upgrade": "websocket", "Sec-WebSocket-Version": "13"}  # RFC 9110, 
 
 
 class SocketRoutes:
-    """The handler, and all connections that are open. One instance serves a process."""
+    """The handler, and all open connections. A process has one instance."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class SocketRoutes:
         drops_hosted: bool = False,
         listing: ResponseList | None = None,
     ) -> None:
-        """`lanes` of one connection run at once. `origins` are the web pages that may connect besides those of this
-        host; "*" are all. With `drops_hosted` hosted tools are left out of requests instead of refused. `listing`
-        answers requests that open no WebSocket and name a session."""
+        """`lanes`: how many lanes of a connection run at once. `origins`: the origins of web pages that may connect,
+        besides pages of this host; "*" for all. `drops_hosted`: hosted tools are left out of requests; otherwise such
+        requests are rejected. `listing` answers requests that open no WebSocket and name a session."""
         self._listing = listing
         self._drops_hosted = drops_hosted
         self._turns = turns
@@ -50,7 +50,7 @@ class SocketRoutes:
         self._origins = frozenset(origins)
         self._open: set[Connection] = set()
         self._draining = False
-        subprotocols.keep_out_of_the_log()
+        subprotocols.redact_log()
 
     def table(self) -> list[web.RouteDef]:
         return [web.get("/v1/responses", self.connect, allow_head=False)]
@@ -60,18 +60,18 @@ class SocketRoutes:
         socket = web.WebSocketResponse(
             heartbeat=self._keep_alive_s,
             max_msg_size=BODY_BYTES_MAX,
-            compress=False,  # events are small: it would cost time and memory for each connection, and save little
+            compress=False,  # costs time and memory for each connection, and saves little on small events
         )
         if not _opens(socket, request):
-            if self._listing is not None and response_list.is_asked_for(request):
+            if self._listing is not None and response_list.is_list_request(request):
                 return await self._listing.page(request)
             raise web.HTTPUpgradeRequired(
                 reason="GET /v1/responses opens a WebSocket, or lists the responses of a session or conversation that "
                 "the query names. To create a response, POST.",
                 headers=_UPGRADE | {"Connection": "Upgrade" if request.keep_alive else "Upgrade, close"},
             )
-        if pages.is_foreign(request, self._origins):  # no rule of browsers keeps a page from reading a WebSocket
-            return pages.refuse_foreign()
+        if pages.is_foreign(request, self._origins):  # browsers do not apply CORS to WebSockets
+            return pages.reject_foreign()
         if self._draining:
             raise Unavailable("The server is shutting down.")
         connections.bound_stream(request)
@@ -89,7 +89,7 @@ class SocketRoutes:
         return socket
 
     async def _serve(self, connection: Connection, request: web.Request) -> None:
-        """Serves a connection until it is closed, by the client or after its lifetime."""
+        """Serves a connection until it is closed. It is asked to close when it reaches its maximum age."""
         self._open.add(connection)
         metrics.STREAMS_OPEN.of("websocket").add()
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
@@ -103,8 +103,9 @@ class SocketRoutes:
             self._open.discard(connection)
 
     async def drain(self, timeout_s: float) -> None:
-        """Closes idle connections at once and the others behind their running responses, or after `timeout_s`; returns
-        when all are closed. Call it while the server still reads: otherwise clients could not even answer a ping."""
+        """Closes idle connections at once, and the others when their running responses have ended, or after
+        `timeout_s`. Returns when all are closed. Call it while the server still reads, since clients must be able to
+        answer pings."""
         self._draining = True
         serving = [connection.leave() for connection in self._open]
         if serving:
@@ -116,8 +117,8 @@ class SocketRoutes:
 
 
 def _opens(socket: web.WebSocketResponse, request: web.Request) -> bool:
-    """Whether the request opens a WebSocket as RFC 6455 has it."""
+    """Whether the request is a valid opening handshake of RFC 6455."""
     try:
         return bool(socket.can_prepare(request))
-    except ValueError:  # aiohttp quotes what is wrong, and cannot quote what is no text
+    except ValueError:  # aiohttp quotes the wrong header, which fails if the header is not UTF-8
         return False

@@ -1,7 +1,7 @@
-"""The subprotocols that clients offer for a WebSocket: none is spoken here, and none may be logged.
+"""Keeps the subprotocols that clients offer for a WebSocket out of the log. The server supports none.
 
-Pages can add no header to the opening of a WebSocket, and put their key among the subprotocols instead. aiohttp logs
-all that it does not know.
+Web pages cannot add headers to the opening handshake of a WebSocket. Some send an API key as a subprotocol instead, and
+aiohttp logs the subprotocols that it does not know.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import logging
 LIBRARY_LOGGER = "aiohttp.websocket"
 
 
-class _OwnWords(logging.Filter):
+class _RedactSubprotocols(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        """Of what is said it keeps about whom."""
-        peer = record.args[0] if isinstance(record.args, tuple) and record.args else "somebody"
-        record.msg, record.args = "%s offers subprotocols for a WebSocket; none is spoken here", (peer,)
+        """Replaces the message by one that has only the client's address."""
+        peer = record.args[0] if isinstance(record.args, tuple) and record.args else "a client"
+        record.msg, record.args = "%s offers subprotocols for a WebSocket; the server supports none", (peer,)
         return True
 
 
-_OWN_WORDS = _OwnWords()
+_REDACT_SUBPROTOCOLS = _RedactSubprotocols()
 
 
-def keep_out_of_the_log() -> None:
-    """To be called by whoever opens WebSockets, any number of times."""
-    logging.getLogger(LIBRARY_LOGGER).addFilter(_OWN_WORDS)
+def redact_log() -> None:
+    """Installs the log filter. Call it before a WebSocket is opened; later calls change nothing."""
+    logging.getLogger(LIBRARY_LOGGER).addFilter(_REDACT_SUBPROTOCOLS)

@@ -1,7 +1,7 @@
-"""`generate: false`: a response without output, made so that the next one can continue it.
+"""`generate: false`: makes a response without output, which the next response continues.
 
-A client sends its instructions, its tools and what it has before its user says anything. Nothing is asked of the model,
-so nothing is counted either; what a model would refuse is refused in the turn that asks it.
+A client uses it to send instructions, tools and input before its user has written anything. The engine is not called,
+so no tokens are counted. Errors that only the translator or the engine finds appear in the next turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antiphon_edge.turns.turn_finisher import TurnFinisher
 
 
 class WarmUps:
-    """Makes responses without output. One instance serves all of a process."""
+    """Makes responses without output. A process has one instance."""
 
     def __init__(self, store: FullStore, translator: Translator, *, clock: Clock) -> None:
         self._finisher = TurnFinisher(store)
@@ -28,12 +28,12 @@ class WarmUps:
         self._clock = clock
 
     async def require_model(self, model: str) -> None:
-        """ModelNotFound."""
+        """ModelNotFound: no model has this name."""
         if all(served.id != model for served in await self._translator.models()):
             raise ModelNotFound.of(model)
 
     async def run(self, accepted: AcceptedTurn) -> tuple[Batch, Final]:
-        """All events of the response, when its record is safe. Raises when it cannot be written."""
+        """Stores the response, and returns all its events and its end. Raises the error if it cannot be stored."""
         now_s = self._clock.now_ms() // 1000
         batch, final = await offload.run(partial(whole, accepted, now_s=now_s), size_bytes=len(accepted.turn.request))
         await self._finisher.commit(accepted, batch, final)
@@ -41,19 +41,19 @@ class WarmUps:
 
 
 def whole(accepted: AcceptedTurn, *, now_s: int) -> tuple[Batch, Final]:
-    """A response without output from its first event to its last, and its end."""
+    """All events of a response without output, and its end."""
     parameters: Object = loads(accepted.turn.request)
-    born = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
-    ended = born | {
+    created = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
+    completed = created | {
         "status": Status.COMPLETED.value,
         "completed_at": now_s,
         "usage": response.usage(input_tokens=0, output_tokens=0),
     }
-    told: list[Object] = [
-        {"type": events.CREATED, "sequence_number": 0, "response": born},
-        {"type": events.IN_PROGRESS, "sequence_number": 1, "response": born},
-        {"type": events.COMPLETED, "sequence_number": 2, "response": ended},
+    log: list[Object] = [
+        {"type": events.CREATED, "sequence_number": 0, "response": created},
+        {"type": events.IN_PROGRESS, "sequence_number": 1, "response": created},
+        {"type": events.COMPLETED, "sequence_number": 2, "response": completed},
     ]
-    body, output_items = response.split(ended)
+    body, output_items = response.split(completed)
     final = Final(Status.COMPLETED, body, output_items)
-    return Batch(0, len(told), b"".join(map(events.encode, told)), final), final
+    return Batch(0, len(log), b"".join(map(events.encode, log)), final), final

@@ -8,25 +8,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from antiphon_core import limits
 from antiphon_core.errors import AntiphonError
-from antiphon_core.ports.retention import Retention
 from antiphon_core.telemetry import metrics, remedies
+from antiphon_store.service import StoreService
 
 log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sweeps all `tenants` through `service`, every `every_s` seconds or so; None means never."""
+    """Sweeps all tenants of a store, every `every_s` seconds or so; None means never."""
 
-    def __init__(
-        self, service: Retention, tenants: Callable[[], Awaitable[Sequence[str]]], *, every_s: int | None
-    ) -> None:
-        self._service = service
-        self._tenants = tenants
+    def __init__(self, store: StoreService, *, every_s: int | None) -> None:
+        self._store = store
         self._every_s = every_s
         self._rounds: asyncio.Task[None] | None = None
 
@@ -43,14 +39,14 @@ class Sweeper:
     async def sweep_all(self) -> int:
         """One round: how many things were reclaimed. AntiphonError: the store could not go on."""
         reclaimed = 0
-        for tenant in await self._tenants():
+        for tenant in await self._store.tenants():
             reclaimed += await self._sweep(tenant)
         return reclaimed
 
     async def _sweep(self, tenant: str) -> int:
         reclaimed, has_more = 0, True
         while has_more:
-            swept = await self._service.sweep(tenant, limit=limits.SWEEP_ITEMS_DEFAULT)
+            swept = await self._store.sweep(tenant, limit=limits.SWEEP_ITEMS_DEFAULT)
             reclaimed += swept.records
             metrics.STORE_SWEPT.of().add(swept.records)
             has_more = swept.has_more and swept.records > 0

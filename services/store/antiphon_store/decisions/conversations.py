@@ -9,6 +9,7 @@ out are named in the session's `removed` and left out whenever its history is re
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -24,12 +25,33 @@ from antiphon_core.errors import (
 from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
-from antiphon_core.ports.store import Record, Status
+from antiphon_core.ports.store import Fence, Record, Status
 from antiphon_store.decisions import forks, leases, nodes, packing, turns
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row
-from antiphon_store.rows.view import View
-from antiphon_store.values import Addition, Founding, Write
+from antiphon_store.rows.view import Finish, View, answer, nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Items to be appended to a conversation. `salt` is the same exactly when the addition is; `digest` is that of the
+    items as given."""
+
+    items: bytes
+    digest: str
+    salt: str
+    idempotency_key: str | None = None
+    fence: Fence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Founding:
+    """A conversation to be made. `origin` is the digest of what was asked for, `incarnation` unlike any other."""
+
+    metadata: bytes
+    origin: str
+    incarnation: str
+    first: Addition | None = None
+    ttl_ms: int | None = None
 
 
 def create(view: View, conversation_id: str, founding: Founding) -> Finish[Conversation]:
@@ -65,7 +87,7 @@ def create(view: View, conversation_id: str, founding: Founding) -> Finish[Conve
     return _shown(conversation_id, Row(fields))
 
 
-def fetch(view: View, conversation_id: str) -> Finish[Conversation]:
+def get(view: View, conversation_id: str) -> Finish[Conversation]:
     """A living conversation. ConversationNotFound."""
     return _shown(conversation_id, require(view, conversation_id))
 
@@ -84,7 +106,7 @@ def update(
     return _shown(conversation_id, Row({**row.fields, "metadata": text, "version": version + 1}))
 
 
-def remove(view: View, conversation_id: str, *, responses_ttl_ms: int | None = None) -> Finish[None]:
+def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = None) -> Finish[None]:
     """Ends a conversation that nobody holds the lease of. Its responses stay readable for `responses_ttl_ms`, where no
     end was set for them (None: for ever): a sweep writes that into them. ConversationNotFound, SessionLocked."""
     view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
@@ -96,7 +118,7 @@ def remove(view: View, conversation_id: str, *, responses_ttl_ms: int | None = N
     if session is not None and responses_ttl_ms is not None:
         view.set(Kind.SESSION, conversation_id, responses_until=Now(responses_ttl_ms))
         view.file(Index.ENDS, "", f"{Kind.SESSION}/{conversation_id}")
-    return lambda _answers: None
+    return nothing
 
 
 def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[bytes]:
@@ -113,7 +135,7 @@ def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[by
     elif leases.is_leased(session, view.now_ms):
         raise SessionLocked.of(conversation_id)
     _append(view, conversation_id, row.fields, addition, forks.living_head(view, session))
-    return lambda _answers: addition.items
+    return answer(addition.items)
 
 
 def read_items(view: View, conversation_id: str) -> Finish[bytes]:
@@ -143,7 +165,7 @@ def read_context(view: View, session_id: str) -> Finish[bytes]:
     return finish
 
 
-def remove_item(view: View, conversation_id: str, item_id: str, *, is_there: bool) -> Finish[Conversation]:
+def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: bool) -> Finish[Conversation]:
     """Marks an item as taken out of the context; a second time it changes nothing. `is_there`: it was seen in the
     context, which only grows. ConversationNotFound, ItemNotFound."""
     row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
@@ -181,8 +203,7 @@ def find(items: bytes, item_id: str) -> Object | None:
 
 def _shown(conversation_id: str, row: Row) -> Finish[Conversation]:
     fields = row.fields
-    shown = Conversation(conversation_id, fields["metadata"].encode(), fields["created"], fields["version"])
-    return lambda _answers: shown
+    return answer(Conversation(conversation_id, fields["metadata"].encode(), fields["created"], fields["version"]))
 
 
 def _node_id(conversation_id: str, fields: Any, addition: Addition) -> str:
@@ -195,7 +216,7 @@ def _append(view: View, conversation_id: str, fields: Any, addition: Addition, h
     node_id = _node_id(conversation_id, fields, addition)
     body = dumps({"object": ADDED_ITEMS, "digest": addition.digest})
     record = Record(node_id, Status.COMPLETED, body, addition.items, parent_id=head_id, session_id=conversation_id)
-    written, items, body = nodes.written(Write(record))
+    written, items, body = nodes.written(record)
     written |= {"deleted": 1, "added": 1, "version": 1, "expires": fields["expires"]}
     view.grow(Grow(node_id, head_id, written, items, body))
     view.set(Kind.SESSION, conversation_id, head=node_id)
@@ -209,7 +230,7 @@ def _added_before(existing: Row, addition: Addition) -> Finish[bytes]:
     """The items of an addition that was made before. IdempotencyMismatch, AlreadyExists: it was another one."""
     if loads(existing.body).get("digest") == addition.digest:
         items, _ = packing.unpack(existing.items, existing.fields["input_bytes"])
-        return lambda _answers: items
+        return answer(items)
     if addition.idempotency_key is not None:
         raise IdempotencyMismatch.of(addition.idempotency_key)
     raise AlreadyExists.of(loads(addition.items)[0]["id"])

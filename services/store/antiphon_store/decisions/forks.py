@@ -13,9 +13,8 @@ from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Session
 from antiphon_store.decisions import leases, records, turns
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Index, Kind, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
@@ -26,20 +25,19 @@ def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
     is_new = view.test(Kind.SESSION, new_session_id, Condition.IS, "head", None)
     existing = None if is_new else view.need(Kind.SESSION, new_session_id)
     if existing is not None and existing.fields.get("source", [None])[:2] == origin:
-        first = Fork(new_session_id, existing.fields["source"][2])
-        return lambda _answers: first
+        return answer(Fork(new_session_id, existing.fields["source"][2]))
     head_id = _source_head(view, source)
     _require_kinship(new_session_id, head_id)
     made = Fork(new_session_id, head_id)
     former = living_head(view, existing)
     if former == head_id:
-        return lambda _answers: made
+        return answer(made)
     if former is not None:
         raise AlreadyExists.of(new_session_id)
     if not view.test(Kind.SESSION, new_session_id, Condition.BEHIND, "lease_until"):
         raise SessionLocked.of(new_session_id)
     view.set(Kind.SESSION, new_session_id, head=head_id, source=[*origin, head_id])
-    return lambda _answers: made
+    return answer(made)
 
 
 def describe(view: View, session_id: str) -> Finish[Session]:
@@ -48,8 +46,7 @@ def describe(view: View, session_id: str) -> Finish[Session]:
     head_id = living_head(view, session)
     lease = leases.granted(session, session_id) if session and leases.is_leased(session, view.now_ms) else None
     last_fence = session.fields.get("fence", 0) if session is not None else 0
-    described = Session(session_id, head_id, last_fence, lease)
-    return lambda _answers: described
+    return answer(Session(session_id, head_id, last_fence, lease))
 
 
 def living_head(view: View, session: Row | None) -> str | None:
@@ -90,15 +87,11 @@ def _require_made_in(view: View, response_id: str, session_id: str) -> None:
 def _require_kinship(session_id: str, head_id: str) -> None:
     tag = tree_tag(session_id)
     if tag is not None and tag != tree_tag(head_id):
-        raise _other_tree()
-
-
-def _other_tree() -> InvalidRequest:
-    return InvalidRequest(
-        "'new_session_id' belongs to another tree than the response that it would begin from: their tags differ.",
-        field="new_session_id",
-        code="invalid_value",
-    )
+        raise InvalidRequest(
+            "'new_session_id' belongs to another tree than the response that it would begin from: their tags differ.",
+            field="new_session_id",
+            code="invalid_value",
+        )
 
 
 def require_unused(view: View, session_id: str) -> None:
@@ -116,10 +109,4 @@ def undo(view: View, fork: Fork) -> Finish[None]:
     if session is not None and session.fields.get("head") == fork.head_id and not session.fields.get("fence"):
         view.delete(Kind.SESSION, fork.session_id)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fork.head_id}")
-    return lambda _answers: None
-
-
-def refuse_other_tree(view: View, source: ForkSource) -> Finish[Fork]:
-    """Refuses a new session whose id has the tag of another tree, once the source is known to be there."""
-    _source_head(view, source)
-    raise _other_tree()
+    return nothing

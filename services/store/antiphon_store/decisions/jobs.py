@@ -31,9 +31,8 @@ from antiphon_core.ports.jobs import (
 )
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions.leases import set_back_ms
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 NOBODY = ""
 LOOK_MS = 30_000
@@ -49,9 +48,9 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
         if row is not None and as_of(row.fields, view.now_ms) is not None:
             if (row.fields["queue"], row.body) != (draft.queue, draft.payload):
                 raise AlreadyExists.of(draft.id)
-            return _nothing
+            return nothing
     _add(view, draft, retention_ms)
-    return _nothing
+    return nothing
 
 
 def claim(
@@ -72,17 +71,16 @@ def claim(
     view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if only_own and (fields is None or fields["holder"] != holder):
-        return _nothing
+        return nothing
     if row is None or fields is None or fields["queue"] != queue or fields["ended"] is not None:
         view.unfile(Index.QUEUE, queue, job_id, taken_until)
         if row is None or fields is None or fields["ended"] is None or row.fields["ended"] is not None:
-            return _nothing
+            return nothing
         _write(view, job_id, row.fields, fields)  # time ended it
-        ended = _granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None
-        return lambda _answers: ended
+        return answer(_granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None)
     if fields["holder"] != holder and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
         _file_for_later(view, job_id, row.fields, fields)
-        return _nothing
+        return nothing
     return _lease(view, job_id, row.fields, fields, holder=holder, lease_ttl_ms=lease_ttl_ms)
 
 
@@ -120,7 +118,7 @@ def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if fields is not None and fields["holder"] == NOBODY and fields["ended"] is None:
         view.file(Index.QUEUE, fields["queue"], job_id, min(at_ms, view.now_ms + LOOK_MS))
-    return _nothing
+    return nothing
 
 
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
@@ -160,13 +158,12 @@ def cancel(view: View, job_id: str) -> Finish[bool]:
     """Raises the flag, and ends a job that nobody holds: whether that was not too late. JobNotFound."""
     fields = require(view, job_id)
     if fields["ended"] is not None:
-        was_in_time = fields["ended"][0] == JobState.CANCELLED.value
-        return lambda _answers: was_in_time
+        return answer(fields["ended"][0] == JobState.CANCELLED.value)
     cancelled = {**fields, "cancel": 1}
     if fields["holder"] == NOBODY:
         cancelled = _ended(cancelled, JobState.CANCELLED, "", view.now_ms)
     _write(view, job_id, fields, cancelled)
-    return lambda _answers: True
+    return answer(True)
 
 
 def describe(view: View, job_id: str) -> Finish[JobDescription]:
@@ -183,7 +180,7 @@ def describe(view: View, job_id: str) -> Finish[JobDescription]:
         cancel_requested=bool(fields["cancel"]),
         reason=ended[1] if ended else "",
     )
-    return lambda _answers: described
+    return answer(described)
 
 
 def require(view: View, job_id: str, *, by_holder: bool = False) -> Fields:
@@ -232,14 +229,9 @@ _ENDS = {
 }
 
 
-def _nothing(_answers: Any) -> None:
-    """The end of a decision that has no answer."""
-
-
 def _waiting_in(fields: Fields) -> Finish[str | None]:
     """The queue of a job that may be claimed, now or later."""
-    queue = fields["queue"] if fields["ended"] is None and fields["holder"] == NOBODY else None
-    return lambda _answers: queue
+    return answer(fields["queue"] if fields["ended"] is None and fields["holder"] == NOBODY else None)
 
 
 def _add(view: View, draft: JobDraft, retention_ms: int) -> None:

@@ -21,9 +21,8 @@ from typing import Any
 from antiphon_core import limits
 from antiphon_core.errors import IdempotencyMismatch
 from antiphon_core.ports.store import Record, Stamp, TurnRequest
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Partition, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 UNKNOWN = ""  # the fingerprint of a key that was bound without BeginTurn
 BINDING_MS = 60_000  # how long a commit may take after its key was bound
@@ -73,7 +72,7 @@ def claim(
         _require_fingerprint(row, key, request.fingerprint.hex())
         is_new = row.fields["response"] != response_id
         if is_new or row.fields["bound"]:
-            return _told(_use_of(row, view.now_ms))
+            return answer(_use_of(row, view.now_ms))
     times = {"claimed_until": Now(claim_ttl_ms), "bound": 0, "binding_until": 0}
     fields = {"response": response_id, "fingerprint": request.fingerprint.hex(), **times}
     return _written(view, key, fields, KeyUse(response_id, is_mine=True, is_new=is_new), kept_ms=claim_ttl_ms)
@@ -89,11 +88,11 @@ def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = No
         if fingerprint is not None:
             _require_fingerprint(row, key, fingerprint)
             if row.fields["stamp"] is not None:
-                return _told(_use_of(row, view.now_ms))
+                return answer(_use_of(row, view.now_ms))
     is_own = row is not None and row.fields["response"] == response_id and row.fields["expires"] > view.now_ms
     if row is not None and is_own and row.fields["bound"]:
         view.set(Kind.KEY, key, binding_until=Now(BINDING_MS))  # so that nobody undoes the first binding meanwhile
-        return _told(KeyUse(response_id, is_mine=True, was_bound=True, is_bound=True))
+        return answer(KeyUse(response_id, is_mine=True, was_bound=True, is_bound=True))
     claim = row.fields if row is not None and is_own else {"fingerprint": UNKNOWN, "claimed_until": 0}
     times = {"claimed_until": claim["claimed_until"], "bound": 1, "binding_until": Now(BINDING_MS)}
     fields = {"response": response_id, "fingerprint": fingerprint or claim["fingerprint"], **times}
@@ -104,7 +103,7 @@ def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> F
     """Keeps the stamp of a single write, for the same write again."""
     if view.test(Kind.KEY, key, Condition.IS, "response", response_id):
         view.set(Kind.KEY, key, stamp=list(astuple(stamp)), binding_until=0)
-    return lambda _answers: None
+    return nothing
 
 
 def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
@@ -112,7 +111,7 @@ def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
     row = view.need(Kind.KEY, key)
     if row is not None and row.fields["response"] == response_id and not row.fields["bound"]:
         view.delete(Kind.KEY, key)
-    return lambda _answers: None
+    return nothing
 
 
 def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
@@ -124,16 +123,12 @@ def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
             view.delete(Kind.KEY, key)
         elif use.is_bound:
             view.set(Kind.KEY, key, bound=0)
-    return lambda _answers: None
+    return nothing
 
 
 def _known(view: View, key: str) -> Row | None:
     """The key's row; None when there is none, which is assumed at first."""
     return None if view.test(Kind.KEY, key, Condition.ABSENT) else view.need(Kind.KEY, key)
-
-
-def _told(use: KeyUse) -> Finish[KeyUse]:
-    return lambda _answers: use
 
 
 def _written(view: View, key: str, fields: dict[str, Any], use: KeyUse, *, kept_ms: int = 0) -> Finish[KeyUse]:

@@ -21,9 +21,8 @@ from typing import Any
 from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ids import is_response_id
 from antiphon_core.ports.store import Fence, Lease
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer
 
 NOBODY = ""
 CLOCK_STEP_MS = 1_000
@@ -64,7 +63,7 @@ def release(view: View, fence: Fence) -> Finish[bool]:
     held = tests_held(view, fence)
     if held:
         give_back(view, fence.session_id)
-    return lambda _answers: held
+    return answer(held)
 
 
 def give_back(view: View, session_id: str, **fields: Any) -> None:

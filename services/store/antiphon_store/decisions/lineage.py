@@ -9,22 +9,21 @@ from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import nodes, records, turns
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer
 
 ANY_BYTES = 2**62
 ANY_DEPTH = 2**31
 
 
-def ancestry(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
+def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
     """A readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
     if view.too_long:
         raise turns.too_long(response_id, view.too_long, max_depth, max_bytes)
     place = view.read(Chain(response_id, Payload.ALL, max_depth, max_bytes))
-    return lambda answers: [nodes.to_record(*each) for each in answers[place]]
+    return lambda answers: nodes.to_records(answers[place])
 
 
 def root_of(view: View, response_id: str) -> Finish[str]:
@@ -32,7 +31,7 @@ def root_of(view: View, response_id: str) -> Finish[str]:
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
     place = view.read(Chain(response_id, Payload.NONE, ANY_DEPTH, ANY_BYTES))
-    return lambda answers: str(answers[place][0][0])
+    return lambda answers: str(answers[place].ids[0])
 
 
 def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:
@@ -42,7 +41,7 @@ def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], fro
 
     def finish(answers: Any) -> tuple[frozenset[str], frozenset[str]]:
         removed = answers[session].fields.get("removed") if answers[session] is not None else None
-        return frozenset(response_id for response_id, _ in answers[chain]), frozenset(removed or ())
+        return frozenset(answers[chain].ids), frozenset(removed or ())
 
     return finish
 
@@ -51,7 +50,7 @@ def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[R
     """Nodes with their payloads, and the time."""
     rows = view.need_all(*((Kind.NODE, each) for each in response_ids))
     now_ms = view.now_ms
-    return lambda _answers: (now_ms, rows)
+    return answer((now_ms, rows))
 
 
 def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:

@@ -11,6 +11,7 @@ again because an answer got lost.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -18,21 +19,28 @@ from antiphon_core.errors import InternalError, LogClosed, LogNotFound, Position
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import leases
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
-from antiphon_store.rows.view import View
-from antiphon_store.values import LogPage
+from antiphon_store.rows.view import Finish, View, answer
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A part of a log, as of one moment. `batches` are those that were appended, whole and in order."""
+
+    batches: tuple[EventBatch, ...]
+    next_position: int
+    closed: bool
 
 
 def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> Finish[int]:
     """Appends one batch: the next position. PositionMismatch, LogClosed, StaleFence."""
     next_position = append.expected_position + append.count
     if view.peek(Kind.LOG, append.response_id) is not None and _is_there(view, append):
-        return lambda _answers: next_position
+        return answer(next_position)
     if fence is not None:
         leases.require_fence(view, fence)
     extend(view, append, ttl_ms=ttl_ms)
-    return lambda _answers: next_position
+    return answer(next_position)
 
 
 def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:

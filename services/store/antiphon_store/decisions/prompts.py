@@ -13,9 +13,8 @@ from typing import Any
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, NotFound, VersionMismatch
 from antiphon_core.ports.prompts import Prompt
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Kind, Partition, Range, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 PROMPTS_TREE = "prompts"
 COUNT = Ref(Kind.PROMPT, "count")
@@ -60,7 +59,7 @@ def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prom
     return _shown(prompt_id, prompt, version, content)
 
 
-def fetch(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
+def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
     """A version of a prompt, the latest one for None. NotFound."""
     if version is None:
         prompt = view.need(*_prompt(prompt_id))
@@ -73,7 +72,7 @@ def fetch(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
     return _shown(prompt_id, prompt, version, found.items)
 
 
-def read_all(view: View) -> Finish[Sequence[Prompt]]:
+def list_all(view: View) -> Finish[Sequence[Prompt]]:
     """The latest version of each prompt, without content, by the time at which the prompts were made."""
     place = view.read(Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
 
@@ -84,14 +83,14 @@ def read_all(view: View) -> Finish[Sequence[Prompt]]:
     return finish
 
 
-def remove(view: View, prompt_id: str) -> Finish[None]:
+def delete(view: View, prompt_id: str) -> Finish[None]:
     """Removes a prompt with all its versions. NotFound."""
     if view.need(*_prompt(prompt_id)) is None:
         raise _not_found(prompt_id)
     view.delete(*_prompt(prompt_id))
     view.delete_below(Kind.PROMPT, f"{prompt_id}/")
     add_to_count(view, -1)
-    return lambda _answers: None
+    return nothing
 
 
 def _prompt(prompt_id: str) -> tuple[Kind, str]:
@@ -117,7 +116,7 @@ def _not_found(prompt_id: str, version: int | None = None) -> NotFound:
 
 
 def _shown(prompt_id: str, prompt: Row, version: int, content: bytes) -> Finish[Prompt]:
-    return lambda _answers: _made(prompt_id, prompt, version, content)
+    return answer(_made(prompt_id, prompt, version, content))
 
 
 def _made(prompt_id: str, prompt: Row, version: int, content: bytes = b"") -> Prompt:

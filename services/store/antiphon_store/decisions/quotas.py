@@ -12,9 +12,8 @@ from typing import Any
 
 from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.spending import Account, Bucket
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import QUOTA_TREE, Kind, Partition, Ref, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer
 
 ROW = Ref(Kind.QUOTA, "")
 
@@ -29,7 +28,7 @@ def spend(view: View, spends: Sequence[Spend]) -> Finish[Sequence[Spent]]:
     answers = [account.spend(each, view.now_ms) for each in spends]
     if any(each.refusal is None for each in answers):
         view.put(*ROW, _fields_of(account, view.now_ms))
-    return lambda _answers: answers
+    return answer(answers)
 
 
 def _account_of(row: Row | None) -> Account:

@@ -11,6 +11,7 @@ A write is one of three, in this order:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from antiphon_core.errors import (
     AlreadyExists,
@@ -20,34 +21,43 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
-from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, LogEnd, Precondition, Record, Stamp, Status, TurnJob
 from antiphon_store.decisions import jobs, leases, logs, nodes
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
-from antiphon_store.rows.view import AT_ONCE, View
-from antiphon_store.values import Write
+from antiphon_store.rows.view import AT_ONCE, Finish, View, answer, nothing
+from antiphon_store.rules.event_logs import end_of_log
+from antiphon_store.rules.jobs import turn_job
 
 ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
+    of its items, by which they can be found. `log_end` is appended and `job` is added in the same step, unless the
+    write is a repetition; `log_ttl_ms` is how long the log is kept from now, `job_ttl_ms` how long the job is
+    remembered after its end. `session_responses_max` bounds how many readable responses its session may have made."""
+
+    record: Record
+    precondition: Precondition = NO_PRECONDITION
+    ttl_ms: int | None = None
+    item_ids: tuple[str, ...] = ()
+    log_end: LogEnd | None = None
+    log_ttl_ms: int = 0
+    job: TurnJob | None = None
+    job_ttl_ms: int = 0
+    session_responses_max: int | None = None
 
 
 class OccupiedId(Exception):
     """The id of a new record belongs to a node that cannot be read. It is free when nothing needs that node."""
 
-    def __init__(self, response_id: str) -> None:
-        super().__init__(response_id)
-        self.response_id = response_id
-
 
 class CrowdedSession(Exception):
-    """The session has as many entries in MADE as it may have responses. Those of expired ones do not count."""
-
-    def __init__(self, session_id: str, most: int) -> None:
-        super().__init__(session_id)
-        self.session_id = session_id
-        self.most = most
+    """The record's session has as many entries in MADE as it may have responses. Expired ones do not count."""
 
 
-def fetch(view: View, response_id: str) -> Finish[Record]:
+def get(view: View, response_id: str) -> Finish[Record]:
     """A readable record. ResponseNotFound."""
     place = view.read(Get(Ref(Kind.NODE, response_id), Payload.ALL))
     if not is_readable(view, response_id):
@@ -74,7 +84,7 @@ def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp
     return _put_again(view, write, fences)
 
 
-def remove(view: View, response_id: str, precondition: Precondition) -> Finish[None]:
+def delete(view: View, response_id: str, precondition: Precondition) -> Finish[None]:
     """Makes a readable record unreadable. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
     row = require(view, response_id)
     if precondition.fence is not None:
@@ -83,15 +93,15 @@ def remove(view: View, response_id: str, precondition: Precondition) -> Finish[N
     view.set(Kind.NODE, response_id, deleted=1)
     view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}")
     _unlist(view, response_id, row)
-    return lambda _answers: None
+    return nothing
 
 
-def change_status(view: View, response_id: str, status: Status, precondition: Precondition) -> Finish[Stamp]:
+def update_status(view: View, response_id: str, status: Status, precondition: Precondition) -> Finish[Stamp]:
     """Moves a readable record to another status. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
     row = require(view, response_id)
     fields, expected = row.fields, precondition.version
     if fields["status"] == status.value and (expected is None or 0 < expected == fields["version"] - 1):
-        return lambda _answers: nodes.stamp_of(row)
+        return answer(nodes.stamp_of(row))
     if precondition.fence is not None:
         leases.require_fence(view, precondition.fence)
     require_precondition(response_id, row, precondition)
@@ -130,13 +140,13 @@ def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stam
         return _insert(view, write, fences)
     if is_readable(view, write.record.id):
         if _is_replay(row, write):
-            return lambda _answers: nodes.stamp_of(row)
+            return answer(nodes.stamp_of(row))
         _require_fences(view, fences)
         _require_admission(row, write)
         return _overwrite(view, write, row)
     _require_fences(view, fences)
     require_precondition(write.record.id, None, write.precondition)
-    raise OccupiedId(write.record.id)
+    raise OccupiedId
 
 
 def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
@@ -145,7 +155,7 @@ def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
     _write_beside(view, write)
     _require_room(view, write)
     _require_parent(view, write.record.parent_id, fences)
-    fields, items, body = nodes.written(write)
+    fields, items, body = nodes.written(write.record, write.ttl_ms)
     view.grow(Grow(write.record.id, write.record.parent_id, {**fields, "version": 1}, items, body))
     _list_items(view, write)
     _limit_life(view, write)
@@ -156,7 +166,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     """Replaces what a writer decides about a readable node."""
     record = write.record
     _write_beside(view, write)
-    fields, items, body = nodes.written(write)
+    fields, items, body = nodes.written(write.record, write.ttl_ms)
     view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
     if row.fields["session"] != record.session_id:
         _unlist(view, record.id, row)
@@ -173,9 +183,10 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
 def _write_beside(view: View, write: Write) -> None:
     """The events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
     if write.log_end is not None:
-        logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
+        append = end_of_log(write.record.id, write.log_end, is_terminal=write.job is None)
+        logs.extend(view, append, ttl_ms=write.log_ttl_ms)
     if write.job is not None:
-        jobs.enqueue(view, write.job.draft, retention_ms=write.job.retention_ms)
+        jobs.enqueue(view, turn_job(write.record, write.job), retention_ms=write.job_ttl_ms)
         fence = write.precondition.fence
         if fence is not None and leases.tests_held(view, fence):
             view.set(Kind.SESSION, fence.session_id, lease_until=Now(write.job.lease_ttl_ms))
@@ -227,7 +238,7 @@ def _require_room(view: View, write: Write) -> None:
     if session_id is None or most is None:
         return
     if view.is_crowded:
-        raise CrowdedSession(session_id, most)
+        raise CrowdedSession
     view.fewer(Index.MADE, session_id, most)
 
 
@@ -244,7 +255,7 @@ def _is_replay(row: Row, write: Write) -> bool:
     condition = write.precondition
     if condition.version not in (None, row.fields["version"] - 1):
         return False
-    fields, items, body = nodes.written(write)
+    fields, items, body = nodes.written(write.record, write.ttl_ms)
     same = ("parent", "session", "status", "input_bytes")
     return all(fields[name] == row.fields[name] for name in same) and (items, body) == (row.items, row.body)
 

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon_store.decisions import conversations, jobs, leases, nodes
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Entry, Index, Kind, Row, made_id
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +31,9 @@ def reclaim(view: View, kind: Kind, row_id: str, *, taken_until: int = 0) -> Fin
     ends_at = _ends_at(view, kind, row_id, row) if row is not None else None
     if row is None or ends_at is None or ends_at > view.now_ms:
         _reschedule(view, kind, row_id, ends_at, taken_until)
-        return _stays
+        return nothing
     _reschedule(view, kind, row_id, None, taken_until)
-    size_bytes = _take_away(view, kind, row_id, row)
-    return lambda _answers: size_bytes
+    return answer(_take_away(view, kind, row_id, row))
 
 
 def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: int = 0) -> Finish[int | None]:
@@ -46,15 +44,15 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
     row = view.need(Kind.NODE, response_id)
     if row is None or nodes.is_readable(row, view.now_ms):
         _reschedule(view, Kind.NODE, response_id, None if row is None else row.fields["expires"], taken_until)
-        return _stays
+        return nothing
     if row.fields["v"] != family.dead_version or view.is_crowded:
-        return _stays
+        return nothing
     if _was_needed(response_id, row, view.now_ms, family):
         ends_at: int | None = view.now_ms
         if _is_needed_still(view, response_id, family):  # as long as its time is not over
             ends_at = None if nodes.is_expired(row.fields, view.now_ms) else row.fields["expires"]
         _reschedule(view, Kind.NODE, response_id, ends_at, taken_until)
-        return _stays
+        return nothing
     fields = row.fields
     view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
@@ -66,7 +64,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
     for item_id in nodes.item_ids(row):
         view.unfile(Index.ITEM, item_id, response_id)
-    return lambda _answers: int(fields["size"])
+    return answer(int(fields["size"]))
 
 
 def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None]:
@@ -75,14 +73,13 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
     if row is not None and row.fields["expires"] is None:
         view.set(Kind.NODE, response_id, expires=expires_ms)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}", expires_ms)
-    return lambda _answers: None
+    return nothing
 
 
 def read_responses_end(view: View, session_id: str) -> Finish[int | None]:
     """The end of the responses of a conversation that was deleted; None where it has none."""
     session = view.need(Kind.SESSION, session_id)
-    responses_until: int | None = session.fields.get("responses_until") if session is not None else None
-    return lambda _answers: responses_until
+    return answer(session.fields.get("responses_until") if session is not None else None)
 
 
 def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -> Finish[None]:
@@ -90,7 +87,7 @@ def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -
     view.need(Kind.SESSION, session_id)
     view.set(Kind.SESSION, session_id, responses_until=None)
     _reschedule(view, Kind.SESSION, session_id, None, taken_until)
-    return lambda _answers: None
+    return nothing
 
 
 def _ends_at(view: View, kind: Kind, row_id: str, row: Row) -> int | None:
@@ -140,7 +137,3 @@ def _reschedule(view: View, kind: Kind, row_id: str, ends_at: int | None, taken_
         view.unfile(Index.ENDS, "", f"{kind}/{row_id}", taken_until)
     else:
         view.file(Index.ENDS, "", f"{kind}/{row_id}", ends_at)
-
-
-def _stays(_answers: object) -> None:
-    """The candidate stays."""

@@ -11,13 +11,10 @@ changes the row, and then the tenant stays.
 
 from __future__ import annotations
 
-from typing import Any
-
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_store.decisions.jobs import LOOK_MS
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Index, Kind, Now, Row
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 def join(view: View, tenant: str, *, places: int, only_missing: bool = False) -> Finish[None]:
@@ -32,13 +29,12 @@ def join(view: View, tenant: str, *, places: int, only_missing: bool = False) ->
         _file(view, tenant, row.fields["places"], Now())
     elif not only_missing:
         view.set(Kind.LINE, tenant, joins=Add(1))
-    return _nothing
+    return nothing
 
 
 def read(view: View, tenant: str) -> Finish[Row | None]:
     """The row of a tenant."""
-    row = view.need(Kind.LINE, tenant)
-    return lambda _answers: row
+    return answer(view.need(Kind.LINE, tenant))
 
 
 def leave(view: View, tenant: str, seen: Row | None, due_at: int | None) -> Finish[None]:
@@ -46,17 +42,17 @@ def leave(view: View, tenant: str, seen: Row | None, due_at: int | None) -> Fini
     row was `seen`."""
     row = view.need(Kind.LINE, tenant)
     if (row and row.fields) != (seen and seen.fields):
-        return _nothing
+        return nothing
     if row is None or due_at is None:
         for number in range(row.fields["places"] if row is not None else 1):
             view.unfile(Index.QUEUE, DISPATCH_QUEUE, place_id(tenant, number))
         if row is not None:
             view.delete(Kind.LINE, tenant)
-        return _nothing
+        return nothing
     at_ms = min(due_at, view.now_ms + LOOK_MS)
     view.set(Kind.LINE, tenant, at=at_ms)
     _file(view, tenant, row.fields["places"], at_ms)
-    return _nothing
+    return nothing
 
 
 def places_of(tenant: str, row: Row) -> list[tuple[str, int]]:
@@ -76,7 +72,3 @@ def tenant_of(entry_id: str) -> str:
 def _file(view: View, tenant: str, places: int, at: int | Now) -> None:
     for number in range(places):
         view.file(Index.QUEUE, DISPATCH_QUEUE, place_id(tenant, number), at)
-
-
-def _nothing(_answers: Any) -> None:
-    """The end of a decision that has no answer."""

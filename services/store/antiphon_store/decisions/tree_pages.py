@@ -15,23 +15,24 @@ from dataclasses import replace
 from heapq import nsmallest
 
 from antiphon_core.ports.lineage import TreeNode
-from antiphon_store.values import Position, Slice
+from antiphon_store.cursors import Position
 
 
-def tree(nodes: Sequence[TreeNode], *, after: Position | None, limit: int) -> Slice[TreeNode]:
-    """A slice of all that is shown, by depth, then by birth and id."""
+def tree(nodes: Sequence[TreeNode], *, after: Position | None, limit: int) -> list[TreeNode]:
+    """A page of all that is shown, by depth, then by birth and id, and one node more if there are more."""
     connected = _connected(nodes)
     shown = (node for node in nodes if node.status or node.id in connected)
-    found = _slice(shown, _by_depth, after=after, limit=limit)
+    found = _first(shown, _by_depth, after, limit)
     counts = Counter(node.parent_id for node in nodes if node.status)
-    return replace(found, values=[replace(node, child_count=counts[node.id]) for node in found.values])
+    return [replace(node, child_count=counts[node.id]) for node in found]
 
 
-def leaves(nodes: Sequence[TreeNode], *, below: str, after: Position | None, limit: int) -> Slice[TreeNode]:
-    """A slice of what is readable below `below` and has nothing readable below itself, by birth and id."""
+def leaves(nodes: Sequence[TreeNode], *, below: str, after: Position | None, limit: int) -> list[TreeNode]:
+    """A page of what is readable below `below` and has nothing readable below itself, by birth and id, and one node
+    more if there are more."""
     connected = _connected(nodes)
     ends = (node for node in nodes if node.status and node.id not in connected and node.id != below)
-    return _slice(ends, _by_birth, after=after, limit=limit)
+    return _first(ends, _by_birth, after, limit)
 
 
 def _connected(nodes: Iterable[TreeNode]) -> set[str]:
@@ -46,16 +47,14 @@ def _connected(nodes: Iterable[TreeNode]) -> set[str]:
     return connected
 
 
-def _slice(
+def _first(
     nodes: Iterable[TreeNode],
     order: Callable[[TreeNode | Position], tuple[object, ...]],
-    *,
     after: Position | None,
     limit: int,
-) -> Slice[TreeNode]:
+) -> list[TreeNode]:
     rest = (node for node in nodes if after is None or order(node) > order(after))
-    chosen = nsmallest(limit + 1, rest, key=order)
-    return Slice(chosen[:limit], has_more=len(chosen) > limit)
+    return nsmallest(limit + 1, rest, key=order)
 
 
 def _by_depth(node: TreeNode | Position) -> tuple[int, int, str]:

@@ -19,11 +19,10 @@ from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import FORMAT
 from antiphon_store.operations.files import OperationError
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.maintenance import Maintenance, Progress
 from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Ref, Row
 from antiphon_store.rows.runner import DecisionRunner
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View, answer, nothing
 
 ROWS_AT_ONCE = 500  # of several trees, which are written side by side
 
@@ -84,20 +83,19 @@ async def _write(runner: DecisionRunner, partition: Partition, lines: Iterable[_
 def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:
     """Writes a row that is not there: the row that is there, if any. OperationError."""
     if not view.test(*ref, Condition.ABSENT):
-        stored = view.need(*ref)
-        return lambda _answers: stored
+        return answer(view.need(*ref))
     if ref.kind is not Kind.NODE:
         view.put(*ref, row.fields, row.items, row.body)
         if prompts.is_prompt(ref):
             prompts.add_to_count(view, 1)
-        return lambda _answers: None
+        return nothing
     parent = row.fields["parent"]
     if parent is not None and not view.test(Kind.NODE, parent, Condition.PRESENT):
         raise OperationError(f"The export is damaged: '{ref.id}' comes before its parent '{parent}'.")
     fields = {name: value for name, value in row.fields.items() if name not in _SET_BY_GROWING}
     view.grow(Grow(ref.id, parent, fields, row.items, row.body))
     view.set(*ref, created=row.fields["created"], updated=row.fields["updated"])
-    return lambda _answers: None
+    return nothing
 
 
 def _file_entries(view: View, ref: Ref, row: Row) -> Finish[None]:
@@ -107,7 +105,7 @@ def _file_entries(view: View, ref: Ref, row: Row) -> Finish[None]:
             view.file(*each)
         else:
             view.unfile(*each)
-    return lambda _answers: None
+    return nothing
 
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.jobs import DISPATCH_TENANT
 from antiphon_store.decisions import logs, packing, tenant_line
-from antiphon_store.engine.reclaiming import partition_of
 from antiphon_store.operations.rows_by_name import batches, read, rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
@@ -32,6 +31,8 @@ from antiphon_store.rows.model import (
     Row,
     named_node,
 )
+from antiphon_store.topics.sweeping import home_of
+from antiphon_store.topics.trees import tree_of
 
 ENTRIES_PER_PAGE = 500
 KEYS_AT_ONCE = 64
@@ -147,7 +148,7 @@ class _Tree:
         for ref, length in [(ref, fields["depth"] + 1) for ref, fields in nodes.items() if ref.id not in parents]:
             chain = Chain(ref.id, Payload.NONE, length, CHAIN_BYTES)
             found = await self._rows.transact(self._partition, Program(reads=[chain]))
-            if not isinstance(found, Applied) or len(found.answers[0]) not in (0, length):  # none: its time is over
+            if not isinstance(found, Applied) or len(found.answers[0].ids) not in (0, length):  # none: its time is over
                 broken.append(ref)
         return broken
 
@@ -169,7 +170,7 @@ def _target(partition: Partition, ref: Ref, fields: Mapping[str, Any]) -> tuple[
     if ref.kind is Kind.POINTER:
         return partition._replace(tree=fields["tree"]), Ref(Kind.SESSION, ref.id)
     if ref.kind is Kind.KEY:
-        return partition_of(partition.tenant, Kind.NODE, fields["response"]), Ref(Kind.NODE, fields["response"])
+        return tree_of(partition.tenant, fields["response"]), Ref(Kind.NODE, fields["response"])
     return None
 
 
@@ -177,9 +178,10 @@ def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
     """The payloads that differ from their checksums."""
     fields, row_id = row.fields, ref.id
     if ref.kind is Kind.NODE:
+        items_crc = packing.checksum(row_id, fields["input_bytes"], row.items)
         sums = {
-            "items": (fields["items_crc"], packing.checksum(row_id, fields["input_bytes"], row.items)),
-            "body": (fields["body_crc"], packing.body_checksum(row_id, row.body)),
+            "items": (fields["items_crc"], items_crc),
+            "body": (fields["body_crc"], packing.body_checksum(fields["items_crc"], row.body)),
         }
     elif ref.kind is Kind.BATCH:
         log_id, _, number = row_id.rpartition("/")
@@ -227,7 +229,7 @@ def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
         kind = Kind.NODE
     elif key.partition.tenant == DISPATCH_TENANT:
         kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)
-    return partition_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
+    return home_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
 
 
 async def _is_there(rows: RowBackend, partition: Partition, ref: Ref) -> bool:

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.local_rows import LocalRows, Span, TooLong
 from antiphon_store.rows.model import (
     Condition,
@@ -32,7 +31,7 @@ from antiphon_store.rows.model import (
     meets,
     named_node,
 )
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Decision, View
 
 _Answer = TypeVar("_Answer")
 

@@ -9,10 +9,9 @@ from typing import TypeVar
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.local import LocalBackend
 from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row
-from antiphon_store.rows.view import NOTHING_REFUSED, UnknownRow, View
+from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View
 
 ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
 CALM_ATTEMPTS = 3  # before attempts keep a distance from each other

@@ -11,8 +11,9 @@ begins again.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any, TypeVar
 
 from antiphon_store.rows.model import (
     Chain,
@@ -40,6 +41,8 @@ from antiphon_store.rows.model import (
     Value,
     holds,
 )
+
+_Answer = TypeVar("_Answer")
 
 NOTHING_REFUSED = Refused(0, {})
 AT_ONCE = Now()
@@ -175,3 +178,19 @@ def _birth() -> int:
     """Makes the first `v` of a new row. A row that was deleted and made again must not look unchanged to a decision
     that has seen it before."""
     return random.getrandbits(40)
+
+
+Finish = Callable[[Sequence[Any]], _Answer]
+"""From the answers to a program's reads, in their order, to what the operation answers."""
+
+Decision = Callable[[View], Finish[_Answer]]
+"""Says what changes and what is read, or raises. It may run several times."""
+
+
+def answer(value: _Answer) -> Finish[_Answer]:
+    """Finishes a decision whose answer needs no reads."""
+    return lambda _answers: value
+
+
+def nothing(_answers: Sequence[Any]) -> None:
+    """Finishes a decision that has no answer."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, TooLarge
-from antiphon_core.ids import is_response_id, is_session_id, is_tenant, tree_tag
+from antiphon_core.ids import is_conversation_id, is_prompt_id, is_response_id, is_session_id, is_tenant, tree_tag
 from antiphon_core.jsons import kind, parse_array, parse_object
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
 
@@ -27,9 +27,19 @@ def check_tenant(tenant: str, field: str = "tenant") -> None:
         raise invalid(field, "A tenant is 1 to 128 printable ASCII characters without spaces.")
 
 
-def check_response_id(response_id: str, field: str) -> None:
-    if not is_response_id(response_id):
-        raise invalid(field, f"'{field}' must be 'resp_' followed by 48 lower-case hexadecimal digits.")
+def prefixed(prefix: str, fits: Callable[[str], bool]) -> Check:
+    """Makes the check of an id."""
+
+    def check_id(value: str, field: str) -> None:
+        if not fits(value):
+            raise invalid(field, f"'{field}' must be '{prefix}' followed by 48 lower-case hexadecimal digits.")
+
+    return check_id
+
+
+check_response_id = prefixed("resp_", is_response_id)
+check_conversation_id = prefixed("conv_", is_conversation_id)
+check_prompt_id = prefixed("pmpt_", is_prompt_id)
 
 
 def check_session_id(session_id: str, field: str) -> None:
@@ -79,6 +89,22 @@ def check_given(data: bytes, field: str) -> None:
     """That there is something: on the wire no bytes and none are the same."""
     if not data:
         raise invalid(field, f"'{field}' is missing.")
+
+
+def check_size(subject: str, size_bytes: int, most: int, field: str) -> None:
+    """TooLarge. `subject` begins its message, such as "The items are"."""
+    if size_bytes > most:
+        raise TooLarge(f"{subject} {size_bytes} bytes long; at most {most} are stored.", field=field)
+
+
+def check_prompt_content(content: bytes, field: str) -> None:
+    check_given(content, field)
+    check_size("The prompt is", len(content), limits.PROMPT_CONTENT_BYTES_MAX, field)
+
+
+def size_of(record: Record) -> int:
+    """The bytes of body and items."""
+    return len(record.body) + len(record.input_items) + len(record.output_items)
 
 
 def is_text(text: str) -> bool:
@@ -134,11 +160,7 @@ def check_record(record: Record, field: str = "record") -> None:
         _check_kinship(record.id, record.session_id, f"{field}.session_id")
     check_given(record.input_items, f"{field}.input_items")
     check_given(record.output_items, f"{field}.output_items")
-    size_bytes = len(record.body) + len(record.input_items) + len(record.output_items)
-    if size_bytes > limits.RECORD_BYTES_MAX:
-        raise TooLarge(
-            f"The response is {size_bytes} bytes long; at most {limits.RECORD_BYTES_MAX} are stored.", field=field
-        )
+    check_size("The response is", size_of(record), limits.RECORD_BYTES_MAX, field)
 
 
 def check_content(record: Record) -> tuple[str, ...]:

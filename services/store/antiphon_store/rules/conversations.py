@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from antiphon_core import limits
-from antiphon_core.errors import TooLarge
-from antiphon_core.ids import Ids, is_conversation_id, new_item_id
+from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps, kind, parse_array, parse_object
 from antiphon_core.ports.store import Fence
 from antiphon_store.rules import common as rules
 
 
-def check_conversation_id(conversation_id: str, field: str) -> None:
-    if not is_conversation_id(conversation_id):
-        raise rules.invalid(field, f"'{field}' must be 'conv_' followed by 48 lower-case hexadecimal digits.")
-
-
 def require_own_fence(fence: Fence | None, conversation_id: str) -> None:
     if fence is not None and fence.session_id != conversation_id:
         raise rules.invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
-
-
-def check_size(items: bytes) -> None:
-    if len(items) > limits.RECORD_BYTES_MAX:
-        raise TooLarge(
-            f"The items are {len(items)} bytes long; at most {limits.RECORD_BYTES_MAX} are stored.", field="items"
-        )
 
 
 def parse_metadata(metadata: bytes) -> bytes:
@@ -50,7 +37,7 @@ def parse_metadata(metadata: bytes) -> bytes:
 
 def parse_items(items: bytes) -> list[Object]:
     """Up to CONVERSATION_ITEMS_MAX objects whose ids, where they have one, differ."""
-    check_size(items)
+    rules.check_size("The items are", len(items), limits.RECORD_BYTES_MAX, "items")
     entries = parse_array(items, field="items")
     if len(entries) > limits.CONVERSATION_ITEMS_MAX:
         raise rules.invalid("items", f"At most {limits.CONVERSATION_ITEMS_MAX} items are added at once.")

@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 
 from antiphon_core import limits
-from antiphon_core.errors import TooLarge
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
 from antiphon_core.ports.store import UNFINISHED, Fence, Record, TurnJob
-from antiphon_store.rules.common import check_fence, check_lease_ttl, check_range, check_response_id, invalid, is_text
+from antiphon_store.rules.common import (
+    check_fence,
+    check_lease_ttl,
+    check_range,
+    check_response_id,
+    check_size,
+    invalid,
+    is_text,
+)
 
 _QUEUE = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.QUEUE_NAME_CHARS_MAX}}}")
 
@@ -19,11 +26,7 @@ def check_draft(draft: JobDraft, _field: str = "", *, at: str = "") -> None:
     check_queue(draft.queue, f"{at}queue")
     check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, f"{at}max_attempts")
     check_range(draft.run_after_ms, 0, limits.JOB_DELAY_MS_MAX, "run_after_ms")
-    if len(draft.payload) > limits.JOB_PAYLOAD_BYTES_MAX:
-        raise TooLarge(
-            f"The payload is {len(draft.payload)} bytes long; at most {limits.JOB_PAYLOAD_BYTES_MAX} are stored.",
-            field=f"{at}payload",
-        )
+    check_size("The payload is", len(draft.payload), limits.JOB_PAYLOAD_BYTES_MAX, f"{at}payload")
 
 
 def turn_job(record: Record, job: TurnJob) -> JobDraft:

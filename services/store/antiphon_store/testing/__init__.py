@@ -7,8 +7,8 @@ Plain pytest classes over one fixture, `subject`. To run them on an implementati
 
     class TestRecords(RecordSuite): ...
 
-Some suites take a `backend` or something else instead; their modules say so. `TOPICS` lists all suites by topic. Suites
-never ask what they run on: an implementation leaves out what `NEEDS` a capability that it lacks, and says why.
+Some suites take `rows`, a `store` or something else instead; their modules say so. `TOPICS` lists all suites by topic.
+Suites never ask what they run on: an implementation leaves out what `NEEDS` a capability that it lacks, and says why.
 
 Needs pytest and pytest-asyncio; `model` needs hypothesis as well and is imported by its own name.
 """

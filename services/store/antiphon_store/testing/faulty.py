@@ -1,6 +1,6 @@
-"""A backend that breaks when told to: before an atom, after it (the fault that everybody forgets), or by being slow.
+"""A store that breaks when told to: before an operation, after it (the fault that everybody forgets), or by being slow.
 
-For tests of whoever stands above a backend. Nothing in a running system uses it.
+For tests of whoever calls a store. Nothing in a running system uses it.
 """
 
 from __future__ import annotations
@@ -12,41 +12,41 @@ from enum import Enum, auto
 from typing import Any
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.service import StoreService
 from antiphon_store.testing.wrapper import Call, Wrapper
 
 
 class When(Enum):
-    BEFORE = auto()  # the atom does not happen
-    AFTER = auto()  # the atom happens, its answer gets lost
+    BEFORE = auto()  # the operation does not happen
+    AFTER = auto()  # the operation happens, its answer gets lost
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of one call of `atom` (a method's name, or "*" for any)."""
+    """A fault of one call of `operation` (a method's name, or "*" for any)."""
 
-    atom: str
+    operation: str
     when: When
-    error: type[AntiphonError] | None = StoreUnavailable  # None: the atom is only slow
+    error: type[AntiphonError] | None = StoreUnavailable  # None: the operation is only slow
     delay_s: float = 0.0
 
 
-class FaultyBackend(Wrapper):
-    """Faults are used up in the order in which they were planned."""
+class FaultyStore(Wrapper):
+    """Faults are used up in the order in which they were planned. Stores may share the plan."""
 
-    def __init__(self, inner: StoreEngine) -> None:
+    def __init__(self, inner: StoreService, plan: deque[Fault] | None = None) -> None:
         super().__init__(inner)
-        self._planned: deque[Fault] = deque()
+        self.planned: deque[Fault] = deque() if plan is None else plan
 
     def plan(self, *faults: Fault) -> None:
-        self._planned.extend(faults)
+        self.planned.extend(faults)
 
     def heal(self) -> None:
         """Nothing is planned any more."""
-        self._planned.clear()
+        self.planned.clear()
 
     async def around(self, call: Call) -> Any:
-        fault = self._next_fault(call.atom)
+        fault = self._next_fault(call.operation)
         if fault is None:
             return await call.run()
         await asyncio.sleep(fault.delay_s)
@@ -57,7 +57,7 @@ class FaultyBackend(Wrapper):
             raise fault.error("An injected fault.")
         return answer
 
-    def _next_fault(self, atom: str) -> Fault | None:
-        if self._planned and self._planned[0].atom in ("*", atom):
-            return self._planned.popleft()
+    def _next_fault(self, operation: str) -> Fault | None:
+        if self.planned and self.planned[0].operation in ("*", operation):
+            return self.planned.popleft()
         return None

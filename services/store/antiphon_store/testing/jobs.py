@@ -26,7 +26,6 @@ from antiphon_core.ports.jobs import (
     JobState,
 )
 from antiphon_core.ports.store import Fence, Precondition
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.event_logs import append_at, logs_of
 from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import SOON_S, Subject, draft
@@ -392,24 +391,21 @@ class JobCancelSuite:
 
 
 class JobStateSuite:
-    """The states of jobs that an operator sees. The fixture is `backend`, opened, and `elapse` as in Subject."""
+    """The states of jobs that an operator sees."""
 
-    async def test_a_job_says_what_became_of_it(
-        self, backend: StoreEngine, elapse: Callable[[int], Awaitable[None]]
-    ) -> None:
-        atoms, tenant = backend, "tenant-of-states"
-        job = new_draft(max_attempts=2)
+    async def test_a_job_says_what_became_of_it(self, subject: Subject) -> None:
+        store, job = jobs_of(subject.store), new_draft(max_attempts=2)
         seen: list[JobDescription] = []
 
         async def look() -> None:
-            seen.append(await atoms.describe_job(tenant, job.id))
+            seen.append(await store.describe_job(subject.tenant, job.id))
 
-        await atoms.enqueue_job(tenant, job, retention_ms=RETENTION_MS)
+        await store.enqueue_job(subject.tenant, job)
         await look()
         for _ in range(2):
-            await atoms.claim_job(tenant, ["q"], holder="a", lease_ttl_ms=TTL_MS)
+            await claimed(subject)
             await look()
-            await elapse(TTL_MS)
+            await subject.elapse(TTL_MS)
             await look()
         assert [(each.state, each.attempts, each.reason) for each in seen] == [
             (JobState.QUEUED, 0, ""),
@@ -418,12 +414,12 @@ class JobStateSuite:
             (JobState.RUNNING, 2, ""),
             (JobState.FAILED, 2, ATTEMPTS_EXHAUSTED),
         ]
-        await elapse(RETENTION_MS)
+        await subject.elapse(RETENTION_MS)
         with pytest.raises(JobNotFound):
             await look()
 
-    async def test_ends_have_their_reasons(self, backend: StoreEngine) -> None:
-        atoms, tenant = backend, "tenant-of-ends"
+    async def test_ends_have_their_reasons(self, subject: Subject) -> None:
+        store, tenant = jobs_of(subject.store), subject.tenant
         for outcome, state, reason in (
             (JobOutcome.SUCCEEDED, JobState.SUCCEEDED, "r"),
             (JobOutcome.FAILED, JobState.FAILED, "r"),
@@ -431,8 +427,8 @@ class JobStateSuite:
             (JobOutcome.RETRY, JobState.FAILED, ATTEMPTS_EXHAUSTED),
         ):
             job = new_draft(max_attempts=1)
-            await atoms.enqueue_job(tenant, job, retention_ms=RETENTION_MS)
-            await atoms.claim_job(tenant, ["q"], holder="a", lease_ttl_ms=TTL_MS)
-            await atoms.settle_job(tenant, Fence(job.id, 1), outcome, "r")
-            found = await atoms.describe_job(tenant, job.id)
+            await store.enqueue_job(tenant, job)
+            await claimed(subject)
+            await store.settle_job(tenant, Fence(job.id, 1), outcome, reason="r")
+            found = await store.describe_job(tenant, job.id)
             assert (found.state, found.reason) == (state, reason)

@@ -1,4 +1,4 @@
-"""Opening and closing a backend. The fixture is `backend`, made but not opened; the test closes it."""
+"""Opening and closing a store. The fixture is `store`, made but not opened; the test closes it."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -10,19 +10,18 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable, Unimplemented
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
+from antiphon_store.service import StoreService
 from antiphon_store.testing.calls import CALLS
 from antiphon_store.testing.subject import SOON_S, draft
-from antiphon_store.values import Write
 
 
-async def outcomes(backend: StoreEngine) -> dict[str, type[AntiphonError] | None]:
-    """With which error each atom ended. One that is not implemented here says so at any time."""
+async def outcomes(store: StoreService) -> dict[str, type[AntiphonError] | None]:
+    """With which error each operation ended. One that is not implemented here says so at any time."""
     found: dict[str, type[AntiphonError] | None] = {}
     for name, call in CALLS.items():
         try:
-            await call(backend)
+            await call(store)
             found[name] = None
         except Unimplemented:
             continue
@@ -31,54 +30,54 @@ async def outcomes(backend: StoreEngine) -> dict[str, type[AntiphonError] | None
     return found
 
 
-async def ready_soon(backend: StoreEngine) -> None:
+async def ready_soon(store: StoreService) -> None:
     """Readiness has a short time limit of its own, which a server on a busy machine may miss at first."""
     async with asyncio.timeout(SOON_S):
         while True:
             try:
-                return await backend.ready()
+                return await store.ready()
             except StoreUnavailable:
                 await asyncio.sleep(0.05)
 
 
-async def assert_unavailable(backend: StoreEngine) -> None:
-    answered = [name for name, error in (await outcomes(backend)).items() if error is not StoreUnavailable]
+async def assert_unavailable(store: StoreService) -> None:
+    answered = [name for name, error in (await outcomes(store)).items() if error is not StoreUnavailable]
     assert not answered
 
 
 class LifecycleSuite:
     @pytest.fixture
-    async def opened(self, backend: StoreEngine) -> AsyncIterator[StoreEngine]:
-        await backend.open()
-        yield backend
-        await backend.close()
+    async def opened(self, store: StoreService) -> AsyncIterator[StoreService]:
+        await store.open()
+        yield store
+        await store.close()
 
-    async def test_an_open_backend_is_ready(self, opened: StoreEngine) -> None:
+    async def test_an_row_backend_is_ready(self, opened: StoreService) -> None:
         await ready_soon(opened)
         assert opened.durability in set(Durability)
 
-    async def test_an_open_backend_serves_every_atom(self, opened: StoreEngine) -> None:
+    async def test_an_row_backend_serves_every_operation(self, opened: StoreService) -> None:
         found = await outcomes(opened)
         del found["ready"]  # it may come too late: see above
         assert StoreUnavailable not in found.values()
 
-    async def test_before_it_is_opened_it_is_unavailable(self, backend: StoreEngine) -> None:
-        await assert_unavailable(backend)
+    async def test_before_it_is_opened_it_is_unavailable(self, store: StoreService) -> None:
+        await assert_unavailable(store)
 
-    async def test_after_it_was_closed_it_is_unavailable(self, opened: StoreEngine) -> None:
+    async def test_after_it_was_closed_it_is_unavailable(self, opened: StoreService) -> None:
         await opened.close()
         await assert_unavailable(opened)
 
-    async def test_closing_twice_does_nothing(self, opened: StoreEngine) -> None:
+    async def test_closing_twice_does_nothing(self, opened: StoreService) -> None:
         await opened.close()
         await opened.close()
 
-    async def test_closing_what_was_never_opened_does_nothing(self, backend: StoreEngine) -> None:
-        await backend.close()
+    async def test_closing_what_was_never_opened_does_nothing(self, store: StoreService) -> None:
+        await store.close()
 
-    async def test_what_was_asked_before_closing_is_answered(self, opened: StoreEngine) -> None:
+    async def test_what_was_asked_before_closing_is_answered(self, opened: StoreService) -> None:
         records = [draft() for _ in range(20)]
-        writing = [asyncio.create_task(opened.put("t", Write(record))) for record in records]
+        writing = [asyncio.create_task(opened.put("t", record)) for record in records]
         await asyncio.sleep(0)
         await opened.close()
         assert [stamp.version for stamp in await asyncio.gather(*writing)] == [1] * 20

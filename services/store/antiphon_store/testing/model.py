@@ -32,7 +32,7 @@ from antiphon_core.ports.store import (
     TurnCommit,
     TurnRequest,
 )
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 
@@ -81,9 +81,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        backend = open_backend("memory://", clock=self.clock)
-        self.run(backend.open())
-        self.model: ResponseStore = StoreService(backend)
+        model = StoreService(MemoryRows(self.clock))
+        self.run(model.open())
+        self.model: ResponseStore = model
         self.context = self.open_store(self.clock)
         self.subject: ResponseStore = self.run(_enter(self.context))
 

@@ -1,5 +1,5 @@
-"""Everything that was acknowledged outlives a backend. The fixture is `reopen`: after the end of the last one, a new
-backend over the same data, opened; the test closes it."""
+"""Everything that was acknowledged outlives a store. The fixture is `reopen`: after the end of the last one, a new
+store over the same data, opened; the test closes it."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -15,24 +15,21 @@ from antiphon_core.errors import AlreadyExists
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.testing import conversations, event_logs, idempotency, jobs
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, draft, new_session_id
-from antiphon_store.values import Write
 
-Reopen = Callable[[], Awaitable[StoreEngine]]
+Reopen = Callable[[], Awaitable[StoreService]]
 LEASE_MS = 30_000
 
 
 @asynccontextmanager
 async def life(reopen: Reopen, tenant: str) -> AsyncIterator[Subject]:
     """A store from one opening to its close."""
-    backend = await reopen()
-    store = StoreService(backend)
+    store = await reopen()
     yield Subject(store=store, peer=store, elapse=_waits_for_nothing, tenant=tenant)
-    await backend.close()
+    await store.close()
 
 
 async def _waits_for_nothing(_milliseconds: int) -> None:
@@ -45,29 +42,26 @@ class PersistenceSuite:
         return f"tenant-{secrets.token_hex(4)}"
 
     async def test_records_and_sessions_survive(self, reopen: Reopen, tenant: str) -> None:
-        backend = await reopen()
+        store = await reopen()
         session_id = new_session_id()
         root = draft(session_id=session_id)
-        lease = await backend.acquire_lease(tenant, session_id, holder="h", ttl_ms=LEASE_MS)
-        await backend.commit_turn(tenant, Write(root), lease.fence)
+        lease = await store.acquire_session(tenant, session_id, holder="h", ttl_ms=LEASE_MS)
+        await store.commit_turn(tenant, TurnCommit(root, lease.fence))
         child = draft(root)
-        await backend.put(tenant, Write(child))
-        running = await backend.acquire_lease(tenant, session_id, holder="h", ttl_ms=LEASE_MS)
-        await backend.close()
+        await store.put(tenant, child)
+        running = await store.acquire_session(tenant, session_id, holder="h", ttl_ms=LEASE_MS)
+        await store.close()
 
-        backend = await reopen()
-        assert [each.id for each in await backend.ancestry(tenant, child.id, max_depth=9, max_bytes=9999)] == [
-            root.id,
-            child.id,
-        ]
-        session = await backend.describe_session(tenant, session_id)
+        store = await reopen()
+        assert [each.id for each in await store.chain(tenant, child.id)] == [root.id, child.id]
+        session = await store.describe_session(tenant, session_id)
         assert (session.head_id, session.last_fence, session.lease) == (root.id, 2, running)
-        assert await backend.release_lease(tenant, running.fence)
-        await backend.close()
+        assert await store.release_session(tenant, running.fence)
+        await store.close()
 
-        backend = await reopen()
-        assert (await backend.acquire_lease(tenant, session_id, holder="h", ttl_ms=LEASE_MS)).fence.token == 3
-        await backend.close()
+        store = await reopen()
+        assert (await store.acquire_session(tenant, session_id, holder="h", ttl_ms=LEASE_MS)).fence.token == 3
+        await store.close()
 
     async def test_event_logs_survive(self, reopen: Reopen, tenant: str) -> None:
         response_id = event_logs.new_id()

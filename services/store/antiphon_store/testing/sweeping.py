@@ -16,11 +16,11 @@ from antiphon_core.jsons import dumps
 from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.retention import Retention, Sweeping
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.service import StoreService
 from antiphon_store.testing import event_logs, jobs
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import Subject, draft, new_session_id
-from antiphon_store.values import Write
 
 TTL_MS = 500
 DAY_MS = 24 * 3600 * 1000
@@ -187,16 +187,16 @@ class SweepSuite:
 
 
 class TenantListSuite:
-    """The list of tenants that a sweeper visits. The fixture is `backend`, opened."""
+    """The list of tenants that a sweeper visits. The fixture is `rows`, opened."""
 
-    async def test_everybody_with_something_to_sweep_is_named_once(self, backend: StoreEngine) -> None:
+    async def test_everybody_with_something_to_sweep_is_named_once(self, rows: RowBackend) -> None:
+        store = StoreService(rows)
         tenants = [f"tenant-{secrets.token_hex(4)}" for _ in range(3)]
         for tenant in tenants:
             for _ in range(2):
-                await backend.put(tenant, Write(draft(), ttl_ms=TTL_MS))
+                await store.put(tenant, draft(), ttl_ms=TTL_MS)
         log_only = f"tenant-{secrets.token_hex(4)}"
-        logs = backend
-        await logs.append_events(log_only, event_logs.append_at(event_logs.new_id(), 0), fence=None, ttl_ms=TTL_MS)
-        found = await backend.tenants()
+        await store.append_events(log_only, event_logs.append_at(event_logs.new_id(), 0))
+        found = await store.tenants()
         assert len(found) == len(set(found))
         assert {*tenants, log_only} <= set(found)

@@ -1,33 +1,36 @@
-"""The part that all wrappers share: an engine with the very atoms of the one inside, each run through one method."""
+"""The part that all wrappers share: a store with the very operations of the one inside, each run through one method."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
 
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_core.ports.event_logs import EventBatch
 from antiphon_store.rows.backend import Durability
-from antiphon_store.testing.atoms import ATOMS, Atom
+from antiphon_store.service import StoreService
+from antiphon_store.testing.operations import OPERATIONS, Operation
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an atom. `run` makes it; `writes` says whether it may change something."""
+    """One call of an operation; of a stream, the wait for one batch. `run` makes it; `writes` says whether it may
+    change something."""
 
-    atom: str
+    operation: str
     run: Callable[[], Awaitable[Any]]
     writes: Callable[[], bool]
 
 
-class Wrapper(StoreEngine):
-    """An engine around another one.
+class Wrapper(StoreService):
+    """A store around another one.
 
     What a wrapper does with a call is `around`, unless it has a method of its own for an operation; opening and closing
-    are the inner engine's own."""
+    are the inner store's own."""
 
-    def __init__(self, inner: StoreEngine) -> None:  # it has no rows of its own
+    def __init__(self, inner: StoreService) -> None:  # it has no rows of its own
         self._inner = inner
 
     @property
@@ -40,19 +43,31 @@ class Wrapper(StoreEngine):
     async def close(self) -> None:
         await self._inner.close()
 
+    def end_waits(self) -> None:
+        self._inner.end_waits()
+
     async def around(self, call: Call) -> Any:
         """The answer to a call. To be overridden: run it, or do not."""
         return await call.run()
 
+    async def read_events(
+        self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
+    ) -> AsyncGenerator[EventBatch, None]:
+        async with aclosing(self._inner.read_events(tenant, response_id, after=after, follow=follow)) as reading:
+            call = Call("read_events", lambda: anext(reading, None), lambda: False)
+            while (batch := await self.around(call)) is not None:
+                yield batch
 
-def _method(atom: Atom) -> Callable[..., Awaitable[Any]]:
-    @wraps(atom.declaration)
+
+def _method(operation: Operation) -> Callable[..., Awaitable[Any]]:
+    @wraps(operation.declaration)
     async def call(self: Wrapper, *arguments: Any, **options: Any) -> Any:
-        run = partial(getattr(self._inner, atom.name), *arguments, **options)
-        return await self.around(Call(atom.name, run, partial(atom.writes, arguments, options)))
+        run = partial(getattr(self._inner, operation.name), *arguments, **options)
+        return await self.around(Call(operation.name, run, partial(operation.writes, arguments, options)))
 
     return call
 
 
-for _atom in ATOMS.values():
-    setattr(Wrapper, _atom.name, _method(_atom))
+for _operation in OPERATIONS.values():
+    if _operation.name != "read_events":
+        setattr(Wrapper, _operation.name, _method(_operation))

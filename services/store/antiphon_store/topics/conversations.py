@@ -1,37 +1,31 @@
-"""Conversations as callers see them: items get their ids, and everything is one operation of the engine."""
+"""Conversations: what may be in them, and the ids of their items."""
 
 from __future__ import annotations
 
 from functools import partial
 from hashlib import sha256
 
-from antiphon_core import items as item_arrays
 from antiphon_core import limits, offload
 from antiphon_core.errors import ItemNotFound
-from antiphon_core.ids import UNIQUE_DIGITS, Ids, new_conversation_id
+from antiphon_core.ids import UNIQUE_DIGITS, new_conversation_id
 from antiphon_core.jsons import Object, dumps, work_bytes
 from antiphon_core.ports.conversations import Conversation, ConversationStore
 from antiphon_core.ports.store import Fence, ItemPage, Order
-from antiphon_store.arguments import checked, handed_on
-from antiphon_store.decisions.conversations import find
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.arguments import checked
+from antiphon_store.decisions import conversations
+from antiphon_store.decisions.conversations import Addition, Founding, find
 from antiphon_store.rules import common as rules
 from antiphon_store.rules import conversations as conversation_rules
-from antiphon_store.settings import StoreSettings
-from antiphon_store.values import Addition, Founding
+from antiphon_store.topics.records import item_page
+from antiphon_store.topics.topic import Topic, one_step
 
 _FIRST = "first"  # the salt of the items that a conversation is made with
 
 
-class ConversationOperations:
-    """The part of StoreService that implements `antiphon_core.ports.conversations.ConversationStore`."""
+class ConversationOperations(Topic):
+    """The operations of `antiphon_core.ports.conversations.ConversationStore`."""
 
-    engine: StoreEngine
-    _settings: StoreSettings
-    _ids: Ids
-
-    get_conversation = handed_on(ConversationStore.get_conversation, "fetch_conversation")
-    delete_conversation_item = handed_on(ConversationStore.delete_conversation_item, "remove_item")
+    get_conversation = one_step(ConversationStore.get_conversation, conversations.get, only_reads=True)
 
     @checked
     async def create_conversation(
@@ -43,8 +37,7 @@ class ConversationOperations:
         items: bytes = b"[]",
         ttl_ms: int | None = None,
     ) -> Conversation:
-        if conversation_id is None:
-            conversation_id = new_conversation_id(self._ids)
+        chosen_id = new_conversation_id(self._ids) if conversation_id is None else conversation_id
         lifetime_ms = rules.lifetime_ms(ttl_ms, self._settings.max_ttl_s, self._settings.max_ttl_s)
         kept_metadata = conversation_rules.parse_metadata(metadata)
 
@@ -59,19 +52,19 @@ class ConversationOperations:
             )
 
         founding = await offload.run(found, size_bytes=work_bytes(items))
-        return await self.engine.create_conversation(tenant, conversation_id, founding)
+        return await self._trees.decide(conversations.create, tenant, chosen_id, founding)
 
     @checked
     async def update_conversation(
         self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
     ) -> Conversation:
         kept_metadata = conversation_rules.parse_metadata(metadata)
-        return await self.engine.update_conversation(tenant, conversation_id, kept_metadata, expected_version)
+        return await self._trees.decide(conversations.update, tenant, conversation_id, kept_metadata, expected_version)
 
     @checked
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
         ttl_ms = rules.lifetime_ms(None, self._settings.default_ttl_s, None)
-        await self.engine.remove_conversation(tenant, conversation_id, responses_ttl_ms=ttl_ms)
+        await self._trees.decide(conversations.delete, tenant, conversation_id, responses_ttl_ms=ttl_ms)
 
     @checked
     async def add_conversation_items(
@@ -92,7 +85,7 @@ class ConversationOperations:
             return self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
 
         addition = await offload.run(read, size_bytes=work_bytes(items))
-        return await self.engine.add_items(tenant, conversation_id, addition)
+        return await self._trees.decide(conversations.add_items, tenant, conversation_id, addition)
 
     @checked
     async def list_conversation_items(
@@ -104,16 +97,29 @@ class ConversationOperations:
         limit: int = limits.PAGE_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> ItemPage:
-        context = await self.engine.conversation_items(tenant, conversation_id)
+        context = await self._context(tenant, conversation_id)
         return await item_page(context, f"item of '{conversation_id}'", after, limit, order)
 
     @checked
     async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
-        context = await self.engine.conversation_items(tenant, conversation_id)
-        item = await offload.run(partial(find, context, item_id), size_bytes=len(context))
+        item = await self._find(tenant, conversation_id, item_id)
         if item is None:
             raise ItemNotFound.of(item_id)
         return dumps(item)
+
+    @checked
+    async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
+        is_there = await self._find(tenant, conversation_id, item_id) is not None
+        return await self._trees.decide(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
+
+    async def _context(self, tenant: str, conversation_id: str) -> bytes:
+        """All items as one JSON array. ConversationNotFound, ChainTooLong."""
+        read = partial(conversations.read_items, conversation_id=conversation_id)
+        return await self._trees.of_response(tenant, conversation_id, read, only_reads=True)
+
+    async def _find(self, tenant: str, conversation_id: str, item_id: str) -> Object | None:
+        context = await self._context(tenant, conversation_id)
+        return await offload.run(partial(find, context, item_id), size_bytes=len(context))
 
     def _addition(
         self, entries: list[Object], salt: str, fence: Fence | None = None, idempotency_key: str | None = None
@@ -132,12 +138,3 @@ class ConversationOperations:
             return f"key {idempotency_key}"
         given = conversation_rules.given_ids(entries)
         return f"ids {dumps(given).decode()}" if given is not None else f"new {self._ids.hex(UNIQUE_DIGITS)}"
-
-
-async def item_page(items: bytes, named: str, after: str | None, limit: int, order: Order) -> ItemPage:
-    """A page of a JSON array of items. InvalidRequest: `after` is none of them."""
-    cut = partial(item_arrays.page, items, after=after, limit=limit, order=order)
-    page = await offload.run(cut, size_bytes=len(items))
-    if page is None:
-        raise rules.invalid("after", f"'after' names no {named}.")
-    return page

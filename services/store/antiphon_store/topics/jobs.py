@@ -1,9 +1,16 @@
-"""Jobs as their callers see them: what may be enqueued, how long an ended job is remembered, how a claim waits."""
+"""Jobs: how many there may be, for how long, and who gets the next one.
+
+A queue has tickets, which name jobs in their trees. The jobs of DISPATCH_QUEUE are claimed by turns of their tenants
+(`tenant_line`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from antiphon_core import limits
 from antiphon_core.errors import JobNotFound, RequestRateExceeded
@@ -11,57 +18,51 @@ from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
     Job,
+    JobDescription,
     JobDraft,
     JobOutcome,
     Jobs,
+    JobState,
+    QueueHead,
 )
-from antiphon_core.ports.store import Fence, TurnCommit
-from antiphon_store.arguments import checked, handed_on
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.rules import jobs as rules
-from antiphon_store.settings import StoreSettings
-from antiphon_store.values import QueuedJob
-from antiphon_store.waiting import WaitingLines
+from antiphon_core.ports.store import Fence
+from antiphon_store.arguments import checked
+from antiphon_store.decisions import jobs
+from antiphon_store.decisions.tenant_line import tenant_of
+from antiphon_store.rows.model import Entry, Index, Partition
+from antiphon_store.rows.view import Finish
+from antiphon_store.topics.tenant_line import far_ahead
+from antiphon_store.topics.topic import Topic, one_step
 
 OPEN_JOBS_RETRY_MS = 10_000  # when one of them will end is not known
+TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
+HELD_PER_LOOK = 4
+
+_Claim = Callable[..., Finish[Job | None]]
 
 
-class JobOperations:
-    """The part of StoreService that implements `antiphon_core.ports.jobs.Jobs`."""
+class _Ticket(NamedTuple):
+    """An entry of a queue."""
 
-    engine: StoreEngine
-    _settings: StoreSettings
-    _claimers: WaitingLines
+    at_ms: int
+    job_id: str
+    queue: str
+    taken_until: int = 0
 
-    heartbeat_job = handed_on(Jobs.heartbeat_job, "heartbeat_job")
-    cancel_job = handed_on(Jobs.cancel_job, "cancel_job")
-    describe_job = handed_on(Jobs.describe_job, "describe_job")
+
+class JobOperations(Topic):
+    """The operations of `antiphon_core.ports.jobs.Jobs`."""
+
+    heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat)
+    cancel_job = one_step(Jobs.cancel_job, jobs.cancel)
 
     @checked
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         if draft.queue == DISPATCH_QUEUE:
-            await self._require_room_for(tenant, draft)
-        places = self._settings.job_places(tenant)
-        await self.engine.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000, places=places)
-        self._wake(tenant, draft.queue)
-
-    def _queued_job(self, commit: TurnCommit) -> QueuedJob | None:
-        """The job of a turn that a worker will run."""
-        if commit.job is None:
-            return None
-        draft = rules.turn_job(commit.record, commit.job)
-        return QueuedJob(draft, self._settings.job_ttl_s * 1000, commit.job.lease_ttl_ms)
-
-    @asynccontextmanager
-    async def _handed_in(self, tenant: str, job: QueuedJob | None) -> AsyncIterator[None]:
-        """Tells workers of the job that is committed in the block. Where nobody lives to do so, `describe_job` does."""
-        if job is None:
-            yield
-            return
-        await self._require_room_for(tenant, job.draft)
-        yield
-        await self.engine.hand_in(tenant, places=self._settings.job_places(tenant))
-        self._wake(tenant, DISPATCH_QUEUE)
+            await self._require_room_for(tenant, draft.id)
+        enqueue = partial(jobs.enqueue, draft=draft, retention_ms=self._settings.job_ttl_s * 1000)
+        await self._trees.of_response(tenant, draft.id, enqueue)
+        await self._hand_in(tenant, draft.queue)
 
     @checked
     async def claim_job(
@@ -75,7 +76,7 @@ class JobOperations:
     ) -> Job | None:
         return await self._claimers.until_there(
             [(tenant, queue) for queue in queues],
-            lambda: self.engine.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
+            lambda: self._claim_next(tenant, queues, holder, lease_ttl_ms),
             wait_ms=wait_ms,
         )
 
@@ -83,17 +84,46 @@ class JobOperations:
     async def settle_job(
         self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
     ) -> None:
-        queue = await self.engine.settle_job(tenant, fence, outcome, reason, after_ms)
+        settle = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason, after_ms=after_ms)
+        queue = await self._trees.of_session(tenant, fence.session_id, settle)
+        if queue == DISPATCH_QUEUE:
+            await self._line.join(tenant)
         if queue is not None and after_ms == 0:
             self._wake(tenant, queue)
 
-    async def _require_room_for(self, tenant: str, draft: JobDraft) -> None:
+    @checked
+    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
+        job = await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
+        if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
+            await self._line.join(tenant, only_missing=True)  # whoever enqueued it may have died before that
+        return job
+
+    async def queue_head(self, *, limit: int) -> QueueHead:
+        """The jobs of all tenants in DISPATCH_QUEUE that are due, counted up to `limit`."""
+        due: list[int] = []
+        now_ms, places = await self._page(DISPATCH_TENANT, limit)
+        for tenant in dict.fromkeys(tenant_of(each.id) for each in places if each.at <= now_ms):
+            now_ms, entries = await self._page(tenant, limit - len(due))
+            due += [each.at for each in entries if each.at <= now_ms]
+            if len(due) >= limit:
+                break
+        return QueueHead(len(due), now_ms - min(due) if due else 0)
+
+    # ---- Adding ----
+
+    async def _hand_in(self, tenant: str, queue: str) -> None:
+        """Lets a new job be found. Repeating it does no harm."""
+        if queue == DISPATCH_QUEUE:
+            await self._line.join(tenant, places=self._settings.job_places(tenant))
+        self._wake(tenant, queue)
+
+    async def _require_room_for(self, tenant: str, job_id: str) -> None:
         """RequestRateExceeded: the tenant has as many open background responses as it may, and this is another one."""
         most = self._settings.jobs_per_tenant
-        if not most or await self.engine.count_jobs(tenant, draft.queue, limit=most) < most:
+        if not most or len((await self._page(tenant, most))[1]) < most:
             return
         with suppress(JobNotFound):
-            await self.engine.describe_job(tenant, draft.id)
+            await self.describe_job(tenant, job_id)
             return
         raise RequestRateExceeded(
             f"Rate limit reached on background responses that are not finished: Limit {most}. "
@@ -105,3 +135,65 @@ class JobOperations:
         """Tells whoever waits for a job in this process that there may be one."""
         for each in {tenant, DISPATCH_TENANT if queue == DISPATCH_QUEUE else tenant}:
             self._claimers.wake_first((each, queue))
+
+    # ---- Claiming ----
+
+    async def _claim_next(self, tenant: str, queues: Sequence[str], holder: str, lease_ttl_ms: int) -> Job | None:
+        """The job of these queues that `holder` has, else the one that has been claimable for longest. Of any number of
+        claimers one gets it."""
+        claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
+        if tenant == DISPATCH_TENANT:
+            turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
+            return await self._line.claim(turn) if DISPATCH_QUEUE in queues else None
+        for ticket in await self._held(tenant, queues, holder):
+            job = await self._claim(tenant, ticket, partial(claim, only_own=True))
+            if job is not None:
+                return job
+        return await self._claim_due(tenant, queues, claim)
+
+    async def _claim_of(self, tenant: str, claim: _Claim) -> Job | None:
+        """A job of a tenant whose turn it is."""
+        job = await self._claim_due(tenant, [DISPATCH_QUEUE], claim)
+        return replace(job, tenant=tenant) if job is not None else None
+
+    async def _claim_due(self, tenant: str, queues: Sequence[str], claim: _Claim) -> Job | None:
+        while due := await self._due(tenant, queues):
+            for place, ticket in enumerate(due):
+                job = await self._claim(tenant, ticket, claim)
+                if job is not None:
+                    for unused in due[place + 1 :]:
+                        await self._trees.decide(jobs.put_back, tenant, unused.job_id, unused.at_ms)
+                    return job
+        return None
+
+    async def _claim(self, tenant: str, ticket: _Ticket, claim: _Claim) -> Job | None:
+        return await self._trees.decide(
+            claim, tenant, ticket.job_id, queue=ticket.queue, taken_until=ticket.taken_until
+        )
+
+    async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
+        """The jobs that the holder claimed last."""
+        held: list[_Ticket] = []
+        for queue in queues:
+            key = jobs.held_key(queue, holder)
+            _, entries = await self._rows.page(
+                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK, descending=True
+            )
+            held += [_Ticket(each.at, each.id, queue) for each in entries]
+        return held
+
+    async def _due(self, tenant: str, queues: Sequence[str]) -> list[_Ticket]:
+        """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first. Where
+        there is none: those that lie too far ahead."""
+        due: list[_Ticket] = []
+        for queue in queues:
+            entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
+            due += [_Ticket(each.at, each.id, queue, each.taken_until) for each in entries]
+        if not due:
+            for queue in queues:
+                due += [_Ticket(each.at, each.id, queue) for each in await far_ahead(self._rows, tenant, queue)]
+        return sorted(due)
+
+    async def _page(self, tenant: str, limit: int) -> tuple[int, Sequence[Entry]]:
+        """The first entries of DISPATCH_QUEUE."""
+        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=limit)

@@ -1,55 +1,91 @@
-"""Lineage as callers see it, over any backend: cursors, and what is shown of a tree. One operation for each call."""
+"""The shape of trees: forks, pages, and what is found by other names than a response's id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from functools import wraps
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import partial, wraps
 from typing import Any
 
 from antiphon_core import limits
-from antiphon_core.ids import Ids
-from antiphon_core.ports.lineage import Fork, ForkSource, LineageStore, NodePage, RecordPage, ResolvedItems, TreeNode
+from antiphon_core.errors import AlreadyExists, LimitExceeded, SessionLocked
+from antiphon_core.ids import tree_tag
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.lineage import (
+    Fork,
+    ForkSource,
+    LineageStore,
+    NodePage,
+    RecordPage,
+    ResolvedItem,
+    ResolvedItems,
+    TreeNode,
+)
 from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
-from antiphon_store.arguments import checked, handed_on
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.arguments import checked
+from antiphon_store.cursors import Position
+from antiphon_store.decisions import forks, lineage, nodes, tree_pages
+from antiphon_store.decisions.conversations import find
+from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
+from antiphon_store.rows.view import Finish, View
+from antiphon_store.rules.common import size_of
 from antiphon_store.rules.lineage import chosen_session_id
-from antiphon_store.values import Position, Slice
+from antiphon_store.topics.records import RecordOperations
+from antiphon_store.topics.trees import tree_of
+
+HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
 
 _ListOfNodes = Callable[..., Coroutine[Any, Any, NodePage]]
+_FoundNodes = Callable[[Any, str, str, Position | None, int], Awaitable[Sequence[TreeNode]]]
 
 
-def _pages(port: _ListOfNodes, operation: str) -> _ListOfNodes:
-    """Makes the method of `port` that lists nodes around a response, by an operation of the engine."""
+def _pages(port: _ListOfNodes) -> Callable[[_FoundNodes], _ListOfNodes]:
+    """Makes the method of `port` out of one that finds the nodes behind a position: so many, and one more if there are
+    more."""
+
+    def decorate(find_nodes: _FoundNodes) -> _ListOfNodes:
+        @checked
+        @wraps(port)
+        async def pages(
+            self: LineageOperations,
+            tenant: str,
+            response_id: str,
+            *,
+            cursor: str | None = None,
+            limit: int = limits.LIST_ITEMS_DEFAULT,
+        ) -> NodePage:
+            question = (tenant, port.__name__, response_id)
+            found = await find_nodes(self, tenant, response_id, cursors.decode(question, cursor), limit)
+            return _page(question, found, limit)
+
+        return pages
+
+    return decorate
+
+
+class LineageOperations(RecordOperations):
+    """The operations of `antiphon_core.ports.lineage.LineageStore` on the shape of trees. Each read is of one
+    moment."""
+
+    walk_nodes_max = limits.TREE_WALK_NODES_MAX
 
     @checked
-    @wraps(port)
-    async def pages(
-        self: LineageOperations,
-        tenant: str,
-        response_id: str,
-        *,
-        cursor: str | None = None,
-        limit: int = limits.LIST_ITEMS_DEFAULT,
-    ) -> NodePage:
-        question = (tenant, operation, response_id)
-        after = cursors.decode(question, cursor)
-        return _page(question, await getattr(self.engine, operation)(tenant, response_id, after=after, limit=limit))
-
-    return pages
-
-
-class LineageOperations:
-    """Implements `antiphon_core.ports.lineage.LineageStore`. Part of StoreService, which brings the engine."""
-
-    engine: StoreEngine
-    _ids: Ids
-
-    batch_get = handed_on(LineageStore.batch_get, "fetch_many")
-    children = _pages(LineageStore.children, "children")
-    siblings = _pages(LineageStore.siblings, "siblings")
-    leaves = _pages(LineageStore.leaves, "leaves")
-    update_status = handed_on(LineageStore.update_status, "change_status")
+    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
+        """In one step: what the source is now, that the new session is free, its head, and the memory of this fork. A
+        session of a name that belongs to another tree gets a pointer then."""
+        session_id = new_session_id or chosen_session_id(source, self._ids)
+        from_id = source.up_to_response_id
+        there = tree_of(tenant, from_id) if from_id else await self._trees.locate(tenant, source.session_id or "")
+        decision = partial(forks.fork, source=source, new_session_id=session_id)
+        if tree_of(tenant, session_id) == there:
+            return await self._trees.at_home(tenant, session_id, decision)
+        if tree_tag(session_id) is not None:
+            return await self._trees.run(there, decision)  # which refuses it, once it has found the source
+        return await self._fork_elsewhere(there, session_id, decision)
 
     @checked
     async def list_responses(
@@ -63,19 +99,30 @@ class LineageOperations:
     ) -> RecordPage:
         question = (tenant, "list", session_id, order.value)
         after = cursors.decode(question, cursor)
-        found = await self.engine.session_records(tenant, session_id, after=after, limit=limit, order=order)
-        return RecordPage(found.values, _next_cursor(question, found))
+        start = (after.created_at_ms, made_id(after.depth, after.id)) if after is not None else None
+        partition = await self._trees.locate(tenant, session_id)
+        found: list[Record] = []
+        size_bytes = 0
+        async for now_ms, entry in self._entries(
+            partition, Index.MADE, session_id, start, descending=order is Order.DESCENDING, limit=limit + 1
+        ):
+            if entry.row is None or not nodes.is_readable(entry.row, now_ms):
+                continue
+            record = nodes.to_record(named_node(entry.id), entry.row)
+            size_bytes += size_of(record)
+            if len(found) == limit or (found and size_bytes > self.page_bytes_max):
+                return RecordPage(found, cursors.encode(question, Position.of(found[-1])))
+            found.append(record)
+        return RecordPage(found)
 
     @checked
     async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
         wanted = list(dict.fromkeys(item_ids))
-        found = await self.engine.find_items(tenant, wanted)
-        found_ids = {item.id for item in found}
-        return ResolvedItems(found, tuple(item_id for item_id in wanted if item_id not in found_ids))
-
-    @checked
-    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
-        return await self.engine.fork(tenant, source, new_session_id or chosen_session_id(source, self._ids))
+        found = await asyncio.gather(*(self._find_item(tenant, each) for each in wanted))
+        items = [each for each in found if each is not None]
+        self._require_fit((len(each.item) for each in items), field="item_ids")
+        found_ids = {each.id for each in items}
+        return ResolvedItems(items, tuple(each for each in wanted if each not in found_ids))
 
     @checked
     async def tree(
@@ -89,17 +136,102 @@ class LineageOperations:
     ) -> NodePage:
         question = (tenant, "tree", response_id, str(from_root))
         after = cursors.decode(question, cursor)
-        found = await self.engine.tree(tenant, response_id, from_root=from_root, after=after, limit=max_nodes)
-        return _page(question, found)
+        found = await self._below(tenant, response_id, from_root=from_root)
+        shown = await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes)
+        return _page(question, shown, max_nodes)
 
+    @_pages(LineageStore.leaves)
+    async def leaves(self, tenant: str, response_id: str, after: Position | None, limit: int) -> Sequence[TreeNode]:
+        found = await self._below(tenant, response_id, from_root=False)
+        return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
 
-def _page(question: Sequence[str], found: Slice[TreeNode]) -> NodePage:
-    return NodePage(found.values, _next_cursor(question, found))
+    @_pages(LineageStore.children)
+    async def children(self, tenant: str, response_id: str, after: Position | None, limit: int) -> Sequence[TreeNode]:
+        await self.get(tenant, response_id)
+        return await self._children_of(tree_of(tenant, response_id), response_id, "", after, limit)
 
+    @_pages(LineageStore.siblings)
+    async def siblings(self, tenant: str, response_id: str, after: Position | None, limit: int) -> Sequence[TreeNode]:
+        parent_id = (await self.get(tenant, response_id)).parent_id
+        if parent_id is None:
+            return []
+        return await self._children_of(tree_of(tenant, response_id), parent_id, response_id, after, limit)
 
-def _next_cursor(question: Sequence[str], found: Slice[Record] | Slice[TreeNode]) -> str | None:
-    """The cursor behind the last value of a page that is not the last one."""
-    if not found.has_more:
+    async def _fork_elsewhere(
+        self, there: Partition, new_session_id: str, decision: Callable[[View], Finish[Fork]]
+    ) -> Fork:
+        """Forks into a session whose name belongs to another tree. The pointer to it comes last, because it stays for
+        ever; what it would lead to is taken back if it cannot be set."""
+        made = await self._trees.run(there, decision)
+        require_free = partial(forks.require_unused, session_id=new_session_id)
+        try:
+            await self._trees.point(there.tenant, new_session_id, there.tree, require_free)
+        except (AlreadyExists, SessionLocked):
+            await self._trees.run(there, partial(forks.undo, fork=made))
+            raise
+        return made
+
+    async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[TreeNode]:
+        """Everything stored below a response, in no order. ResponseNotFound. LimitExceeded."""
+        find_root, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
+        root_id = await self._trees.of_response(tenant, response_id, find_root, only_reads=True)
+        starts = [root_id if from_root else response_id]
+        now_ms, found = await self._rows.subtree(tree_of(tenant, response_id), starts, max_nodes=most + 1)
+        if len(found) > most:
+            raise LimitExceeded(
+                f"More than {most} responses are in the tree below '{response_id}'. Ask for a part of it.",
+                field="id",
+                limit=f"{most} responses",
+            )
+        return [lineage.tree_node(each, now_ms) for each in found]
+
+    async def _children_of(
+        self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
+    ) -> Sequence[TreeNode]:
+        """The readable ones by birth and id."""
+        start = (after.created_at_ms, after.id) if after is not None else None
+        chosen: list[TreeNode] = []
+        async for now_ms, entry in self._entries(partition, Index.CHILDREN, parent_id, start, limit=limit + 2):
+            if entry.id != besides and nodes.is_readable(entry.row, now_ms):
+                chosen.append(lineage.tree_node(entry, now_ms))
+                if len(chosen) > limit:
+                    break
+        if not chosen:
+            return []
+        counts = await self._count_children(partition, {each.id for each in chosen})
+        return [replace(each, child_count=counts[each.id]) for each in chosen]
+
+    async def _count_children(self, partition: Partition, ids: AbstractSet[str]) -> Counter[str]:
+        """How many readable children each node has."""
+        now_ms, found = await self._rows.subtree(partition, sorted(ids), max_nodes=2**31, levels=1)
+        return Counter(
+            each.row.fields["parent"]
+            for each in found
+            if each.row is not None and each.id not in ids and nodes.is_readable(each.row, now_ms)
+        )
+
+    async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
+        """The item in the oldest response that it is found in; entries are in the order of birth."""
+        async for _, entry in self._entries(Partition(tenant, ""), Index.ITEM, item_id, None, limit=HOLDERS_PER_LOOK):
+            now_ms, row = await self._trees.look_up(tenant, entry.id)
+            if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
+                record = nodes.to_record(entry.id, row)
+                item = find(record.input_items, item_id) or find(record.output_items, item_id)
+                if item is not None:
+                    return ResolvedItem(item_id, entry.id, dumps(item))
         return None
-    last = found.values[-1]
-    return cursors.encode(question, Position(last.depth, last.created_at_ms, last.id))
+
+    async def _is_found(self, tenant: str, response_id: str, row: Row, item_id: str, now_ms: int) -> bool:
+        """Whether an item is found in a node: one that was added by hand as long as it stands in its conversation."""
+        if not row.fields.get("added") or nodes.is_expired(row.fields, now_ms):
+            return nodes.is_readable(row, now_ms)
+        conversation_id = row.fields["session"]
+        context = partial(lineage.context_ids, session_id=conversation_id)
+        standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
+        return response_id in standing and item_id not in removed
+
+
+def _page(question: Sequence[str], found: Sequence[TreeNode], limit: int) -> NodePage:
+    """The first nodes of those found, and the cursor behind them if there are more."""
+    shown = found[:limit]
+    return NodePage(shown, cursors.encode(question, Position.of(shown[-1])) if len(found) > limit else None)

@@ -1,7 +1,8 @@
-"""The errors of chat completions servers: which are about the request, and which about the server.
+"""Translates the errors of model servers over HTTP: errors of the request, and errors of the server.
 
-A server that refuses the request (400, 422) would refuse it again, so its reason goes to the caller as a 400. Every
-other answer is told in our words. Addresses, paths and stack traces never leave: the whole answer goes to the log.
+A request that a server rejects (400, 413, 422) would be rejected again, so the client gets a 400 with the server's
+reason, without addresses, paths and stack traces. For every other error the client gets a message of our own. The log
+gets only the error's code and type, because the text of an error may repeat the prompt.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ log = logging.getLogger(__name__)
 REASON_CHARS_MAX = 500
 RETRY_AFTER_MS_MAX = 3_600_000
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_REFUSALS = (400, 413, 422)
+_REJECTIONS = (400, 413, 422)
 _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
-    401: (EngineUnavailable, "refuses the API key"),
-    403: (EngineUnavailable, "refuses the API key"),
+    401: (EngineUnavailable, "rejects the API key"),
+    403: (EngineUnavailable, "rejects the API key"),
     404: (EngineUnavailable, "has no such model"),
     408: (EngineTimeout, "did not answer in time"),
     429: (EngineOverloaded, "is overloaded"),
@@ -40,8 +41,8 @@ _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
     503: (EngineUnavailable, "is not ready"),
     504: (EngineTimeout, "did not answer in time"),
 }
-_SAY_WHEN = (EngineOverloaded, EngineUnavailable)
-"""Temporary errors: the client is told the server's own Retry-After."""
+_TEMPORARY = (EngineOverloaded, EngineUnavailable)
+"""The errors with which the client gets the server's own Retry-After."""
 _TOO_LONG = re.compile(
     r"(?:maximum|available|model'?s?) context (?:length|size|window)|context_length_exceeded|exceed_context_size"
     r"|longer than the (?:maximum )?(?:model|context) length|exceeds? (?:the )?(?:max_model_len|context)"
@@ -54,7 +55,7 @@ _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]*://\S+"  # URLs
     r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[[0-9a-f:]*::?[0-9a-f:]*\](?::\d+)?"  # IP addresses
     r"|\b(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}\b"  # hosts with a port
-    r"|(?<![\w<])(?:/[\w.+-]+){2,}|\b0x[0-9a-f]{6,}\b",  # paths, places in memory
+    r"|(?<![\w<])(?:/[\w.+-]+){2,}|\b0x[0-9a-f]{6,}\b",  # paths, memory addresses
     re.IGNORECASE,
 )
 _REMOVED = "[...]"
@@ -69,34 +70,34 @@ def parsed(body: bytes) -> object:
 
 
 def of_answer(
-    told: object, *, status: int, server: str, model: str, url: str, retry_after: str | None = None
+    answer: object, *, status: int, server: str, model: str, url: str, retry_after: str | None = None
 ) -> AntiphonError:
-    """The error that an answer with this status stands for, or an event of a stream, whose status is 200. `server` is
-    what callers know the server as, `url` its address, which they must not learn."""
-    error = _error_in(told)
-    log.warning("model '%s': the server reports: %d %s", model, status, _labels(error, told))
-    if (refusal := guide_errors.of_text(str(told), server=server)) is not None:
-        return refusal
+    """The error that a server's answer stands for. For an error in an event of a stream `status` is 200, and a number
+    as its `code` counts as the status. `server` names the server in messages to clients, which never show its `url`."""
+    error = _error_in(answer)
+    log.warning("model '%s': the server reports: %d %s", model, status, _labels(error, answer))
+    if (guide_error := guide_errors.of_text(str(answer), server=server)) is not None:
+        return guide_error
     code = error.get("code")
-    meant = code if status == 200 and isinstance(code, int) else status
-    reason = readable(_reason(error, told), url)
-    if _TOO_LONG.search(f"{code} {error.get('type')} {_reason(error, told)}".lower()):
-        return ContextLengthExceeded(f"{server} refuses the request: {reason}", field="input")
-    if meant in _REFUSALS:
-        return InvalidRequest(f"{server} refuses the request: {reason}", code="engine_refused")
-    kind, what = _BY_STATUS.get(meant, (EngineFault, "reported an error"))
-    wait_ms = _milliseconds(retry_after) if kind in _SAY_WHEN else None
+    actual = code if status == 200 and isinstance(code, int) else status
+    reason = readable(_reason(error, answer), url)
+    if _TOO_LONG.search(f"{code} {error.get('type')} {_reason(error, answer)}".lower()):
+        return ContextLengthExceeded(f"{server} rejects the request: {reason}", field="input")
+    if actual in _REJECTIONS:
+        return InvalidRequest(f"{server} rejects the request: {reason}", code="engine_refused")
+    kind, what = _BY_STATUS.get(actual, (EngineFault, "reported an error"))
+    wait_ms = _milliseconds(retry_after) if kind in _TEMPORARY else None
     return kind(f"{server} {what}.", retry_after_ms=wait_ms)
 
 
-def _labels(error: Mapping[str, Any], told: object) -> str:
-    """The loggable part of an error: its code and type. Its text repeats the prompt on some servers."""
+def _labels(error: Mapping[str, Any], answer: object) -> str:
+    """The loggable part of an error: its code and type."""
     words = [f"{name} {error[name]}" for name in ("code", "type") if _LABEL.fullmatch(str(error.get(name, "")))]
-    return ", ".join(words) or f"{len(str(told))} characters that are not logged"
+    return ", ".join(words) or f"{len(str(answer))} characters that are not logged"
 
 
 def readable(reason: str, url: str) -> str:
-    """A server's words without addresses, paths and stack traces, and not much longer than a sentence or two."""
+    """A server's reason without addresses, paths and stack traces, cut to REASON_CHARS_MAX characters."""
     reason = _TRACE.split(reason, maxsplit=1)[0]
     host = urlsplit(url).netloc
     for name in filter(None, (host, host.rpartition(":")[0])):
@@ -107,17 +108,17 @@ def readable(reason: str, url: str) -> str:
     return reason or "it gives no reason."
 
 
-def _error_in(told: object) -> Mapping[str, Any]:
+def _error_in(answer: object) -> Mapping[str, Any]:
     """The object that has code and message: the answer itself, or its `error`."""
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         return {}
-    inner = told.get("error")
-    return inner if isinstance(inner, dict) else told
+    inner = answer.get("error")
+    return inner if isinstance(inner, dict) else answer
 
 
-def _reason(error: Mapping[str, Any], told: object) -> str:
-    """The reason in words; FastAPI lists mistakes in `detail`."""
-    for found in (error.get("message"), error.get("detail"), error.get("error"), told):
+def _reason(error: Mapping[str, Any], answer: object) -> str:
+    """The text of the error. FastAPI lists validation errors in `detail`."""
+    for found in (error.get("message"), error.get("detail"), error.get("error"), answer):
         if isinstance(found, str):
             return found
         if isinstance(found, list):
@@ -126,7 +127,7 @@ def _reason(error: Mapping[str, Any], told: object) -> str:
 
 
 def _milliseconds(retry_after: str | None) -> int | None:
-    """How long to wait by a header Retry-After. A date, as some proxies send, is not taken: clocks differ."""
+    """The milliseconds that a Retry-After header asks for. A date, as some proxies send, is ignored: clocks differ."""
     try:
         wait_ms = round(float(retry_after or "") * 1000)
     except (ValueError, OverflowError):

@@ -1,13 +1,13 @@
 """The choice of an endpoint for the next generation: rules only, no I/O, time as an argument.
 
 * Cache affinity: requests that share a `cache_key` go to one endpoint, whose cache then holds their common beginning.
-  Rendezvous hashing chooses it: when an endpoint goes, only its own keys move. But no endpoint is given more than
-  LOAD_BOUND times its share for that; the next one in the key's order is taken instead.
-* Other requests go to the endpoint with the fewest generations in flight, in turn where several have as few.
-* Ejection: an endpoint that could not be reached or did not answer in time is left out for a while, twice as long each
-  time in a row; so is an endpoint that answered with nothing but errors. Then it is `due`: it returns when it has
-  answered a question, so that no generation waits for a server that may still hang. When all endpoints are left out,
-  the one that is due first is taken: a wrong guess costs less than rejecting the request.
+  Rendezvous hashing chooses it: when an endpoint goes, only its own keys move. The loads are bounded: an endpoint that
+  has LOAD_BOUND times its share of the generations in flight is skipped for the next one in the key's order.
+* Other requests go to the endpoint with the fewest generations in flight; among equals to the least recently used one.
+* Ejection: an endpoint that could not be reached, timed out, or answered with FAULTS_TO_EJECT errors in a row gets no
+  generations for a while, twice as long after each further failure. Then the endpoint is due for a probe, and in use
+  again when the probe succeeds, so that no generation waits for a server that may still hang. When all endpoints are
+  ejected, the one that is due first is taken: a wrong guess costs less than rejecting the request.
 """
 
 from __future__ import annotations
@@ -33,39 +33,38 @@ class Endpoint:
     in_flight: int = 0
     ejections: int = 0
     ejected_until: float = 0.0
-    is_out: bool = False
+    is_ejected: bool = False
     faults: int = 0
     last_used: int = 0
 
     def rank(self, cache_key: str) -> bytes:
-        """The endpoint's place in the order of a cache key."""
+        """The rank of the endpoint for a cache key; the highest comes first."""
         return blake2b(f"{cache_key}\0{self.name}".encode(), digest_size=8).digest()
 
     def eject(self, now: float) -> float:
         """Ejects the endpoint. Returns the seconds until it is due."""
-        self.is_out = True
+        self.is_ejected = True
         pause_s = min(EJECT_FIRST_S * 2.0**self.ejections, EJECT_MAX_S)
-        if now >= self.ejected_until:  # several generations that end at once are one failure
+        if now >= self.ejected_until:  # several generations that fail at once count as one failure
             self.ejections += 1
             self.ejected_until = now + pause_s
         return self.ejected_until - now
 
     def is_due(self, now: float) -> bool:
-        """Whether the ejection has lasted long enough: then the endpoint may be asked whether it is back."""
-        return self.is_out and now >= self.ejected_until
+        """Whether the endpoint is ejected, and has been for long enough to be probed."""
+        return self.is_ejected and now >= self.ejected_until
 
-    def fault(self, now: float) -> None:
-        """Counts an error that the endpoint answered with; ejects the endpoint after FAULTS_TO_EJECT in a row."""
-        self.faults += 1
-        if self.faults >= FAULTS_TO_EJECT:
-            self.faults = 0
-            self.eject(now)
+    def fault(self) -> bool:
+        """Counts an error that the endpoint answered with. Returns whether these are FAULTS_TO_EJECT in a row, and the
+        endpoint must be ejected; then the count starts anew."""
+        self.faults = (self.faults + 1) % FAULTS_TO_EJECT
+        return self.faults == 0
 
     def succeeded(self) -> None:
         """Ends the ejection and forgets all errors, after a success."""
         self.faults = self.ejections = 0
         self.ejected_until = 0.0
-        self.is_out = False
+        self.is_ejected = False
 
 
 class EndpointChoice:
@@ -76,12 +75,12 @@ class EndpointChoice:
         self._uses = count(1)
 
     def available(self) -> list[Endpoint]:
-        """Those that are not left out; the one that is due first, when all are."""
-        found = [endpoint for endpoint in self.endpoints if not endpoint.is_out]
+        """The endpoints that are not ejected; when all are, the one that is due first."""
+        found = [endpoint for endpoint in self.endpoints if not endpoint.is_ejected]
         return found or [min(self.endpoints, key=lambda endpoint: endpoint.ejected_until)]
 
     def choose(self, *, cache_key: str | None = None, without: Collection[str] = ()) -> Endpoint | None:
-        """The endpoint for the next generation, none of `without`."""
+        """Chooses the endpoint for the next generation, none of `without`. None: there is no other."""
         found = [endpoint for endpoint in self.available() if endpoint.name not in without]
         found = found or [endpoint for endpoint in self.endpoints if endpoint.name not in without]
         if not found:

@@ -1,12 +1,13 @@
 """One engine for a model that several endpoints serve; endpoint_choice.py chooses the endpoint of each generation.
 
-When an endpoint is lost before it sent anything, another one gets the request. When an endpoint is lost in mid-stream:
+When an endpoint is lost before it sent anything, the request is retried at another one. When an endpoint is lost in
+mid-stream:
 
-* An engine of ids *migrates*: another endpoint gets the prompt and the ids so far, and goes on behind them. The client
-  cannot tell. At temperature 0 the text is also the one that the first endpoint would have written. Otherwise the rest
-  is drawn anew: with a `seed` the second endpoint begins again with the seed's first draw, and engines do not count ids
-  of the prompt for presence and frequency penalties. With a guide there is no migration: the grammar would start afresh
-  in the middle of the text.
+* A TOKENS generation *migrates*: another endpoint gets the prompt and the ids so far, and continues behind them. The
+  client does not notice. At temperature 0 the text is also the one that the first endpoint would have written.
+  Otherwise the rest is sampled anew: with a `seed` the second endpoint begins again with the seed's first draw, and
+  engines do not count ids of the prompt for presence and frequency penalties. With a guide there is no migration: the
+  grammar would start afresh in the middle of the text.
 * Other engines cannot migrate: the point from which a text or a conversation would continue is not exact. The
   generation fails, as it does with a single endpoint.
 """
@@ -22,14 +23,14 @@ from antiphon_core.clock import Clock
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver, Engine
-from antiphon_translator.engines.endpoint_answers import EndpointAnswers
 from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
+from antiphon_translator.engines.endpoint_probes import EndpointProbes
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, TokenChunk, TokenPrompt
 
 log = logging.getLogger(__name__)
 
 MOVES_MAX = 3
-"""How often one generation may go to another endpoint."""
+"""How often one generation may be retried at another endpoint, or migrate to it."""
 
 
 class EndpointsEngine:
@@ -38,14 +39,13 @@ class EndpointsEngine:
     def __init__(
         self, engines: Mapping[str, Engine], clock: Clock, *, on_migration: Callable[[], None] = lambda: None
     ) -> None:
-        """`on_migration` is called when a generation goes on elsewhere in mid-stream."""
+        """`on_migration` is called when a generation migrates."""
         self.migrations = 0
-        """Generations that went on elsewhere in mid-stream, ever."""
+        """Migrations so far."""
         self._on_migration = on_migration
         self._engines = engines
-        self._clock = clock
         self._choice = EndpointChoice(list(engines))
-        self._answers = EndpointAnswers(engines, self._choice, clock)
+        self._probes = EndpointProbes(engines, self._choice, clock)
 
     @property
     def level(self) -> Level:
@@ -53,51 +53,51 @@ class EndpointsEngine:
 
     async def controls(self) -> frozenset[str]:
         """The controls that all endpoints in use have in common."""
-        await self._answers.enough_to_serve()
+        await self._probes.require_one()
         if len(set(self._levels())) > 1:
             raise EngineUnavailable(f"The endpoints {', '.join(self._engines)} serve different kinds of models.")
-        return self._answers.controls()
+        return self._probes.controls()
 
     async def ready(self) -> None:
-        """Returns when one endpoint is ready; the others are left out until they are."""
-        await self._answers.any_ready()
+        """Returns when one endpoint is ready. Endpoints that are not ready are ejected."""
+        await self._probes.any_ready()
 
     async def close(self) -> None:
-        await self._answers.close()
+        await self._probes.close()
         for engine in self._engines.values():
             await engine.close()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        self._answers.ask_those_in_doubt()
-        course = _Course(request, deliver)
+        self._probes.start_due()
+        progress = _Progress(request, deliver)
         tried: list[str] = []
         while True:
-            endpoint = self._next(course, tried)
+            endpoint = self._next(progress, tried)
             tried.append(endpoint.name)
             try:
-                await self._run(endpoint, course, flow)
+                await self._run(endpoint, progress, flow)
                 return
             except (EngineUnavailable, EngineTimeout) as error:
-                if course.is_over:
+                if progress.is_over:
                     return
-                if not self._may_move(course, tried):
+                if not self._may_move(progress, tried):
                     raise
-                self._note_move(course)
+                self._count_migration(progress)
                 log.warning(
-                    "%s: %s goes on elsewhere after %d ids: %s",
+                    "%s: %s moves to another endpoint after %d ids: %s",
                     endpoint.name,
                     request.request_id,
-                    len(course.ids),
+                    len(progress.ids),
                     error.message,
                 )
 
-    def _note_move(self, course: _Course) -> None:
-        if course.begun:
+    def _count_migration(self, progress: _Progress) -> None:
+        if progress.has_begun:
             self.migrations += 1
             self._on_migration()
 
     def _levels(self) -> list[Level]:
-        """Those that are known. EngineUnavailable: none is."""
+        """The levels of the engines that know theirs. EngineUnavailable: none does."""
         levels, errors = [], []
         for engine in self._engines.values():
             try:
@@ -108,48 +108,48 @@ class EndpointsEngine:
             raise errors[0]
         return levels
 
-    def _next(self, course: _Course, tried: Sequence[str]) -> Endpoint:
-        key = course.request.cache_key
-        endpoint = self._choice.choose(cache_key=key, without=[*tried, *self._answers.unknown()])
+    def _next(self, progress: _Progress, tried: Sequence[str]) -> Endpoint:
+        key = progress.request.cache_key
+        endpoint = self._choice.choose(cache_key=key, without=[*tried, *self._probes.unanswered()])
         endpoint = endpoint or self._choice.choose(cache_key=key, without=tried)
         if endpoint is None:
             raise EngineUnavailable("The model has no endpoint.")
         return endpoint
 
-    def _may_move(self, course: _Course, tried: Sequence[str]) -> bool:
-        """Whether another endpoint can go on with a generation that lost its own."""
+    def _may_move(self, progress: _Progress, tried: Sequence[str]) -> bool:
+        """Whether another endpoint can continue a generation whose endpoint was lost."""
         if len(tried) > MOVES_MAX or len(tried) == len(self._engines):
             return False
-        if not course.begun:
+        if not progress.has_begun:
             return True
-        return self.level is Level.TOKENS and course.request.guide is None
+        return self.level is Level.TOKENS and progress.request.guide is None
 
-    async def _run(self, endpoint: Endpoint, course: _Course, flow: Flow) -> None:
-        """The generation on one endpoint, noting how it went."""
+    async def _run(self, endpoint: Endpoint, progress: _Progress, flow: Flow) -> None:
+        """Runs the rest of the generation on one endpoint, and records the endpoint's success or failure."""
         endpoint.in_flight += 1
         try:
-            await self._engines[endpoint.name].generate(course.rest(), course.deliver, flow)
+            await self._engines[endpoint.name].generate(progress.rest(), progress.deliver, flow)
             endpoint.succeeded()
-        except CancelledError:  # the caller has enough
-            if course.begun:
+        except CancelledError:  # the endpoint is not at fault
+            if progress.has_begun:
                 endpoint.succeeded()
             raise
         except (EngineUnavailable, EngineTimeout) as error:
-            self._answers.leave_out(endpoint, error)
+            self._probes.eject(endpoint, error)
             raise
-        except EngineFault:
-            endpoint.fault(self._clock.monotonic())
+        except EngineFault as error:
+            self._probes.fault(endpoint, error)
             raise
         finally:
             endpoint.in_flight -= 1
 
 
-class _Course:
-    """How far a generation has come."""
+class _Progress:
+    """The progress of one generation over its endpoints."""
 
     def __init__(self, request: GenerationRequest, deliver: Deliver) -> None:
         self.request = request
-        self.begun = False
+        self.has_begun = False
         self.ids: list[int] = []
         self._deliver = deliver
         self._ended = False
@@ -157,12 +157,12 @@ class _Course:
 
     @property
     def is_over(self) -> bool:
-        """Nothing is left to generate; only the goodbye is missing."""
+        """Whether nothing is left to generate: an error then only hit the end of the stream."""
         return self._ended or len(self.ids) >= self.request.max_tokens
 
     def deliver(self, chunks: Sequence[EngineChunk]) -> bool:
-        """Passes chunks on and notes how far they lead."""
-        self.begun = True
+        """Passes chunks on and records their ids."""
+        self.has_begun = True
         for chunk in chunks:
             self._ended = self._ended or chunk.finish is not None
             if isinstance(chunk, TokenChunk):

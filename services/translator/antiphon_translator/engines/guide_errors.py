@@ -1,4 +1,4 @@
-"""Recognizes errors of engines that cannot guide an answer. Such an error is no reason to eject an endpoint: every
+"""Recognizes the errors of engines that cannot apply a guide. Such an error is no reason to eject an endpoint: every
 engine of the kind gives the same error for the same guide, to every client.
 
 The texts are those of TensorRT-LLM's executor, xgrammar, llguidance, vLLM and llama.cpp.
@@ -18,13 +18,13 @@ _NO_GRAMMAR = re.compile(
 
 
 def of_text(text: str, *, server: str) -> InvalidRequest | None:
-    """The error that an engine's words stand for; None when they are about something else."""
+    """The error that the text of an engine's error stands for; None when the text is about something else."""
     lowered = text.lower()
     if _NOT_SET_UP.search(lowered):
         return _cannot_guide(f"{server} has no guided decoding set up.", code="unsupported_parameter")
     if _NO_GRAMMAR.search(lowered):
         return _cannot_guide(
-            f"{server} can make no grammar of the form that the answer was to have. Leave out what it may not know: "
+            f"{server} cannot compile a grammar from the requested format. Leave out keywords that it may not support: "
             "patterns, formats and bounds first.",
             code="invalid_value",
         )
@@ -32,5 +32,5 @@ def of_text(text: str, *, server: str) -> InvalidRequest | None:
 
 
 def _cannot_guide(message: str, *, code: str) -> InvalidRequest:
-    """Forms come as `text.format`, from `nvext`, or with a tool that has to be called."""
+    """The field is `text.format` also where the guide comes from `nvext`, or from a tool that has to be called."""
     return InvalidRequest(message, field="text.format", code=code)

@@ -1,8 +1,8 @@
-"""HTTP connections to the server of one model, kept for the next request.
+"""HTTP connections to the server of one model, kept alive for later requests.
 
-A server may close a connection at the moment in which it is used again, and the request is lost. Such a request is sent
-once more on a new connection, also a POST: not one byte of its answer had come, and a server stops a generation whose
-connection is gone. A request that fails on a new connection has failed.
+A server may close an idle connection just when the next request is sent on it. Such a request is retried once on a new
+connection, also a POST: no byte of its answer had arrived, and a server stops a generation whose connection is closed.
+A request that fails on a new connection is not retried.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import aiohttp
 from antiphon_core.limits import ENGINE_CONNECTIONS_ITEMS_MAX
 
 KEEPALIVE_S = 4.0
-"""Servers on uvicorn (vLLM, SGLang, NIM) close a connection that was idle for 5 s; most that are closed while a request
-is on its way are met by closing first."""
+"""Seconds after which an idle connection is closed here. Servers on uvicorn (vLLM, SGLang, NIM) close it after 5 s;
+closing first avoids most lost requests."""
 
 
 class HttpPool:
-    """The connections to one server. Make, use and close it inside one event loop."""
+    """The connections to one server. Create, use and close it inside one event loop."""
 
     def __init__(self) -> None:
         self._kept = _session(
@@ -32,7 +32,7 @@ class HttpPool:
     async def request(
         self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> aiohttp.ClientResponse:
-        """The head of the answer. Raises what aiohttp raises."""
+        """Sends a request and returns its response, whose body is not read yet. Raises what aiohttp raises."""
         connection = SimpleNamespace(is_reused=False)
         try:
             return await self._kept.request(method, url, data=body, headers=headers, trace_request_ctx=connection)
@@ -47,18 +47,18 @@ class HttpPool:
 
 
 def _session(connector: aiohttp.TCPConnector, *traces: aiohttp.TraceConfig) -> aiohttp.ClientSession:
-    # The time limits of a stream are those of its tokens, of which aiohttp knows nothing.
+    # No timeout of aiohttp's: token_timeouts.py limits the time between the tokens of a stream.
     timeout = aiohttp.ClientTimeout(total=None)
     return aiohttp.ClientSession(
         timeout=timeout,
         connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),  # requests of one tenant must not bring what another was given
+        cookie_jar=aiohttp.DummyCookieJar(),  # a cookie set for one tenant must not go out with another's request
         trace_configs=list(traces),
     )
 
 
 def _note_reuse() -> aiohttp.TraceConfig:
-    """Notes in the context of a request that its connection was used before."""
+    """Records in the trace context of a request that its connection was used before."""
 
     async def note(_session: aiohttp.ClientSession, trace: SimpleNamespace, _params: Any) -> None:
         trace.trace_request_ctx.is_reused = True

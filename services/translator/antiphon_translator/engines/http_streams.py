@@ -1,8 +1,8 @@
 """A model server over HTTP that answers a generation with server-sent events: NIM, vLLM, SGLang, llama.cpp.
 
-A generation that is stopped closes its connection, which is how these servers learn that nobody listens any more. One
-that ends by itself leaves the connection for the next. The engines on top write the body of a request and read its
-events; there is no I/O in those.
+Stopping a generation closes its connection, which makes these servers stop, too. A generation that ends by itself
+leaves its connection open for the next request. openai_chat.py and vllm_tokens.py build on this module; the modules
+that write their request bodies and read their events do no I/O.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 _DONE = b"[DONE]"
 _KEY = re.compile(r"[!-~]+")  # what a header can carry
 END_GRACE_S = 0.25
-"""How long a server may take to end a stream whose generation it called complete."""
+"""Seconds that a server may take to end a stream after its finish reason, before the connection is closed."""
 _END_BYTES_MAX = 4_096
 
 
@@ -44,14 +44,14 @@ class EventReader(Protocol):
 
     @property
     def complete(self) -> bool:
-        """The server said why the generation ended."""
+        """Whether the server sent the finish reason."""
 
     def read(self, event: Object) -> EngineChunk | None:
-        """The content of one event. Raises EngineFault for an event that cannot be read, and EngineUnavailable or
-        EngineFault for one that says that the generation was broken off."""
+        """Returns the content of one event. Raises EngineFault for an event that cannot be read, and EngineUnavailable
+        or EngineFault for one that says that the generation was broken off."""
 
     def finish(self) -> EngineChunk | None:
-        """The rest, once the stream has ended."""
+        """Returns the last chunk, once the stream has ended."""
 
 
 class HttpModelServer:
@@ -68,7 +68,7 @@ class HttpModelServer:
 
     async def models(self) -> Object:
         """The answer to GET /models. Raises EngineTimeout after `probe_timeout_s`."""
-        async with self._probed(), self.asked("GET", f"{self.url}/models", None) as response:
+        async with self._probe_timeout(), self._response("GET", f"{self.url}/models", None) as response:
             return self._event(await response.read())
 
     async def listed(self) -> list[ListedModel]:
@@ -76,8 +76,8 @@ class HttpModelServer:
         return openai_wire.listed(await self.models())
 
     async def has_route(self, url: str) -> bool:
-        """Whether the server knows a path for POST: a GET of it is answered with any status but 404."""
-        async with self._probed():
+        """Whether the server has a POST route at `url`: then the status of a GET is not 404."""
+        async with self._probe_timeout():
             with self._translated():
                 response = await self._connected().request("GET", url, None, self._headers())
                 response.close()
@@ -98,8 +98,8 @@ class HttpModelServer:
         *,
         cut_off: type[AntiphonError] = EngineFault,
     ) -> None:
-        """Runs one generation. A stream that ends before the generation raises `cut_off`."""
-        async with timed(self._timeouts, flow) as timer, self.asked("POST", url, body) as response:
+        """Runs one generation. A stream that ends without a finish reason raises `cut_off`."""
+        async with timed(self._timeouts, flow) as timer, self._response("POST", url, body) as response:
             if not await self._pass_on(response.content, reader, deliver, flow, timer):
                 return
             if not reader.complete:
@@ -112,7 +112,7 @@ class HttpModelServer:
     async def _pass_on(
         self, content: aiohttp.StreamReader, reader: EventReader, deliver: Deliver, flow: Flow, timer: TokenTimer
     ) -> bool:
-        """Delivers the content of each read, up to `[DONE]` or until nothing more is wanted: then it answers False."""
+        """Delivers the content of each read up to `[DONE]`. Returns False as soon as nothing more is wanted."""
         events, is_done = EventData(), False
         while not is_done and (received := await content.readany()):
             chunks: list[EngineChunk] = []
@@ -123,7 +123,7 @@ class HttpModelServer:
             if chunks:
                 timer.token_came()
                 if not deliver(chunks):
-                    if reader.complete:  # the goodbye is on its way, and leaves the connection for the next
+                    if reader.complete:  # the end of the stream is about to come, and then the connection is free
                         await self._drain(content, timer)
                     return False
             if error is not None:
@@ -139,7 +139,7 @@ class HttpModelServer:
             size += len(received)
 
     def _read(self, events: list[bytes], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
-        """Adds the content of events to `chunks`, up to the one that is an error."""
+        """Adds the content of events to `chunks`. Stops at an event that is an error, and returns the error."""
         try:
             for data in events:
                 chunk = reader.read(self._event(data))
@@ -150,7 +150,7 @@ class HttpModelServer:
         return None
 
     def _event(self, data: bytes) -> Object:
-        """An event. Raises the error that it stands for, in band as it came."""
+        """Parses an event. Raises the error that it reports."""
         try:
             event = loads(data)
         except ValueError as error:
@@ -161,28 +161,28 @@ class HttpModelServer:
             raise self._error(event.get("error") or event, status=200)
         return event
 
-    def _error(self, told: object, *, status: int, retry_after: str | None = None) -> AntiphonError:
-        """The error that an answer stands for."""
+    def _error(self, answer: object, *, status: int, retry_after: str | None = None) -> AntiphonError:
         return chat_errors.of_answer(
-            told, status=status, server=self.name, model=self._profile.name, url=self.url, retry_after=retry_after
+            answer, status=status, server=self.name, model=self._profile.name, url=self.url, retry_after=retry_after
         )
 
     @asynccontextmanager
-    async def asked(self, method: str, url: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer with status 200. Its connection is closed at the end, unless all of it was read."""
+    async def _response(self, method: str, url: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Sends a request. Yields its response if the status is 200, and raises the error that it stands for otherwise.
+        At the end the connection is closed, unless the whole response was read."""
         with self._translated():
             response = await self._connected().request(method, url, body, self._headers())
             try:
                 if response.status != 200:
-                    told = chat_errors.parsed(await response.read())
-                    raise self._error(told, status=response.status, retry_after=response.headers.get("Retry-After"))
+                    answer = chat_errors.parsed(await response.read())
+                    raise self._error(answer, status=response.status, retry_after=response.headers.get("Retry-After"))
                 yield response
             finally:
                 response.close()
 
     @asynccontextmanager
-    async def _probed(self) -> AsyncIterator[None]:
-        """The time limit of a question that a living server answers at once."""
+    async def _probe_timeout(self) -> AsyncIterator[None]:
+        """Raises EngineTimeout when the block takes longer than `probe_timeout_s`."""
         try:
             async with asyncio.timeout(self._profile.probe_timeout_s):
                 yield
@@ -191,7 +191,7 @@ class HttpModelServer:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turns what aiohttp raises into our errors."""
+        """Translates the errors of aiohttp into EngineUnavailable."""
         try:
             yield
         except aiohttp.ClientError as error:
@@ -199,7 +199,7 @@ class HttpModelServer:
             raise EngineUnavailable(f"{self.name} cannot be reached.") from error
 
     def _headers(self) -> Mapping[str, str]:
-        """The key is read anew for each request: it may be replaced in place."""
+        """The headers of a request. The API key is read for each request, so that its file can be replaced."""
         headers = {
             "Content-Type": "application/json",
             "Accept": "text/event-stream, application/json",
@@ -211,7 +211,7 @@ class HttpModelServer:
         return headers | {"Authorization": f"Bearer {self._read_key(path)}"}
 
     def _read_key(self, path: Path) -> str:
-        """EngineUnavailable: the file holds no key that a header can carry. No request is sent without one."""
+        """EngineUnavailable: the file is unreadable, or holds no key that a header can carry. Then nothing is sent."""
         try:
             key = path.read_text("utf-8").strip()
         except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Images as engines take them: text."""
+"""Encodes images as text, in base64 or as data: URLs, for engines that take them so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def base64(image: bytes) -> str:
 
 
 def data_url(image: bytes) -> str:
-    """A data: URL. EngineFault: the image is of no kind that engines know."""
+    """The image as a data: URL. EngineFault: its format is unknown."""
     try:
         media_type = image_format.media_type(image)
     except image_format.UnknownFormat as error:

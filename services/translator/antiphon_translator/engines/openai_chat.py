@@ -1,6 +1,5 @@
-"""A server of chat completions (NIM, vLLM, SGLang, llama.cpp): a conversation in, text, reasoning and calls out.
-
-A stream that ends without a finish reason is a fault.
+"""The engine for a server of chat completions (NIM, vLLM, SGLang, llama.cpp): takes a conversation, and streams text,
+reasoning and calls. A stream that ends without a finish reason raises EngineFault.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ class OpenAIChatEngine:
         try:
             await self._server.generate(url, body, openai_logprobs.reader(request), deliver, flow)
         except InvalidRequest:
-            raise  # the server is as it was
+            raise  # an error of the request, not of the server
         except AntiphonError:
-            self._dialect = None  # the server may come back as another
+            self._dialect = None  # a server of another kind may have taken its place
             raise
 
     async def _described(self) -> Dialect:
-        """The server's dialect, asked for once, and again after a failure."""
+        """The server's dialect, read once, and again after a failure."""
         if self._dialect is None:
             self._dialect = openai_wire.dialect_of(await self._server.models(), self._model)
         return self._dialect

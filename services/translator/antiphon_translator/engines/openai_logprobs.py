@@ -1,8 +1,9 @@
-"""Log probabilities in the chunks of chat completions, and the texts that they belong to.
+"""Matches the log probabilities in the chunks of chat completions with the texts of their tokens.
 
-They are those of all tokens, also of those that the server read as reasoning, as a call, or as a marker of these; and
-they may come before their text, which a server holds back until it knows what it is. A text that cannot be told gets
-those that came with it. A server that gives none for its first text is read without any (output/scored_output.py).
+A server sends log probabilities for all tokens, also for those that it parsed as reasoning, as a call, or as a marker
+of these. They may come before their text, which a server holds back until its parser knows what the text is. A text
+that cannot be matched gets all tokens that wait (logprobs/alignment.py). When a server sends none with its first text,
+all log probabilities of the stream are left out (output/scored_output.py).
 """
 
 from __future__ import annotations
@@ -36,29 +37,29 @@ class ScoredChunkReader(ChunkReader):
         self._top = top
         self._alignment = Alignment()
         self._position = 0
-        self._have_come = False
-        self._goes_without = False
-        """The server gave none for its first text."""
+        self._has_logprobs = False
+        self._lacks_logprobs = False
+        """The server sent no log probabilities with its first text."""
 
     def _take_segments(self) -> list[Segment]:
         segments = self._alignment.scored(super()._take_segments())
-        if self._goes_without:
+        if self._lacks_logprobs:
             self._alignment.forget()
         return segments
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         for entry in (choice.get("logprobs") or {}).get("content") or ():
-            if self._goes_without:
-                break  # those of the text before them are missing
-            self._have_come = True
+            if self._lacks_logprobs:
+                break
+            self._has_logprobs = True
             token = _token(entry, self._top)
             self._alignment.token(token, token.written)
         super()._take_choice(choice)
 
     def _take(self, delta: Mapping[str, Any]) -> None:
-        if delta.get("content") and not self._have_come and not self._goes_without:
+        if delta.get("content") and not self._has_logprobs and not self._lacks_logprobs:
             log.warning(LEFT_OUT)
-            self._goes_without = True
+            self._lacks_logprobs = True
         for text in (reasoning_in(delta), delta.get("content") or ""):
             self._alignment.text(text)
             self._position += len(text)
@@ -73,7 +74,7 @@ def _token(entry: Mapping[str, Any], top: int) -> ScoredToken:
 
 
 def _written(entry: Mapping[str, Any]) -> bytes:
-    """Servers may leave out the bytes of a token; then it is its text."""
+    """The bytes of a token; where the server leaves them out, those of its text."""
     given = entry.get("bytes")
     return bytes(given) if given is not None else str(entry["token"]).encode()
 

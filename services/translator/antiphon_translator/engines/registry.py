@@ -1,4 +1,4 @@
-"""The makers of engines, by the name in a profile: a row for each of profiles.ENGINES."""
+"""The factories of engines, by the name in a profile: a row for each of profiles.ENGINES."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
 
 
 def create(profile: ModelProfile, channels: TritonChannels) -> Engine:
-    """The engine that a profile names; it connects on first use."""
+    """Creates the engine of a profile, one for each of its endpoints behind an EndpointsEngine. Engines connect on
+    first use."""
     factory = ENGINES[profile.engine]
     if len(profile.endpoints) < 2:
         return WatchedEngine(factory(profile, channels), profile)

@@ -28,7 +28,7 @@ ALL_CONTROLS = frozenset(member.name for member in fields(Sampling))
 
 
 class Emit:
-    """These messages arrive together."""
+    """One delivery: all its messages arrive together."""
 
     def __init__(self, *messages: Sequence[int] | EngineChunk) -> None:
         self.chunks = tuple(map(_chunk, messages))
@@ -43,14 +43,14 @@ def _chunk(message: Sequence[int] | EngineChunk) -> EngineChunk:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing arrives for so long."""
+    """A pause without messages."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Nothing arrives any more."""
+    """A hang: nothing more arrives, and the generation does not end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ Step = Emit | Wait | Hang | Break
 
 
 class ScriptedEngine:
-    """Plays a script, and keeps what it was asked."""
+    """Plays a script, and records the requests."""
 
     level = Level.TOKENS
 
@@ -74,7 +74,7 @@ class ScriptedEngine:
         self.stopped = asyncio.Event()
         """Set when a generation was stopped before its end."""
         self.unavailable: str | None = None
-        """When set, why the engine is not ready."""
+        """The reason why the engine is not ready; None when it is."""
         self._controls = controls
 
     async def controls(self) -> frozenset[str]:

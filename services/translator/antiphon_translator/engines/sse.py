@@ -1,4 +1,4 @@
-"""Server-sent events out of bytes, as far as chat completions use them: the data of each event."""
+"""Reads server-sent events, as far as model servers use them: the data of each event."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
 
 
 class EventData:
-    """Cuts a stream of bytes into the data of its events. Comments and other fields are left out."""
+    """Splits a stream of bytes into the data of its events. Comments and other fields are ignored."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # of the line that has no end yet: joined once, not with every read
+        self._parts: list[bytes] = []  # of the unfinished line: joined when it ends, not with every read
         self._part_bytes = 0
         self._data: list[bytes] = []
 

@@ -1,7 +1,8 @@
 """Timeouts of a stream of tokens: how long a server may take for the first token, and how long between two.
 
-A stream has one loop timer. It is compared with the time of the last token when it fires, so that a token costs no
-timer. While the flow is paused nothing is read and the timer stands still; the wait begins anew when the flow is open.
+A stream has one timer of the event loop. When the timer fires, it checks the time of the last token, so that a token
+does not reset a timer. While the flow is paused nothing is read and there is no timeout; it starts again when the flow
+is open.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from antiphon_core.errors import EngineTimeout
 from antiphon_core.flow import Flow
 
 SLEPT_S = 1.0
-"""A timer that fires so much too late belongs to a process that was frozen: the wait begins anew."""
+"""Seconds of delay of the timer that mean that this process was suspended: the timeout restarts then."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenTimeouts:
-    """How long a server may be silent, in seconds. `server` names it in the error."""
+    """The timeouts for the first token and between two tokens, in seconds. `server` names the server in the error."""
 
     server: str
     first_s: float
@@ -29,16 +30,16 @@ class TokenTimeouts:
 
 @asynccontextmanager
 async def timed(timeouts: TokenTimeouts, flow: Flow) -> AsyncIterator[TokenTimer]:
-    """Cancels its block when the server was silent for too long, or when the timer was told to end it.
+    """Cancels its block when no token came in time, or when the time of `TokenTimer.end_within` is over.
 
     Raises:
-        EngineTimeout: the server was silent. A block that the timer was told to end just ends.
+        EngineTimeout: no token came in time. A block that `end_within` ended raises nothing.
     """
     scope = asyncio.timeout(None)
     timer = TokenTimer(timeouts, scope)
     try:
         async with scope:
-            with flow.fed_by(pause=timer.pause, resume=timer.resume):
+            with flow.listening(pause=timer.pause, resume=timer.resume):
                 yield timer
     except TimeoutError as error:
         if not scope.expired():
@@ -65,7 +66,7 @@ class TokenTimer:
         self.resume()
 
     def token_came(self) -> None:
-        """The wait for the next token begins."""
+        """Restarts the timeout."""
         self._last = self._time()
         if not self._has_begun:
             self._has_begun = True
@@ -74,7 +75,7 @@ class TokenTimer:
                 self.resume()
 
     def end_within(self, seconds: float) -> None:
-        """Ends the block after this time at the latest. No token is waited for any more."""
+        """Ends the block after this time at the latest. The token timeouts no longer apply."""
         self.has_ended = True
         self.pause()
         self._expire(seconds)
@@ -99,7 +100,7 @@ class TokenTimer:
         self._handle = asyncio.get_running_loop().call_at(self._due, self._check)
 
     def _check(self) -> None:
-        if self._time() - self._due > SLEPT_S:  # this process stood still, which says nothing of the server
+        if self._time() - self._due > SLEPT_S:  # this process was suspended, which is no fault of the server
             self.resume()
             return
         left_s = self._last + self._limit_s - self._time()

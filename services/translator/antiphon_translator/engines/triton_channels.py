@@ -1,8 +1,8 @@
 """Connections to Triton servers: one per endpoint, shared by all models that are served there.
 
-A connection multiplexes any number of streams and reconnects by itself, so nothing is gained by a second one. Questions
-go over grpc.aio. Generations go over antiphon_core.http2, which reads a message of one token at a third of the cost, or
-over grpc.aio, too, if the operator says so.
+A connection multiplexes any number of streams and reconnects by itself, so nothing is gained by a second one. Unary
+calls use grpc.aio. Generations use antiphon_core.http2, which reads a message of one token at a third of the cost, or
+grpc.aio, too, if the setting `triton_transport` says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.http2.client import GrpcStreams
 from antiphon_translator.engines.triton_transport import GrpcAioStreams, InferStreams
 
-# Triton closes connections whose pings come more often than this, and its own limit is five minutes.
+# By default Triton closes connections that are pinged more often than every five minutes.
 _KEEPALIVE_MS = 300_000
 _OPTIONS = (
     ("grpc.max_send_message_length", -1),
@@ -36,7 +36,7 @@ Transport = Literal["lean", "grpc"]
 
 @dataclass(frozen=True, slots=True)
 class TritonConnection:
-    """One endpoint: `stub` for questions, `streams` for generations."""
+    """The connection to one endpoint: `stub` for unary calls, `streams` for generations."""
 
     channel: grpc.aio.Channel
     stub: Any
@@ -48,7 +48,7 @@ class TritonConnection:
 
 
 class TritonChannels:
-    """The connections of one process, each closed when its last user let it go. For one event loop."""
+    """The connections of one process, each closed when its last user releases it. Use inside one event loop."""
 
     def __init__(self, transport: Transport = "lean") -> None:
         self._transport = transport
@@ -56,14 +56,14 @@ class TritonChannels:
         self._users: Counter[str] = Counter()
 
     def acquire(self, endpoint: str) -> TritonConnection:
-        """The connection to `host:port`. The caller must release it. EngineUnavailable: the endpoint is none."""
+        """The connection to `host:port`. The caller must release it. EngineUnavailable: the endpoint is invalid."""
         if endpoint not in self._connections:
             self._connections[endpoint] = self._connection(endpoint)
         self._users[endpoint] += 1
         return self._connections[endpoint]
 
     async def release(self, endpoint: str) -> None:
-        """Gives a connection back; after the last user's, RPCs that still run on it end as cancelled."""
+        """Releases a connection. The last release closes it, which cancels RPCs that still run on it."""
         self._users[endpoint] -= 1
         if not self._users[endpoint]:
             await self._connections.pop(endpoint).close()

@@ -1,4 +1,4 @@
-"""Which kind of Triton model it is, by the inputs that its configuration declares."""
+"""Detects the kind of a Triton model by the inputs that its configuration declares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon_translator.engines.triton_signature import Describe, Signature
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.models.profiles import ModelProfile
 
-# The input that only this kind has; the first that is declared counts.
+# By an input that only this kind has. The first row whose input the model declares counts.
 _KINDS: Mapping[str, Describe] = {
     "input_ids": triton_tokens.describe,
     triton_vllm.SAMPLING: triton_vllm.describe,
@@ -22,12 +22,12 @@ _KINDS: Mapping[str, Describe] = {
 
 
 def engine(profile: ModelProfile, channels: TritonChannels) -> TritonEngine:
-    """An engine on whatever the server has; its level is known once it was asked for its controls."""
+    """An engine for a Triton model of any kind. Its level is known after a call of `controls`."""
     return TritonEngine(profile, channels, describe)
 
 
 def describe(model: TritonModel) -> Signature:
-    """The signature of a model. EngineUnavailable: it is of no kind that is known here."""
+    """The signature of a model. EngineUnavailable: the model is of an unknown kind."""
     for name, describe_kind in _KINDS.items():
         if name in model.inputs:
             return describe_kind(model)

@@ -1,10 +1,11 @@
-"""Translates Triton's errors into Antiphon's. Triton's texts go to the log; clients get messages in our words.
+"""Translates Triton's errors into Antiphon's. Clients get messages of our own. The log gets the texts of the transport,
+but not those of Triton's backends, which may repeat the prompt.
 
 Errors of a stream come in band, without a code, so only their text tells them apart.
 
-One trap is closed here. When an RPC is cancelled from this side, by closing its channel for example, grpc.aio raises
-asyncio.CancelledError in the task that waits for the RPC, although nobody cancelled that task. Asking the task tells
-the two cancellations apart.
+When an RPC is cancelled from this side, by closing its channel for example, grpc.aio raises asyncio.CancelledError in
+the task that waits for the RPC, although nothing cancelled that task. `Task.cancelling` tells the two cancellations
+apart.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _IN_BAND: tuple[tuple[re.Pattern[str], type[AntiphonError], str], ...] = (
     (
         re.compile(r"unexpected inference input|missing required input|unexpected shape"),
         EngineFault,
-        "refuses the inputs",
+        "rejects the inputs",
     ),
 )
-"""(text, compared in lower case; what it is; what happened). The first row that matches counts."""
+"""(pattern of the text in lower case, error, message to the client). The first row that matches counts."""
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 _TRANSPORT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -50,22 +51,21 @@ _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
 
 def from_text(text: str, *, model: str) -> AntiphonError:
     """The error that an in-band error message of a stream stands for."""
-    if (refusal := guide_errors.of_text(text, server=f"The Triton server of model '{model}'")) is not None:
-        return refusal
+    if (guide_error := guide_errors.of_text(text, server=f"The Triton server of model '{model}'")) is not None:
+        return guide_error
     lowered = text.lower()
     for pattern, error, what in _IN_BAND:
         if pattern.search(lowered):
             log.warning("model '%s': Triton %s", model, what)
             return error(f"The Triton server of model '{model}' {what}.")
-    # The text of a backend may repeat the prompt.
     log.warning("model '%s': Triton reports an error of %d characters, which its own log has", model, len(text))
     return EngineFault(f"The Triton server of model '{model}' reported an error.")
 
 
 @contextmanager
 def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
-    """Turns what grpc.aio and antiphon_core.http2 raise into our errors, logged at `level`; lets the
-    cancellation of the current task pass."""
+    """Translates the errors of grpc.aio and antiphon_core.http2, and logs them at `level`. A cancellation of the
+    current task passes through."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
@@ -81,10 +81,10 @@ def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
         raise EngineUnavailable(f"The connection to the Triton server of model '{model}' was closed.") from error
 
 
-def _from_rpc(code: grpc.StatusCode, words: str | None, *, model: str, level: int) -> AntiphonError:
+def _from_rpc(code: grpc.StatusCode, details: str | None, *, model: str, level: int) -> AntiphonError:
     """The error that a failed RPC stands for."""
-    # The transport's own words name addresses. Those of a backend may repeat the prompt.
-    shown = words if code in _TRANSPORT else f"{len(words or '')} characters that are not logged"
+    # Details of the transport name addresses, which operators need.
+    shown = details if code in _TRANSPORT else f"{len(details or '')} characters that are not logged"
     log.log(level, "model '%s': RPC to Triton failed: %s %s", model, code, shown)
     kind, what = _BY_CODE.get(code, (EngineFault, "reported an error"))
     return kind(f"The Triton server of model '{model}' {what}.")

@@ -27,7 +27,7 @@ class TritonModel:
     """The models that an ensemble consists of."""
 
     def first_of(self, names: Sequence[str]) -> str | None:
-        """The first of these inputs that the model declares."""
+        """The first of these inputs that the model declares; None if it declares none."""
         return next((name for name in names if name in self.inputs), None)
 
     def lacks(self, inputs: Sequence[str], outputs: Sequence[str]) -> str | None:
@@ -47,7 +47,7 @@ def read_config(config: Any) -> TritonModel:
 
 
 def facts_of(config: Any) -> TritonModel:
-    """Reads a ModelConfig message of any model. Models in an ensemble need not be able to stream."""
+    """Reads a ModelConfig message, also of a model that cannot stream, as the steps of an ensemble."""
     return TritonModel(
         name=config.name,
         batched=config.max_batch_size > 0,

@@ -20,17 +20,17 @@ _parse = service_pb2.ModelStreamInferResponse.FromString
 
 
 class TritonResponses:
-    """Reads the responses of one generation until it is over: at an error, or when nothing more is wanted. What comes
-    afterwards is dropped.
+    """Reads the responses of one generation until it is over: at an error, or when nothing more is wanted. Later
+    responses are dropped.
 
-    The RPC may still run then. `timer` ends it: within `end_grace_s` if the server has nothing left to say but goodbye,
-    at once otherwise.
+    The RPC may still run then. `timer` ends it: within `end_grace_s` if only the end of the stream is still to come, at
+    once otherwise.
     """
 
     def __init__(self, reader: Reader, deliver: Deliver, timer: TokenTimer, *, model: str, end_grace_s: float) -> None:
         self.is_over = False
         self.error: Exception | None = None
-        """The reason why the generation is over, if that is a failure."""
+        """The error that ended the generation, if one did."""
         self._reader = reader
         self._deliver = deliver
         self._timer = timer
@@ -39,7 +39,7 @@ class TritonResponses:
         self._last: Any = None
 
     def receive(self, messages: Sequence[bytes]) -> None:
-        """Delivers what these messages say, as one. Never raises: an error is kept in `error`."""
+        """Delivers the chunks of these messages in one call. Never raises: an error is kept in `error`."""
         if self.is_over:
             return
         try:
@@ -52,7 +52,7 @@ class TritonResponses:
             self._timer.end_within(self._end_grace_s if self._reader.complete else 0)
 
     def finish(self) -> None:
-        """The RPC ended without an error. Delivers what was held back.
+        """Delivers the text that was held back, after the RPC has ended without an error.
 
         Raises:
             EngineFault: the server did not mark a response as the final one.
@@ -66,7 +66,8 @@ class TritonResponses:
             self._deliver((last,))
 
     def _take(self, messages: Sequence[bytes]) -> bool:
-        """Whether more is wanted. Raises what is wrong with a message after the delivery of those before it."""
+        """Returns whether more is wanted. The error of a message is raised after the messages before it are delivered,
+        if more is wanted then."""
         chunks: list[EngineChunk] = []
         try:
             is_wanted = self._read(messages, chunks)
@@ -77,7 +78,7 @@ class TritonResponses:
         return self._pass_on(chunks) and is_wanted
 
     def _read(self, messages: Sequence[bytes], chunks: list[EngineChunk]) -> bool:
-        """Adds what the messages say to `chunks`. Whether the generation may go on."""
+        """Adds the chunks of the messages to `chunks`. Returns whether the generation goes on."""
         for message in messages:
             response = _parsed(message)
             if response.error_message:

@@ -1,5 +1,7 @@
-"""How one kind of Triton model is asked and how its answers are read: what the modules triton_*.py of this folder give
-and triton_stream.py uses. Nothing in a signature does I/O.
+"""The interface of a signature: how to write requests to one kind of Triton model, and how to read its responses.
+
+triton_tokens.py, triton_text.py and triton_vllm.py have the signatures, and triton_stream.py uses them. A signature
+does no I/O.
 """
 
 from __future__ import annotations
@@ -21,18 +23,18 @@ class Reader(Protocol):
 
     @property
     def complete(self) -> bool:
-        """The server has nothing left to say but that it is through."""
+        """Whether only the end of the stream is still to come."""
 
     def read(self, response: Any) -> EngineChunk | None:
         """Reads a ModelInferResponse. A chunk with `finish` is the last one; messages that the server sends after it
         are ignored. EngineFault: the response cannot be read."""
 
     def finish(self) -> EngineChunk | None:
-        """The text that was held back, and facts that are known only at the end of the stream."""
+        """Returns the last chunk: text that was held back, finish reason and usage. None if there is nothing."""
 
 
 class Signature(Protocol):
-    """One model."""
+    """The signature of one model."""
 
     @property
     def level(self) -> Level: ...
@@ -42,22 +44,22 @@ class Signature(Protocol):
         """As in engines.base.Engine."""
 
     def request(self, request: GenerationRequest) -> Any:
-        """The ModelInferRequest of a generation. EngineFault: it asks for what the model cannot be told."""
+        """The ModelInferRequest of a generation. EngineFault: the model has no input for a part of the request."""
 
     def reader(self, request: GenerationRequest) -> Reader: ...
 
 
 Describe = Callable[[TritonModel], Signature]
-"""Reads a configuration. EngineUnavailable: the model is of another kind."""
+"""Reads a model's configuration. EngineUnavailable: the model is of another kind."""
 
 
 def named_controls(model: TritonModel, inputs: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """The members of Sampling that a model takes; `inputs` says under which names it may have each, newest first."""
+    """The members of Sampling that a model takes. `inputs` maps each member to the names of its input, newest first."""
     return frozenset(control for control, names in inputs.items() if model.first_of(names) is not None)
 
 
 def sampling_tensors(sampling: Sampling, model: TritonModel, inputs: Mapping[str, Sequence[str]]) -> list[Tensor]:
-    """The members of a sampling that are to be sent."""
+    """The tensors for the members of a sampling that are set. EngineFault: the model has no input for one."""
     tensors = []
     for control, value in chosen(sampling).items():
         name = model.first_of(inputs[control])
@@ -68,7 +70,7 @@ def sampling_tensors(sampling: Sampling, model: TritonModel, inputs: Mapping[str
 
 
 def chosen(sampling: Sampling) -> dict[str, float]:
-    """The members that are set. Temperature 0 is sent as what it means: the best token."""
+    """The members that are set. Temperature 0 becomes top_k 1 alone, which is greedy sampling."""
     if sampling.temperature == 0:
         return {"top_k": GREEDY_TOP_K}
     members = ((name, getattr(sampling, name)) for name in Sampling.__dataclass_fields__)
@@ -100,5 +102,5 @@ def lora_tensors(lora: str | None, model: TritonModel) -> list[Tensor]:
 
 
 def cannot(model: TritonModel, control: str) -> EngineFault:
-    """The error for a request that sets what is not among the controls."""
+    """The error for a request that sets a control that the model lacks."""
     return EngineFault(f"The Triton model '{model.name}' has no input for {control}.")

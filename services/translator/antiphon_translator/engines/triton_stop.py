@@ -1,11 +1,11 @@
-"""How a generation inside an ensemble is stopped: with a `stop` request to the model that generates.
+"""Stops a generation inside an ensemble, with a `stop` request to the step that generates.
 
-Triton passes the cancellation of an ensemble's request on to the steps that are still to come, and not to the one that
-runs: `tensorrt_llm` would go on to the last token for nobody. A step runs under the request id of its ensemble, and
-TensorRT-LLM's model ends the request of the same id when it is asked to. What BLS starts has an id of its own and
-cannot be stopped from outside.
+When a request to an ensemble is cancelled, Triton cancels the steps that are still to come, but not the step that runs:
+`tensorrt_llm` would go on to the last token. A step has the request id of its ensemble, and TensorRT-LLM's model ends
+the request of that id on a `stop` request. The requests that BLS makes have ids of their own and cannot be stopped from
+outside.
 
-The request is sent in the background: whoever gives a generation up waits for nothing.
+A stop request is sent in the background: a cancellation does not wait for it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _STOP = (row("input_ids", (0,)), one("input_lengths", 0), one("request_output_le
 
 
 def can_be_stopped(step: TritonModel) -> bool:
-    """Whether a step is the one that generates, and ends a request when asked to."""
+    """Whether this step of an ensemble takes `stop` requests; only the step that generates does."""
     return all(tensor.name in step.inputs for tensor in _STOP)
 
 
 class StopRequests:
-    """The stop requests of one engine. One that is not answered within `timeout_s` is not repeated."""
+    """The stop requests of one engine. A stop request has a timeout of `timeout_s` and no retry."""
 
     def __init__(self, *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._under_way: set[asyncio.Task[None]] = set()
 
     def send(self, streams: InferStreams, step: TritonModel, request_id: str) -> None:
-        """Stops the request of this id in a step."""
+        """Starts a task that stops the request of this id in a step."""
         task = asyncio.create_task(self._stop(streams, step, request_id))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -59,7 +59,7 @@ class StopRequests:
                 with triton_errors.translated(step.name, level=logging.INFO):
                     await _answered(streams, message)
         except (AntiphonError, TimeoutError) as error:
-            log.info("%s: '%s' was not told to stop: %r", request_id, step.name, error)
+            log.info("%s: the stop request to '%s' failed: %r", request_id, step.name, error)
 
 
 async def _answered(streams: InferStreams, message: bytes) -> None:

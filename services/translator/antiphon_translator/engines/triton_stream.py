@@ -1,15 +1,15 @@
-"""A model on a Triton server: one streaming RPC a generation, whatever the model's signature.
+"""The engine for a model on a Triton server: one streaming RPC per generation, with any signature.
 
-How a generation ends, seen from here:
+A generation ends
 
-* by itself: the response that Triton marks as final, then the end of the RPC. An RPC that ends without that mark, for
-  example because the server dropped the request, is a fault.
-* by us: the RPC is cancelled when nothing more is wanted, at an error, and when the caller's task is cancelled. Triton
-  passes the cancellation on; TensorRT-LLM looks for it every 100 ms. Only an ensemble needs more: see triton_stop.py.
-* never: a Triton whose backend process died keeps the stream open in silence, hence the timeouts.
+* by itself: with the response that Triton marks as final, then the end of the RPC. An RPC that ends without that mark,
+  for example because the server dropped the request, raises EngineFault.
+* by cancellation: the RPC is cancelled when nothing more is wanted, at an error, and when the caller's task is
+  cancelled. TensorRT-LLM checks for cancellation every 100 ms. An ensemble also needs a stop request (triton_stop.py).
+* by a timeout: a Triton whose backend process died keeps the stream open and sends nothing.
 
-When nothing more is wanted and the server has nothing left to say, its goodbye gets END_GRACE_S to arrive, because
-cancelling an RPC that is just ending is what makes older servers crash (Triton before 25.05).
+When nothing more is wanted and only the end of the stream is still to come, the server gets END_GRACE_S to send it:
+cancelling an RPC that is just ending crashes Triton before 25.05.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TritonEngine:
         try:
             await self._generate(await self._described(), request, deliver, flow)
         except AntiphonError:
-            self._signature = None  # the server may come back as another
+            self._signature = None  # the server may have another model by now
             raise
 
     async def _generate(self, signature: Signature, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
@@ -116,7 +116,7 @@ class TritonEngine:
             raise responses.error
 
     async def _infer(self, message: Any, responses: TritonResponses, flow: Flow) -> None:
-        """One RPC, to its end."""
+        """Runs one RPC to its end. An RPC that has not ended by itself is cancelled, and so is the step that runs."""
         connection, step = self._connected(), self._generating
         with triton_errors.translated(self._profile.name):
             call = await connection.streams.start(
@@ -133,7 +133,7 @@ class TritonEngine:
                     self._stops.send(connection.streams, step, message.id)
 
     async def _described(self) -> Signature:
-        """The model's signature, asked for once, and again after a failure."""
+        """The model's signature, read once, and again after a failure."""
         if self._signature is None:
             answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=self._profile.triton_model))
             model = read_config(answer.config)
@@ -152,7 +152,7 @@ class TritonEngine:
         return None
 
     async def _ask(self, method: str, message: Any) -> Any:
-        # A probe that fails is an answer: a server may be starting.
+        # INFO: failed probes are normal while a server starts.
         with triton_errors.translated(self._profile.name, level=logging.INFO):
             stub = self._connected().stub
             return await getattr(stub, method)(message, timeout=self._profile.probe_timeout_s)

@@ -1,13 +1,13 @@
 """The text-level models of TensorRT-LLM on Triton: `ensemble`, `tensorrt_llm_bls` and the LLM-API model.
 
-They differ in the names of their inputs, in whether a message holds the new text or all of it, and in what they tell at
-the end: a finish reason (LLM API), counts (the others), from which the finish reason follows. Their own search for stop
-words works on token ids and leaves the words in the text, so the text is searched here too.
+They differ in the names of their inputs, in whether a message holds the new text or all of it, and in what they report
+at the end: a finish reason (LLM API), or token counts (the others), from which the finish reason follows. Their own
+search for stop words works on token ids and leaves the words in the text, so the text is searched here, too.
 
-A generation of BLS that is given up may go on in there: it does not pass the cancellation on.
+BLS does not pass a cancellation on: a cancelled generation may run on to its end.
 
-What the ensemble has broken cannot be mended: it makes text of every message by itself, which loses characters that are
-longer than one token and, with some tokenizers, spaces. Serve `tensorrt_llm` to have neither.
+The ensemble detokenizes each message by itself, which loses characters that span several tokens and, with some
+tokenizers, spaces. This cannot be repaired here. Serve `tensorrt_llm` to avoid it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FINISH = "finish_reason"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that a family of models has for its inputs."""
+    """The names of the inputs of one kind of text-level model."""
 
     max_tokens: str
     stop: str
@@ -80,7 +80,7 @@ LLM_API = Names(
 
 
 def engine(profile: ModelProfile, channels: TritonChannels) -> TritonEngine:
-    """An engine on one of the three."""
+    """An engine for a text-level model of TensorRT-LLM."""
     return TritonEngine(profile, channels, describe, level=Level.TEXT)
 
 
@@ -106,7 +106,7 @@ def _growth_of(model: TritonModel, names: Names) -> Growth:
 
 @dataclass(frozen=True, slots=True)
 class TextSignature:
-    """One model; `growth` is what its configuration says."""
+    """The signature of a text-level model. `growth` follows from the model's configuration."""
 
     model: TritonModel
     names: Names
@@ -140,19 +140,19 @@ class TextSignature:
             optional.append(row(self.names.stop, request.stop))
         if request.stop_ids:
             optional.append(one("end_id", request.stop_ids[0]))
-        return [
+        tensors = [
             one(PROMPT, request.prompt_as(TextPrompt).text),
             one(self.names.max_tokens, request.max_tokens),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
             *sampling_tensors(request.sampling, self.model, self.names.controls),
             *guide_tensors(request.guide, self.model),
             *lora_tensors(request.lora, self.model),
-            *self._image_tensors(request),
         ]
-
-    def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         if request.top_logprobs is not None:
             raise cannot(self.model, "logprobs")
+        return tensors + self._image_tensors(request)
+
+    def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         shown = request.prompt_as(TextPrompt).images
         if not shown:
             return []
@@ -162,7 +162,7 @@ class TextSignature:
 
 
 class TextReader:
-    """Text out of responses, without the stop text, and what was counted."""
+    """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text."""
 
     def __init__(self, request: GenerationRequest, growth: Growth) -> None:
         self.complete = False
@@ -175,8 +175,8 @@ class TextReader:
         self._output_tokens: int | None = None
 
     def read(self, response: Any) -> TextChunk | None:
-        message = None if self._reason else self._outputs.text(response, TEXT)  # nothing counts behind the end
-        self._note(response)
+        message = None if self._reason else self._outputs.text(response, TEXT)  # no text counts after the finish reason
+        self._read_outcome(response)
         if not message:
             return None
         text = self._stop.feed(self._text.feed(message))
@@ -190,12 +190,13 @@ class TextReader:
             text += self._stop.finish()
         return TextChunk(text=text, finish=self._finish_reason(), usage=self._usage())
 
-    def _note(self, response: Any) -> None:
-        sent, came = (self._outputs.numbers(response, name) for name in _COUNTS)
-        if sent:
-            self._input_tokens = sent[0]
-        if came:
-            self._output_tokens = (self._output_tokens or 0) + came[0]
+    def _read_outcome(self, response: Any) -> None:
+        """Reads token counts and finish reason."""
+        inputs, outputs = (self._outputs.numbers(response, name) for name in _COUNTS)
+        if inputs:
+            self._input_tokens = inputs[0]
+        if outputs:
+            self._output_tokens = (self._output_tokens or 0) + outputs[0]
             self.complete = self._output_tokens >= self._max_tokens
         reason = (self._outputs.text(response, _FINISH) or b"").decode("utf-8", "replace")
         if reason not in ("", "None"):
@@ -207,7 +208,7 @@ class TextReader:
         return Usage(input_tokens=self._input_tokens, output_tokens=self._output_tokens)
 
     def _finish_reason(self) -> FinishReason | None:
-        """As the model says, else by its count; None where it neither says nor counts."""
+        """The model's finish reason, else the one that its token count implies; None where the model sends neither."""
         if self._stop.matched:
             return FinishReason.STOP
         if self._reason:

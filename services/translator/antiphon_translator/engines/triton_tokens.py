@@ -1,7 +1,7 @@
 """The token-level model of TensorRT-LLM (`tensorrt_llm`) on Triton: ids in, ids out.
 
-A text that ends the generation is not sent: which ids would write it is anybody's guess, and who receives ids finds it
-in the text and closes the stream.
+Stop texts are not sent to the model, because many sequences of ids write the same text. The pipeline finds them in the
+decoded text and ends the stream.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {
 REQUIRED_INPUTS = ("input_ids", "input_lengths", "request_output_len")
 _REQUIRED_OUTPUTS = ("output_ids", "sequence_length")
 _METRICS_IN, _REUSED_OUT = "return_perf_metrics", "kv_cache_reused_blocks"
-# Not TensorRT-LLM's: the bundled model has them.
+# Not TensorRT-LLM's own: the model that is bundled with Antiphon has them.
 _TOP_IN, _TOP_OUT = "top_log_probs", ("top_log_prob_ids", "top_log_prob_values")
 _LOGPROBS_IN, _LOGPROBS_OUT = "return_log_probs", "output_log_probs"
 
 
 def engine(profile: ModelProfile, channels: TritonChannels) -> TritonEngine:
-    """An engine on a `tensorrt_llm` model."""
+    """An engine for a `tensorrt_llm` model."""
     return TritonEngine(profile, channels, describe, level=Level.TOKENS)
 
 
 def describe(model: TritonModel) -> TokensSignature:
-    """The signature in a configuration. EngineUnavailable: the model is not one to stream token ids from."""
+    """The signature in a configuration. EngineUnavailable: the model does not stream token ids."""
     missing = model.lacks(REQUIRED_INPUTS, _REQUIRED_OUTPUTS)
     if missing is not None:
         raise EngineUnavailable(
@@ -114,7 +114,7 @@ class TokensSignature:
 
 
 def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:
-    """`end_id` takes one id; the others are stop words of one id each: all ids, then where each word ends."""
+    """`end_id` takes one id. The others become stop words of one id each: all ids, then the end of each word."""
     if not stop_ids:
         return []
     end_id, *others = stop_ids
@@ -125,7 +125,7 @@ def _stop_tensors(stop_ids: Sequence[int]) -> list[Tensor]:
 
 
 class TokensReader:
-    """Ids out of responses."""
+    """Reads token ids and log probabilities from responses."""
 
     def __init__(self, request: GenerationRequest) -> None:
         self.complete = False
@@ -157,7 +157,7 @@ class TokensReader:
         return None
 
     def _logprobs(self, response: Any, ids: Sequence[int]) -> tuple[TokenLogprob, ...]:
-        """Those of the new ids: the last ones, for some releases repeat those of all ids so far."""
+        """The log probabilities of the new ids: the last ones, because some releases repeat those of all ids so far."""
         numbers = self._outputs.numbers(response, _LOGPROBS_OUT, "f")
         if numbers is None or len(numbers) < len(ids):
             raise triton_wire.unreadable()
@@ -167,7 +167,7 @@ class TokensReader:
         return tuple(map(TokenLogprob, ids, chosen, self._alternatives(response, len(ids))))
 
     def _alternatives(self, response: Any, places: int) -> Iterator[tuple[Alternative, ...]]:
-        """The likeliest ids at each place, as many everywhere."""
+        """The likeliest tokens at each position, the same number at each."""
         ids, values = (self._outputs.numbers(response, name, form) for name, form in zip(_TOP_OUT, "if", strict=True))
         if ids is None or values is None or not len(ids) == len(values) == places * self._top:
             raise triton_wire.unreadable()

@@ -1,4 +1,4 @@
-"""How the ModelStreamInfer RPC reaches a Triton server: the seam between an engine and its connection."""
+"""The transport of the ModelStreamInfer RPC: its interface, and its implementation on grpc.aio."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GrpcAioStreams:
     async def start(
         self, path: str, message: bytes, receive: Receive, *, flow: Flow, metadata: Metadata = ()
     ) -> GrpcAioCall:
-        # A server cannot tell this from a stream of one request, and it takes one step instead of three.
+        # The bytes are those of a request stream of one message, and the call takes one step instead of three.
         infer: Any = self._channel.unary_stream(path)
         return GrpcAioCall(infer(message, metadata=tuple(metadata)), receive, flow)
 

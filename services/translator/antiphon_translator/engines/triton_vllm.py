@@ -1,8 +1,8 @@
-"""A model of Triton's vLLM backend: text in, text out; how to sample is one JSON text.
+"""A model of Triton's vLLM backend: text in, text out, and the sampling parameters as one JSON text.
 
-That JSON becomes vLLM's SamplingParams, and a member that it does not know makes it drop all of them: only members that
-every release has are sent. Special tokens are asked for in the text, because calls and reasoning are marked with them.
-vLLM looks for stop texts itself and cuts them off.
+The backend makes vLLM's SamplingParams from that JSON, and drops all of it at an unknown member, so only members that
+every release knows are sent. The text includes special tokens, because calls and reasoning are marked with them. vLLM
+finds stop texts itself and cuts them off.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RETURNED = ("return_finish_reason", "return_num_input_tokens", "return_num_outp
 
 
 def engine(profile: ModelProfile, channels: TritonChannels) -> TritonEngine:
-    """An engine on a model of the vLLM backend."""
+    """An engine for a model of the vLLM backend."""
     return TritonEngine(profile, channels, describe, level=Level.TEXT)
 
 
@@ -57,7 +57,7 @@ def describe(model: TritonModel) -> VllmSignature:
 
 @dataclass(frozen=True, slots=True)
 class VllmSignature:
-    """One model."""
+    """The signature of a model of the vLLM backend."""
 
     model: TritonModel
 
@@ -126,7 +126,7 @@ def sampling_parameters(request: GenerationRequest) -> Object:
 
 
 def structured_outputs(guide: Guide) -> Object:
-    """vLLM's words for a guide."""
+    """A guide as vLLM's StructuredOutputsParams."""
     match guide.kind:
         case GuideKind.JSON:
             return {"json_object": True}
@@ -139,7 +139,7 @@ def structured_outputs(guide: Guide) -> Object:
 
 
 class VllmReader:
-    """Text out of responses, and log probabilities."""
+    """Reads text, log probabilities, finish reason and token counts from responses."""
 
     def __init__(self, request: GenerationRequest) -> None:
         self.complete = False
@@ -149,29 +149,30 @@ class VllmReader:
         self._finish: FinishReason | None = None
         self._input_tokens = 0
         self._output_tokens = 0
-        self._counted = False
+        self._has_counts = False
 
     def read(self, response: Any) -> TextChunk | None:
-        if self.complete:  # nothing counts behind the end
-            self._note(response)
+        if self.complete:  # no text counts after the finish reason
+            self._read_outcome(response)
             return None
         text = self._text.feed(self._outputs.text(response, TEXT) or b"")
-        self._note(response)
+        self._read_outcome(response)
         logprobs = self._logprobs(response)
         return TextChunk(text=text, logprobs=logprobs) if text or logprobs else None
 
     def finish(self) -> TextChunk:
-        usage = Usage(self._input_tokens, self._output_tokens) if self._counted else None
+        usage = Usage(self._input_tokens, self._output_tokens) if self._has_counts else None
         text = self._text.finish(cut_off=self._finish is FinishReason.LENGTH)
         return TextChunk(text=text, finish=self._finish, usage=usage)
 
-    def _note(self, response: Any) -> None:
-        sent = self._outputs.numbers(response, "num_input_tokens", "I")
-        came = self._outputs.numbers(response, "num_output_tokens", "I")
-        if sent and came:
-            self._counted = True
-            self._input_tokens = sent[0]
-            self._output_tokens += sum(came)
+    def _read_outcome(self, response: Any) -> None:
+        """Reads token counts and finish reason."""
+        inputs = self._outputs.numbers(response, "num_input_tokens", "I")
+        outputs = self._outputs.numbers(response, "num_output_tokens", "I")
+        if inputs and outputs:
+            self._has_counts = True
+            self._input_tokens = inputs[0]
+            self._output_tokens += sum(outputs)
         reason = (self._outputs.text(response, "finish_reason") or b"").decode("utf-8", "replace")
         if reason not in ("", "None"):
             self.complete = True
@@ -184,13 +185,13 @@ class VllmReader:
         if not raw or raw == b"null":
             return ()
         try:
-            return tuple([_place(entries, self._top) for entries in json.loads(raw)])  # which knows -Infinity
+            return tuple([_token_logprob(entries, self._top) for entries in json.loads(raw)])  # it reads -Infinity
         except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
             raise EngineFault("The engine sent log probabilities that cannot be read.") from error
 
 
-def _place(entries: Mapping[str, Mapping[str, float]], top: int) -> TokenLogprob:
-    """One place: {id: {logprob, rank, decoded_token}}, the chosen token first, then the likeliest ones."""
+def _token_logprob(entries: Mapping[str, Mapping[str, float]], top: int) -> TokenLogprob:
+    """Reads one position: {id: {logprob, rank, decoded_token}}, the chosen token first, then the likeliest ones."""
     token = next(iter(entries))
     ranked = sorted(entries.items(), key=lambda entry: entry[1]["rank"])
     likeliest = tuple(Alternative(int(number), entry["logprob"]) for number, entry in ranked if entry["rank"] <= top)

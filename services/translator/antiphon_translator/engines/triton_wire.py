@@ -1,7 +1,7 @@
-"""Triton's tensors: inputs into a ModelInferRequest, outputs out of a response.
+"""Packs input tensors into a ModelInferRequest, and reads output tensors from a ModelInferResponse.
 
-Tensor contents travel as raw little-endian bytes and are packed and read as such; no array library is involved. A
-text is its length in four bytes, then its bytes.
+Tensors are sent as raw little-endian bytes; packing and reading them needs no array library. A text is its length in
+four bytes, then its bytes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def row(name: str, values: Values) -> Tensor:
 def build(model: TritonModel, request_id: str, tensors: Sequence[Tensor]) -> Any:
     """A ModelInferRequest."""
     message = service_pb2.ModelInferRequest(model_name=model.name, id=request_id)
-    # Without it a last response that holds no token is not sent, and the end could not be told from a broken stream.
+    # Without this, Triton does not send a final response that has no token, and a broken stream looks like a whole one.
     message.parameters["triton_enable_empty_final_response"].bool_param = True
     for tensor in tensors:
         data_type = model.inputs[tensor.name]
@@ -69,22 +69,22 @@ def _pack(values: Values, data_type: str) -> bytes:
         encoded = [str(value).encode() for value in values]
         return b"".join(struct.pack("<I", len(data)) + data for data in encoded)
     if isinstance(values, array) and data_type == "INT32" and values.itemsize == 4 and sys.byteorder == "little":
-        return values.tobytes()  # ids of a prompt: a million characters take 8 ms otherwise
+        return values.tobytes()  # ids of a prompt: struct.pack takes 8 ms for those of a million characters
     return struct.pack(f"<{len(values)}{_PACKED[data_type]}", *values)
 
 
 class Outputs:
     """Reads the outputs of the responses of one stream.
 
-    Where an output is was found once: all responses of a stream that hold any list the same outputs, and where one does
-    not, they are looked for again.
+    The index of each output is remembered, because nearly all responses of a stream list the same outputs. Where a
+    response differs, the output is searched again.
     """
 
     def __init__(self) -> None:
         self._at: dict[str, int] = {}
 
     def raw(self, response: Any, name: str) -> bytes | None:
-        """The bytes of an output, None where it is not there. EngineFault: the response cannot be read."""
+        """The bytes of an output; None if the response lacks it. EngineFault: the response cannot be read."""
         outputs = response.outputs
         at = self._at.get(name, -1)
         if not 0 <= at < len(outputs) or outputs[at].name != name:
@@ -110,7 +110,7 @@ class Outputs:
         return numbers
 
     def text(self, response: Any, name: str) -> bytes | None:
-        """The first text of an output, as bytes: it may end in the midst of a character."""
+        """The first text of an output, as bytes, because it may end inside a character."""
         data = self.raw(response, name)
         if not data:
             return None
@@ -123,11 +123,11 @@ class Outputs:
 
 
 def unreadable() -> EngineFault:
-    """The error for a response that is not what its outputs say."""
+    """The error for a malformed response."""
     return EngineFault("The engine sent a response that cannot be read.")
 
 
 def is_final(response: Any) -> bool:
-    """Whether a ModelInferResponse says that it is the last one."""
+    """Whether Triton marks a ModelInferResponse as the last one."""
     flag = response.parameters.get("triton_final_response")
     return flag is not None and bool(flag.bool_param)

@@ -1,7 +1,7 @@
 """Token ids over HTTP: `POST /inference/v1/generate` of vLLM (0.11.1 and later) and of a NIM that runs on vLLM.
 
-The prompt is rendered and encoded here, so usage is exact and a stream can go on behind its last token on another
-server. A server that aborts a generation, as one does that is shutting down, is unavailable: another one continues.
+The prompt is rendered and encoded here, so usage is exact, and another server can continue a stream behind its last
+token. A server that shuts down aborts its generations; they raise EngineUnavailable, so that another server continues.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class VllmTokensEngine:
             )
 
     async def listed(self) -> list[ListedModel]:
-        """All models of the server, adapters among them."""
+        """All models of the server, LoRA adapters among them."""
         return await self._server.listed()
 
     async def close(self) -> None:
@@ -60,13 +60,14 @@ class VllmTokensEngine:
                 self._url, body, TokensReader(request), deliver, flow, cut_off=EngineUnavailable
             )
         except InvalidRequest:
-            raise  # the server is as it was
+            raise  # an error of the request, not of the server
         except AntiphonError:
-            self._has_route = False  # the server may come back as another
+            self._has_route = False  # a server of another kind may have taken its place
             raise
 
     async def _require_route(self) -> None:
-        """Asks once, and again after a failure. A server without the route would say that it has no such model."""
+        """EngineUnavailable: the server lacks the route. The server is asked once, and again after a failure. Without
+        this check, the 404 of such a server would be reported as a missing model."""
         if not self._has_route and not await self._server.has_route(self._url):
             raise EngineUnavailable(
                 f'{self._server.name} does not serve token ids ({ROUTE}); engine = "{CHAT_ENGINE}" asks it for text.'

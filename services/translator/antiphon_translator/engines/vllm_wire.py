@@ -1,7 +1,7 @@
-"""The words of vLLM's /inference/v1/generate: the body of a request, and the events of a stream as token ids.
+"""The wire format of vLLM's /inference/v1/generate: the body of a request, and the events of a stream as token ids.
 
-vLLM sends an event for each message that has ids, the last of them with a finish reason. The end of a generation that
-was aborted has no ids and is not sent at all, so a stream without a finish reason was broken off.
+vLLM sends an event for each output that has ids, the last of them with a finish reason. The end of an aborted
+generation has no ids and is not sent at all, so a stream without a finish reason was broken off.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from antiphon_translator.generation import (
 _SAMPLING = tuple(member.name for member in fields(Sampling))
 CONTROLS = frozenset((*_SAMPLING, "guide", "ignore_eos", "logprobs", "top_logprobs", "lora"))
 LOGPROBS_MAX = 20
-"""The most that a server gives unless it was started with more (`--max-logprobs`)."""
+"""vLLM's default for `--max-logprobs`."""
 _FINISH: Mapping[str, FinishReason] = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 _ID_PREFIX = "token_id:"
 
@@ -43,7 +43,7 @@ def body(request: GenerationRequest, model: str) -> Object:
 
 
 def _sampling_params(request: GenerationRequest) -> Object:
-    """vLLM's SamplingParams. Text is wanted by nobody: `detokenize` spares the server making it."""
+    """vLLM's SamplingParams. With `detokenize` off the server makes no text, which nothing here reads."""
     chosen = {name: value for name in _SAMPLING if (value := getattr(request.sampling, name)) is not None}
     params: Object = {"max_tokens": request.max_tokens, "detokenize": False, **chosen}
     if request.stop_ids:
@@ -58,25 +58,26 @@ def _sampling_params(request: GenerationRequest) -> Object:
 
 
 def _logprobs_asked(top: int) -> int:
-    """One more than wanted: the chosen token comes first and takes the place of the last, if it is not among them."""
+    """One more than requested: the chosen token replaces the last alternative where it is not one of the likeliest."""
     return min(top + 1, LOGPROBS_MAX) if top else 0
 
 
 class TokensReader:
-    """The events of one stream."""
+    """Reads the events of one stream."""
 
     def __init__(self, request: GenerationRequest) -> None:
         self.complete = False
         self._top = request.top_logprobs
 
     def read(self, event: Object) -> TokenChunk | None:
-        """The ids of an event. EngineFault: it cannot be read. EngineUnavailable: the generation was aborted."""
+        """Returns the ids of an event. EngineUnavailable: the generation was aborted. EngineFault: the event cannot be
+        read, or has an unknown finish reason."""
         try:
             choices = event["choices"]
-            if not choices:  # the counts
+            if not choices:  # an event with the usage
                 return None
             (choice,) = choices
-            if choice.get("index"):  # one choice was asked for
+            if choice.get("index"):  # the request asked for one choice
                 return None
             ids = [int(number) for number in choice.get("token_ids") or ()]
             finish = self._finish(choice.get("finish_reason"))
@@ -99,7 +100,7 @@ class TokensReader:
         return _FINISH[reason]
 
     def _logprobs(self, given: Mapping[str, Any] | None, ids: Sequence[int]) -> tuple[TokenLogprob, ...]:
-        """One for each id. ValueError: there are more or fewer."""
+        """The log probability of each id. ValueError: the event has more or fewer of them."""
         entries = (given or {}).get("content") or ()
         pairs = zip(ids, entries, strict=True)
         return tuple(TokenLogprob(number, float(entry["logprob"]), self._likeliest(entry)) for number, entry in pairs)
@@ -111,7 +112,7 @@ class TokensReader:
 
 
 def _alternative(entry: Mapping[str, Any]) -> Alternative:
-    """Tokens are written `token_id:7`: the server has made no text of them."""
+    """Reads a token that is written as `token_id:7`, because `detokenize` is off."""
     written = str(entry["token"])
     if not written.startswith(_ID_PREFIX):
         raise ValueError(written)

@@ -1,5 +1,5 @@
-"""An engine at one endpoint, as operators see it: whether it is up, what runs on it, what it fails, and a span for each
-generation that carries the trace on to the model's server.
+"""Metrics and spans of an engine at one endpoint: whether it is up, its generations in flight, its errors, and a span
+for each generation that carries the trace on to the model's server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from antiphon_translator.models.profiles import ModelProfile
 
 
 class WatchedEngine:
-    """Implements Engine around another one. Chunks pass by it: it costs nothing per token."""
+    """Wraps another engine, at no cost per token. While the endpoint is down, `controls` waits for DOWN_WAIT_S at most,
+    and then raises the error for which it is down."""
 
     def __init__(self, inner: Engine, profile: ModelProfile) -> None:
         self._inner = inner
@@ -30,8 +31,8 @@ class WatchedEngine:
             spans.SERVER_ADDRESS: profile.endpoint,
         }
         self._fault: AntiphonError | None = None
-        """The reason why the endpoint is down."""
-        self._question: asyncio.Task[frozenset[str]] | None = None
+        """The error for which the endpoint is down."""
+        self._probe: asyncio.Task[frozenset[str]] | None = None
         self._up = metrics.ENGINE_UP.of(self._model, self._endpoint)
         self._up.set(1)
         self._in_flight = metrics.ENGINE_IN_FLIGHT.of(self._model, self._endpoint)
@@ -44,24 +45,24 @@ class WatchedEngine:
     async def controls(self) -> frozenset[str]:
         if self._fault is None:
             return await self._inner.controls()
-        question = self._question
-        if question is None or question.done():
-            question = self._question = asyncio.create_task(self._inner.controls())
-            question.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # perhaps nobody waits
-        await asyncio.wait({question}, timeout=DOWN_WAIT_S)
-        if not question.done() or question.cancelled():
+        probe = self._probe
+        if probe is None or probe.done():
+            probe = self._probe = asyncio.create_task(self._inner.controls())
+            probe.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # read if no turn waits
+        await asyncio.wait({probe}, timeout=DOWN_WAIT_S)
+        if not probe.done() or probe.cancelled():
             raise copy(self._fault)
-        return question.result()
+        return probe.result()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self._in_flight.add()
         try:
             with tracing.span(spans.chat(self._model), SpanKind.CLIENT, self._facts):
                 await self._inner.generate(request, deliver, flow)
-            self._is_up()
+            self._mark_up()
         except AntiphonError as error:
             metrics.ENGINE_ERRORS.of(self._model, self._endpoint, type(error).__name__).add()
-            self._note(error)
+            self._mark_down(error)
             raise
         finally:
             self._in_flight.add(-1)
@@ -70,20 +71,20 @@ class WatchedEngine:
         try:
             await self._inner.ready()
         except AntiphonError as error:
-            self._note(error)
+            self._mark_down(error)
             raise
-        self._is_up()
+        self._mark_up()
 
     async def close(self) -> None:
-        if self._question is not None:
-            self._question.cancel()
-            await asyncio.wait({self._question})
+        if self._probe is not None:
+            self._probe.cancel()
+            await asyncio.wait({self._probe})
         await self._inner.close()
         for gauge in (metrics.ENGINE_UP, metrics.ENGINE_IN_FLIGHT):
             gauge.forget(self._model, self._endpoint)
 
-    def _note(self, error: AntiphonError) -> None:
-        """An endpoint that cannot be reached, or does not answer, is down."""
+    def _mark_down(self, error: AntiphonError) -> None:
+        """Marks the endpoint as down if the error means that it cannot be reached or does not answer."""
         if not isinstance(error, EngineUnavailable | EngineTimeout):
             return
         self._fault = error
@@ -91,6 +92,6 @@ class WatchedEngine:
             metrics.ENGINE_EVICTIONS.of(self._model, self._endpoint).add()
         self._up.set(0)
 
-    def _is_up(self) -> None:
+    def _mark_up(self) -> None:
         self._fault = None
         self._up.set(1)

@@ -1,1 +1,1 @@
-"""Images and files in a conversation: how they come in, what is read of them, and what is refused."""
+"""Images and files in a conversation: fetching, reading and checking them."""

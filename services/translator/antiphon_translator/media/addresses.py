@@ -1,9 +1,9 @@
 """Protection against SSRF: the IP addresses that a URL in a request may lead to.
 
-The address itself is checked, not the host name, and the check is made where the connection is made (fetching.py):
-otherwise a second DNS look-up could put another address in its place. The tables are written out, because `is_private`
-changes with the version of Python (3.11 takes 192.0.0.0/29 only for private, where IANA has 192.0.0.0/24) and does not
-know the addresses at which clouds serve credentials.
+The address is checked, not the host name, and the check is made where the connection is made (fetching.py): otherwise a
+second DNS lookup could return another address (DNS rebinding). The tables are written out, because `is_private` differs
+between versions of Python (3.11 has 192.0.0.0/29, where IANA has 192.0.0.0/24) and does not know the addresses at which
+clouds serve credentials.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SPECIAL_V4 = tuple(
             *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24"),
             *("192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
             *("224.0.0.0/4", "240.0.0.0/4"),
-            "168.63.129.16/32",  # Azure's own server, with the settings and keys of a machine
+            "168.63.129.16/32",  # Azure's WireServer, which serves the settings and keys of a machine
         ),
     )
 )
@@ -33,7 +33,7 @@ _SPECIAL_V6 = tuple(
         ),
     )
 )
-"""Those of IANA's special-purpose registry of IPv6 that are inside of `_UNICAST`."""
+"""The networks of IANA's special-purpose registry of IPv6 that are inside of `_UNICAST`."""
 _INTERNAL_V4 = tuple(map(IPv4Network, ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _INTERNAL_V6 = (IPv6Network("::1/128"), IPv6Network("fc00::/7"))
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -66,7 +66,7 @@ def is_internal(address: str) -> bool:
 
 
 def _read(address: str) -> IPv4Address | IPv6Address | None:
-    """The address that a connection really goes to, behind NAT64 if it does. None: the text is no address, or an IPv4
+    """Parses an address; of a NAT64 address the IPv4 address behind it. None: the text is no address, or an IPv4
     address mapped into IPv6, which no server on the internet has."""
     try:
         known = ip_address(address)
@@ -76,6 +76,6 @@ def _read(address: str) -> IPv4Address | IPv6Address | None:
         return known
     if known.scope_id is not None or known.ipv4_mapped is not None:
         return None
-    if known in _NAT64:  # how clusters with nothing but IPv6 reach the rest of the internet
+    if known in _NAT64:  # by which clusters with IPv6 only reach IPv4 servers
         return IPv4Address(int(known) & 0xFFFF_FFFF)
     return known

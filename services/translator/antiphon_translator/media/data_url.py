@@ -1,6 +1,6 @@
-"""data: URLs, read strictly: base64 and nothing else.
+"""A strict reader of data: URLs in base64.
 
-Other readers repair what is not base64, each in its own way; what is repaired is no longer what the caller sent.
+Lenient readers repair invalid base64, each in its own way, and get other bytes than the client meant.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ _BASE64 = ";base64"
 
 
 class NotData(Exception):
-    """This is no data: URL with base64 in it. The message says why, and can be shown to the caller."""
+    """The text is no data: URL in base64. The message says why, and can be shown to the client."""
 
 
 class TooMuchData(Exception):
-    """There is more in it than the caller may send."""
+    """The data is longer than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """`media_type` is in lower case and without parameters; empty where the URL names none."""
+    """The content of a data: URL. `media_type` is in lower case, without parameters; empty where the URL has none."""
 
     media_type: str
     content: bytes
@@ -34,7 +34,8 @@ def is_data(url: str) -> bool:
 
 
 def read(url: str, *, bytes_max: int) -> Data:
-    """Decodes a data: URL. NotData: it is none; TooMuchData: it is too long, found before anything is decoded."""
+    """Decodes a data: URL. NotData: it is not one in base64. TooMuchData: it has more than `bytes_max`; nearly all such
+    URLs are rejected before decoding."""
     if not is_data(url):
         raise NotData("it must begin with 'data:'")
     head, comma, encoded = url[len(SCHEME) :].partition(",")

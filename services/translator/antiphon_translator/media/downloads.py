@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Problem(Enum):
-    """The kinds of failure for a URL; the values are OpenAI's codes for images."""
+    """The kinds of failure for a URL; the values are OpenAI's error codes for images."""
 
     URL = "invalid_image_url"
     DOWNLOAD = "failed_to_download_image"
@@ -17,7 +17,7 @@ class Problem(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The content behind a URL. `media_type` is what its server says, without parameters."""
+    """The content of a URL. `media_type` is the one that its server sends, without parameters."""
 
     content: bytes = field(repr=False)
     media_type: str = ""
@@ -25,14 +25,15 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Nothing that can be used was there. `why` can be shown to the caller: it tells nothing of this network."""
+    """The reason why a URL has no usable content. `why` can be shown to the client: it reveals nothing about this
+    network."""
 
     problem: Problem
     why: str
 
 
 Downloads = Mapping[str, Download | Failure]
-"""By URL, as the caller wrote it."""
+"""The outcomes by URL, as the client wrote it."""
 NOTHING: Downloads = {}
 
 _NOT_FETCHED = Failure(Problem.DOWNLOAD, "one turn can have no more URLs")

@@ -1,17 +1,18 @@
-"""Fetches what requests name by URL, without becoming a tool of who wrote them.
+"""Fetches the images and files that requests name by URL, protected against SSRF.
 
-A stranger's URL is a way to have this machine ask servers that only it can reach. So:
+A client could use a URL to send requests to servers that only this machine can reach. So:
 
-* Only https, and only of the hosts that the operator names, if any are named. No user names in URLs.
-* The address is checked at the last moment, when the socket to it is made (`_Doorman`): whatever a name resolved to,
-  and however the URL spelt it, nothing is connected to that is not public. There is no second look-up to be fooled by.
-* A redirect is a new URL, with the same rules; there are few.
-* Names are looked up by threads that do nothing else (resolver.py).
-* Everything is counted while it comes, and all that a turn names comes within one time limit.
+* Only https, and only from the hosts that the operator names, if any are named. No user names in URLs.
+* The IP address is checked when the socket to it is created (`_CheckedSockets`): whatever a name resolves to, and
+  however the URL spells it, no connection is made to an address that is not public. There is no second DNS lookup, so
+  DNS rebinding has no effect.
+* A redirect is a new URL, with the same rules; at most MEDIA_REDIRECTS_MAX are followed.
+* DNS lookups run in threads of their own (resolver.py).
+* Bytes are counted as they are received, and one timeout holds for all URLs of a turn.
 * No cookies, no credentials, no proxy from the environment; nothing is decompressed.
-* Why an address was not reached is told to the log only. The caller learns nothing that would draw a map.
+* The reason why an address was not reached goes to the log only: clients must not be able to map the network.
 
-The URL is never passed on to an engine, which would fetch it by rules of its own.
+A URL is never passed on to an engine, which would fetch it by rules of its own.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class _Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchRules:
-    """The rules for fetching URLs. `permits` judges addresses, written in full."""
+    """The rules for fetching URLs. `permits` says whether an IP address may be connected to."""
 
     permits: Callable[[str], bool]
     fetches: bool = True
@@ -78,12 +79,12 @@ class FetchRules:
 
 
 class Fetcher:
-    """Fetches for all turns of a process. Make, use and close it inside one event loop."""
+    """Fetches URLs for all turns of a process. Create, use and close it inside one event loop."""
 
     def __init__(
         self, rules: FetchRules, *, resolver: AbstractResolver | None = None, tls: ssl.SSLContext | None = None
     ) -> None:
-        """`tls` says which certificates count; without it, those that the system trusts."""
+        """`tls` has the trusted certificates; without it, those of the system are trusted."""
         self._rules = rules
         self._tls = tls
         self._resolver = resolver or Resolver()
@@ -91,14 +92,14 @@ class Fetcher:
         self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def fetch(self, wanted: Mapping[str, int], *, tenant: str = DEFAULT_TENANT) -> Downloads:
-        """Fetches each URL; the result holds its content or its failure. `wanted` gives the most bytes of each. Turns
-        of one tenant wait for each other, not for those of other tenants, and the wait counts as their time."""
+        """Fetches URLs, and returns the content or the failure of each. `wanted` maps each to its maximum of bytes. A
+        tenant has MEDIA_TENANT_FETCHES_MAX fetches at once; the timeout includes the wait for the tenant's others."""
         found: dict[str, Download | Failure] = {}
-        turn = _Turn()
+        turn = _TurnLimits()
         share = self._shares.setdefault(tenant, asyncio.Semaphore(limits.MEDIA_TENANT_FETCHES_MAX))
 
         async def fetch_one(url: str, bytes_max: int) -> None:
-            async with turn.places, share:
+            async with turn.slots, share:
                 found[url] = await self._fetched(url, bytes_max, turn)
 
         try:
@@ -115,26 +116,27 @@ class Fetcher:
             await session.close()
         await self._resolver.close()
 
-    async def _fetched(self, url: str, bytes_max: int, turn: _Turn) -> Download | Failure:
+    async def _fetched(self, url: str, bytes_max: int, turn: _TurnLimits) -> Download | Failure:
         try:
-            return await self._followed(url, bytes_max, turn)
+            return await self._download(url, bytes_max, turn)
         except _Unusable as error:
             return error.failure
         except TimeoutError:
             return _LATE
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            log.info("not fetched: %s", _reason(error))
+            log.info("a URL was not fetched: %s", _reason(error))
             return _UNREACHED
 
-    async def _followed(self, url: str, bytes_max: int, turn: _Turn) -> Download:
-        place = _checked(url, self._rules)
+    async def _download(self, url: str, bytes_max: int, turn: _TurnLimits) -> Download:
+        """Downloads a URL, and follows its redirects."""
+        target = _checked(url, self._rules)
         for _ in range(limits.MEDIA_REDIRECTS_MAX + 1):
-            async with self._connected().get(place, allow_redirects=False) as response:
+            async with self._connected().get(target, allow_redirects=False) as response:
                 if response.status == 200:
                     return Download(await _body(response, bytes_max, turn), _media_type(response))
                 if response.status not in REDIRECTS or "Location" not in response.headers:
                     raise _Unusable(Problem.DOWNLOAD, f"its server answered with the status {response.status}")
-                place = _checked(str(place.join(URL(response.headers["Location"]))), self._rules)
+                target = _checked(str(target.join(URL(response.headers["Location"]))), self._rules)
         raise _Unusable(Problem.DOWNLOAD, f"its server redirects more than {limits.MEDIA_REDIRECTS_MAX} times")
 
     def _connected(self) -> aiohttp.ClientSession:
@@ -142,7 +144,7 @@ class Fetcher:
             connector = aiohttp.TCPConnector(
                 resolver=self._resolver,
                 ssl=self._tls or True,
-                socket_factory=_Doorman(self._rules.permits),
+                socket_factory=_CheckedSockets(self._rules.permits),
                 limit=limits.MEDIA_FETCHES_MAX,
                 force_close=True,
             )
@@ -157,11 +159,11 @@ class Fetcher:
         return self._session
 
 
-class _Turn:
-    """The limits that all fetches of one turn share: how many run at once, and how many bytes they have together."""
+class _TurnLimits:
+    """The limits that all fetches of one turn share: how many run at once, and how many bytes they have in total."""
 
     def __init__(self) -> None:
-        self.places = asyncio.Semaphore(limits.MEDIA_TURN_FETCHES_MAX)
+        self.slots = asyncio.Semaphore(limits.MEDIA_TURN_FETCHES_MAX)
         self._bytes_left = limits.MEDIA_BYTES_MAX
 
     def take(self, size: int) -> None:
@@ -171,8 +173,8 @@ class _Turn:
             raise _Unusable(Problem.SIZE, f"all images and files of a turn can have at most {most} MiB")
 
 
-class _Doorman:
-    """Makes the sockets, each for an address that it has seen: the only way out."""
+class _CheckedSockets:
+    """Creates the socket of each connection. OSError: its address may not be connected to."""
 
     def __init__(self, permits: Callable[[str], bool]) -> None:
         self._permits = permits
@@ -180,19 +182,19 @@ class _Doorman:
     def __call__(self, info: tuple[Any, ...]) -> socket.socket:
         family, kind, protocol, _name, address = info
         if not self._permits(str(address[0])):
-            raise OSError(errno.EACCES, f"{address[0]} is no address that may be fetched from")
+            raise OSError(errno.EACCES, f"nothing may be fetched from the address {address[0]}")
         return socket.socket(family, kind, protocol)
 
 
 def _reason(error: Exception) -> str:
-    """Why nothing came, in words that repeat no URL: a signed one is a key to what stands behind it."""
+    """The reason of a failure for the log, without the URL: a signed URL gives access to its content."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     words = cause.strerror if isinstance(cause, OSError) else ""
     return f"{type(error).__name__} {words or ''}".strip()
 
 
 def _checked(url: str, rules: FetchRules) -> URL:
-    """A URL that the rules allow, before any look-up. It is parsed by what will connect to it."""
+    """Parses a URL with the parser of the client that connects to it, and checks it against the rules."""
     if not rules.fetches:
         raise _Unusable(Problem.URL, "this server takes data: URLs only")
     if len(url) > limits.MEDIA_URL_CHARS_MAX:
@@ -222,15 +224,15 @@ def _media_type(response: aiohttp.ClientResponse) -> str:
     return response.content_type.lower() if response.headers.get("Content-Type") else ""
 
 
-async def _body(response: aiohttp.ClientResponse, bytes_max: int, turn: _Turn) -> bytes:
-    """All of an answer, counted while it comes: a length that is promised is not always kept."""
-    most = _Unusable(Problem.SIZE, f"it has more than {bytes_max / 2**20:g} MiB")
+async def _body(response: aiohttp.ClientResponse, bytes_max: int, turn: _TurnLimits) -> bytes:
+    """Reads the body of a response. Its bytes are counted, because Content-Length may be wrong."""
+    too_large = _Unusable(Problem.SIZE, f"it has more than {bytes_max / 2**20:g} MiB")
     if (response.content_length or 0) > bytes_max:
-        raise most
+        raise too_large
     content = bytearray()
     async for received in response.content.iter_any():
         turn.take(len(received))
         content += received
         if len(content) > bytes_max:
-            raise most
+            raise too_large
     return bytes(content)

@@ -1,13 +1,12 @@
 """Reads the format and the size of an image from its first bytes. Nothing is decoded.
 
-The four formats are those that vision models are served with. Their sizes stand at fixed places, except in a JPEG,
-whose size follows segments of any kind, and in a GIF, whose first frame may be larger than its header says. The reader
-takes a limited number of steps to the size, and rejects every file that breaks its format: an attacker may have made
-the image for this reader.
+The four formats are those that vision models are served with. Their sizes are at fixed offsets, except in a JPEG, whose
+size follows any number of segments, and in a GIF, whose first frame may be larger than its header says. The reader
+takes a limited number of steps to the size, and rejects every file that breaks its format, because an attacker may have
+crafted it.
 
-Libraries that tell the size of an image were not chosen: Pillow is 20 MB of native decoders of which not one would be
-used, and takes 11 s for a JPEG of 20 MB that holds nothing but empty segments; imagesize takes 6 s
-(docs/adr/0024-images.md).
+No library is used: Pillow is 20 MB of native decoders, none of which would be used, and takes 11 s for a JPEG of 20 MB
+that holds nothing but empty segments; imagesize takes 6 s (docs/adr/0024-images.md).
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class UnknownFormat(Exception):
-    """These bytes are no PNG, JPEG, GIF or WebP."""
+    """The bytes are no PNG, JPEG, GIF or WebP."""
 
 
 class Unreadable(Exception):
-    """The image is of a known format, and broken where its size should be."""
+    """The image is of a known format, but its size cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`kind` is png, jpeg, gif or webp; `width` and `height` are in pixels."""
+    """Format and size of an image. `kind` is png, jpeg, gif or webp; `width` and `height` are in pixels."""
 
     kind: str
     width: int
@@ -83,7 +82,7 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE = frozenset({0x01, *range(0xD0, 0xD8)})
 """Markers without a segment behind them."""
 _DATA = frozenset({0xD9, 0xDA})
-"""Here begins the image, or ends it: behind it is no header any more."""
+"""End of image, and start of scan: no frame header follows them."""
 
 
 def _jpeg(image: bytes) -> tuple[int, int]:
@@ -97,24 +96,24 @@ def _jpeg(image: bytes) -> tuple[int, int]:
             return width, height
         if marker in _DATA:
             raise Unreadable
-        if marker == 0xFF:  # a byte to fill the space
+        if marker == 0xFF:  # a fill byte
             place += 1
         elif marker in _BARE:
             place += 2
         else:
             (length,) = struct.unpack_from(">H", image, place + 2)
-            place += 2 + length  # the length counts itself; one below that leads to no marker
+            place += 2 + length  # the length includes its own two bytes; a smaller one leads to no marker
     raise Unreadable
 
 
-# ---- GIF: a screen, extensions, and frames that may reach beyond the screen ----
+# ---- GIF: a logical screen, extensions, and frames that may be larger than the screen ----
 
 _EXTENSION, _FRAME = 0x21, 0x2C
 
 
 def _gif(image: bytes) -> tuple[int, int]:
     width, height, flags = struct.unpack_from("<HHB", image, 6)
-    place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)  # behind the table of colours
+    place = 13 + (3 << ((flags & 7) + 1) if flags & 0x80 else 0)  # behind the colour table
     for _ in range(EXTENSIONS_MAX):
         if image[place] == _FRAME:
             left, top, across, down = struct.unpack_from("<HHHH", image, place + 1)
@@ -126,7 +125,7 @@ def _gif(image: bytes) -> tuple[int, int]:
 
 
 def _behind_blocks(image: bytes, place: int) -> int:
-    """The place behind a row of blocks, each with its length before it, the last one empty."""
+    """The offset behind a row of sub-blocks. Each begins with its length, and the last one is empty."""
     for _ in range(STEPS_MAX):
         length = image[place]
         place += 1 + length
@@ -135,7 +134,7 @@ def _behind_blocks(image: bytes, place: int) -> int:
     raise Unreadable
 
 
-# ---- WebP: three ways to begin ----
+# ---- WebP: three kinds of first chunk ----
 
 
 def _webp(image: bytes) -> tuple[int, int]:

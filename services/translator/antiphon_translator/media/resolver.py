@@ -1,7 +1,7 @@
-"""Looks up names in threads of its own.
+"""A DNS resolver with threads of its own.
 
-The system's look-up cannot be given up: a name server that does not answer holds its thread for as long as it likes.
-In the event loop's own pool such threads would be missing where long conversations are encoded.
+The system's lookup cannot be cancelled: while a name server does not answer, its thread is blocked. Blocked threads in
+the default executor of the event loop would delay all its other work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from antiphon_core import limits
 
 
 class Resolver(AbstractResolver):
-    """The system's look-up: /etc/hosts, the cluster's names and the world's."""
+    """Resolves names as the system does: by /etc/hosts, the DNS of the cluster and public DNS."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(limits.MEDIA_FETCHES_MAX, thread_name_prefix="media-names")
@@ -24,7 +24,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """OSError: the name leads nowhere."""
+        """OSError: the name has no address."""
         found = await asyncio.get_running_loop().run_in_executor(
             self._threads, socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
         )

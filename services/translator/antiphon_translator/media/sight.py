@@ -1,4 +1,4 @@
-"""Whether a model sees images: what its profile says, and what its engine can be given."""
+"""Whether a model sees images, by its profile and the controls of its engine."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Sight(Enum):
     """The treatment of the images of a conversation."""
 
     NATIVE = "native"
-    """The model sees them."""
+    """The model sees the images."""
     PLACEHOLDER = "placeholder"
-    """It reads that there was one: [image: 640x480 png, not shown to this model]."""
+    """The model reads a text instead: [image: 640x480 png, not shown to this model]."""
     REFUSE = "refuse"
-    """They are refused, with their path."""
+    """The request is rejected; the error names the path of the image."""
 
     def with_controls(self, controls: Collection[str]) -> Sight:
         """The treatment on an engine with these controls: REFUSE instead of NATIVE where the engine takes no images."""

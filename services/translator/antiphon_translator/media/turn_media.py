@@ -1,7 +1,7 @@
-"""Images and files of one turn: what has to be fetched for it, and its parts one by one.
+"""Reads the images and files of one turn, and lists the URLs that have to be fetched for it.
 
-Nothing here waits: what stands behind a URL is fetched before (`wanted` says what). For a model that sees no images
-none are fetched; they are refused, or described by what is known without.
+Nothing here does I/O: the URLs of `wanted` are fetched before the parts are read. For a model that sees no images none
+are fetched: the request is rejected, or the model reads a placeholder.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from antiphon_core.ports.translator import Turn
 from antiphon_translator.conversation import Image
 from antiphon_translator.media import data_url, file_parts, image_parts
 from antiphon_translator.media.downloads import NOTHING, Downloads
-from antiphon_translator.media.refusals import refusal, too_large
+from antiphon_translator.media.part_errors import part_error, too_large
 from antiphon_translator.media.sight import Sight
 
 IMAGE, FILE = "input_image", "input_file"
 
 
 def is_media(part: Any) -> bool:
-    """Whether this part of a content is an image or a file."""
+    """Whether this part of a message's content is an image or a file."""
     return isinstance(part, dict) and part.get("type") in (IMAGE, FILE)
 
 
 class TurnMedia:
-    """Reads the parts of one turn, and counts them. Used once."""
+    """Reads the images and files of one turn, and enforces their limits. Use once."""
 
     def __init__(self, sight: Sight = Sight.REFUSE, downloads: Downloads = NOTHING) -> None:
         self._sight = sight
@@ -36,10 +36,10 @@ class TurnMedia:
         self._images = 0
         self._bytes = 0
         self.has_read = False
-        """Whether there was any."""
+        """Whether the turn has an image or a file."""
 
     def anew(self) -> TurnMedia:
-        """A reader of the same media that has counted none of them yet."""
+        """A new reader with the same downloads, which has counted nothing yet."""
         return TurnMedia(self._sight, self._downloads)
 
     def read(self, part: Object, path: str) -> str | Image:
@@ -48,14 +48,14 @@ class TurnMedia:
         self.has_read = True
         if part.get("file_id") is not None:
             why = "there is no Files API on this server, so no file has an id here"
-            raise refusal(f"{path}.file_id", why, "unsupported_parameter")
+            raise part_error(f"{path}.file_id", why, "unsupported_parameter")
         if part["type"] == FILE:
             text = file_parts.read(part, path, self._downloads)
             self._count(len(text), path)
             return text
         self._images += 1
         if self._images > limits.IMAGES_ITEMS_MAX:
-            raise refusal(path, f"a turn can have at most {limits.IMAGES_ITEMS_MAX} images", "unsupported_value")
+            raise part_error(path, f"a turn can have at most {limits.IMAGES_ITEMS_MAX} images", "unsupported_value")
         image = image_parts.read(part, path, self._sight, self._downloads)
         self._count(len(image.content) if isinstance(image, Image) else 0, path)
         return image
@@ -67,12 +67,13 @@ class TurnMedia:
 
 
 def may_name_urls(turn: Turn) -> bool:
-    """Whether to look for URLs at all: few turns have any, and all have to be looked at."""
+    """Whether a turn may have URLs of images or files. A search of its bytes, because few turns need to be parsed."""
     return b"_url" in turn.input or b"_url" in turn.history
 
 
 def wanted(turn: Turn, sight: Sight) -> dict[str, int]:
-    """The URLs to fetch before this turn can be read, and how many bytes each may have. InvalidRequest: no JSON."""
+    """The URLs to fetch before the turn is read, each with its maximum of bytes. InvalidRequest: an item list is no
+    JSON array."""
     urls: dict[str, int] = {}
     if not may_name_urls(turn):
         return urls
@@ -96,7 +97,7 @@ def _urls(items: Sequence[Any], sight: Sight) -> Iterator[tuple[str, int]]:
 
 
 def _parts(items: Sequence[Any]) -> Iterator[Any]:
-    """All that stands where parts do: in messages, and in what tools gave."""
+    """Yields the content parts of all messages and tool outputs."""
     for item in items:
         if isinstance(item, dict):
             for content in (item.get("content"), item.get("output")):

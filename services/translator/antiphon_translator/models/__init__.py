@@ -1,1 +1,1 @@
-"""Models as they are served: profile, directory, tokenizer and template of each."""
+"""Served models: the profile, directory, tokenizer and template of each."""

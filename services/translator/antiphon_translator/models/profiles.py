@@ -1,6 +1,6 @@
-"""Model profiles: what an operator says about one model, and where it is served.
+"""Model profiles: how an operator describes a model and its endpoints.
 
-A profile is a TOML file, one per model; paths in it are relative to the file. `name` is what requests ask for.
+A profile is a TOML file, one per model; paths in it are relative to the file. `name` is the `model` of requests.
 
     name = "smollm2"
     directory = "/models/smollm2"            # tokenizer.json, tokenizer_config.json, config.json, ...
@@ -13,7 +13,7 @@ Or, for a server of chat completions:
     engine = "openai_chat"
     endpoint = "http://vllm:8000/v1"         # directory is not needed
 
-Everything that can be wrong is found when the profile is loaded, and told in one line.
+Every mistake is found when the profile is loaded, and reported in one line.
 """
 
 from __future__ import annotations
@@ -42,63 +42,63 @@ ENGINES: Mapping[str, str] = {
     CHAT_ENGINE: "a server of chat completions behind a URL: NIM, vLLM, SGLang, llama.cpp",
     IDS_ENGINE: "NIM and vLLM behind a URL, in token ids (/inference/v1/generate)",
 }
-"""The names that `engine` can have, and what each is for. engines.registry has a row for each."""
+"""The names that `engine` can have, with the use of each. engines.registry has a row for each."""
 URL_ENGINES = frozenset({CHAT_ENGINE, IDS_ENGINE})
 """Engines whose endpoints are URLs; those of the others are hosts with ports."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """One model as the operator describes it. Times are in seconds."""
+    """The profile of one model."""
 
     name: str
     endpoint: str
-    """Where it is served: host:port of Triton's gRPC, for openai_chat and vllm_tokens the base URL, such as
+    """The address of the engine: host:port of Triton's gRPC, for openai_chat and vllm_tokens the base URL, such as
     http://vllm:8000/v1."""
     directory: Path | None = None
-    """The model's tokenizer and template. An openai_chat server has its own: without a directory nothing is counted
-    here, and its server says what is too long."""
+    """The model's tokenizer and template. An openai_chat server has its own: without a directory tokens are not counted
+    here, and only the server rejects a prompt that is too long."""
     endpoints: tuple[str, ...] = ()
-    """All of them, `endpoint` the first, where there are several."""
+    """All endpoints, `endpoint` the first, where there are several."""
     engine: str = "auto"
     """A row of engines.registry; "auto" asks the Triton server which kind of model it has."""
     triton_model: str = "tensorrt_llm"
     chat_model: str | None = None
     """The model's name on the server behind a URL, where it is not this profile's name."""
     api_key_file: Path | None = None
-    """Holds what the server behind a URL wants as its API key."""
+    """The file with the API key for the server behind a URL."""
     lora: str | None = None
-    """The adapter to run it with: a LoRA task id of TensorRT-LLM, a name of the vLLM backend or of a chat server."""
+    """The LoRA adapter: a task id of TensorRT-LLM, or a name on the vLLM backend or on a server behind a URL."""
     chat_template: Path | None = None
     """A template to use instead of the model directory's own."""
     roles: tuple[str, ...] = ()
-    """The roles that the model's template reads (roles.CAPABILITIES), where trying the directory's template does not
-    tell: a chat server may render with another one."""
+    """The roles that the model's template reads (roles.CAPABILITIES), instead of those that the directory's template
+    reads: a chat server may render with another template."""
     family: str | None = None
-    """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
+    """The model family (how the model writes reasoning and calls); by default detected by template and vocabulary."""
     context_length: int | None = None
-    """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
+    """Tokens of prompt and output together, where the engine was built for fewer than the model allows."""
     kv_block_tokens: int | None = None
-    """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine): with it the server is asked how
-    many blocks of a prompt it had, which `cached_tokens` in the usage tells."""
+    """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine). With it the server is asked how
+    many blocks of a prompt were in its cache, for `cached_tokens` in the usage."""
     cache_hints: Literal["none", "openai"] = "none"
-    """Whether an openai_chat server is told the `prompt_cache_key` of a request."""
+    """Whether an openai_chat server is sent the `prompt_cache_key` of a request."""
     max_output_tokens: int | None = None
-    """Tokens of an answer whose request does not say how many; without it, as many as there is room for."""
+    """The limit of output tokens for requests that set none; without it, the rest of the context."""
     reasoning_summary: Literal["verbatim", "none"] = "verbatim"
-    """The answer to a request for a summary of the reasoning: the reasoning itself, or nothing."""
+    """The summary of the reasoning for requests that ask for one: the reasoning itself, or none."""
     images: Literal["native", "placeholder", "refuse"] = "refuse"
-    """Whether the model sees images, only reads that there was one, or is given none."""
+    """The treatment of images: the model sees them, reads a placeholder, or the request is rejected (media.sight)."""
     image_token: str | None = None
-    """The text that stands for an image in the prompt, where the chat template has none: "<image>" or the like."""
+    """The text that stands for an image in the prompt, such as "<image>", where the chat template writes none."""
     image_tokens: int = 1_024
-    """Tokens of the context that an image takes, about: only the engine knows how many it really are."""
+    """An estimate of the tokens of the context that an image takes; only the engine knows the exact number."""
     first_token_timeout_s: float = 120.0
-    """Includes waiting in the engine's queue and reading the prompt."""
+    """Timeout for the first token; includes the engine's queue and reading the prompt."""
     token_timeout_s: float = 30.0
-    """Between two tokens; a server whose backend died says nothing more."""
+    """Timeout between two tokens: a server whose backend died sends nothing more, and does not end the stream."""
     probe_timeout_s: float = 5.0
-    """For questions that a living server answers at once."""
+    """Timeout for readiness, configuration and lists of models, which a healthy server answers at once."""
 
     @property
     def served_name(self) -> str:
@@ -107,7 +107,7 @@ class ModelProfile:
 
 
 def load(path: Path) -> ModelProfile:
-    """One profile. SettingsError: what is wrong in the file, and where."""
+    """Loads one profile. SettingsError: the file is wrong; the message says where."""
     try:
         given = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -116,7 +116,7 @@ def load(path: Path) -> ModelProfile:
 
 
 def load_directory(directory: Path) -> list[ModelProfile]:
-    """All profiles (*.toml) of a directory, by name. SettingsError: also when two share a name."""
+    """Loads all profiles (*.toml) of a directory, sorted by file name. SettingsError: also when two have one name."""
     if not directory.is_dir():
         raise SettingsError(f"The directory of model profiles, {directory}, does not exist.")
     seen: dict[str, Path] = {}
@@ -131,7 +131,7 @@ def load_directory(directory: Path) -> list[ModelProfile]:
 
 
 def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = "profile") -> ModelProfile:
-    """A profile from plain values, as TOML gives them."""
+    """Makes a profile from plain values, as TOML has them. SettingsError: a value is wrong."""
     known = {member.name: member for member in fields(ModelProfile)}
     for name in given:
         if name not in known:
@@ -182,7 +182,7 @@ def _check_endpoints(profile: ModelProfile, source: str) -> None:
 
 
 def _engine_hint(profile: ModelProfile, endpoint: str) -> str:
-    """Advice for an operator who gave the right endpoint to the wrong engine."""
+    """Advice for an endpoint that is a URL, where the engine takes none."""
     is_misplaced_url = profile.engine not in URL_ENGINES and _URL.fullmatch(endpoint)
     return f', or engine must be "{CHAT_ENGINE}", for a server of chat completions' if is_misplaced_url else ""
 

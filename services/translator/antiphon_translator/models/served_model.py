@@ -1,4 +1,4 @@
-"""One model as the pipeline needs it: everything between items and token ids, and nothing of the engine."""
+"""A served model as the pipeline needs it: tokenizer, template, family and limits, without its engine."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _WRITERS: Mapping[str, Callable[[], ChatTemplate]] = {"harmony": HarmonyTemplate
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """`context_length` is prompt and output together, in tokens, 0 where only its server knows; `stop_ids` has the
-    end-of-turn id first."""
+    """One model that is served. `context_length` is prompt and output together, in tokens, 0 where only the model's
+    server knows it. `stop_ids` has the end-of-turn id first."""
 
     name: str
     prompt: PromptEncoder
@@ -44,31 +44,32 @@ class ServedModel:
     syntax: TokenSyntax
     """How the model writes reasoning and calls."""
     is_measured: bool = True
-    """Whether its prompts can be counted here."""
+    """Whether the tokens of its prompts can be counted here."""
     max_output_tokens: int | None = None
-    """Tokens of an answer whose request does not say how many."""
+    """The limit of output tokens for requests that set none."""
     kv_block_tokens: int = 0
-    """Tokens of a block of its engine's cache; 0 where the engine is not asked how much of a prompt it had."""
+    """Tokens of a block of its engine's cache; 0 where the engine is not asked how much of a prompt it has cached."""
     reasons: bool = False
-    """Whether it may think aloud."""
+    """Whether it may write reasoning."""
     shows_reasoning: bool = True
-    """Whether a summary of its reasoning may be the reasoning itself."""
+    """Whether a summary of its reasoning is the reasoning itself; there is none otherwise."""
     lora: str | None = None
-    """The adapter to run it with."""
+    """The LoRA adapter to run it with."""
     sight: Sight = Sight.REFUSE
-    """Whether it sees images, as far as its engine can be given any."""
+    """The treatment of images, if its engine takes any."""
     image_tokens: int = 0
-    """How many tokens of the context an image takes, besides what the template writes for it."""
+    """An estimate of the tokens of the context that an image takes, besides those of its mark in the prompt."""
     histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
-    """The histories of earlier turns, as they were read."""
+    """The cache of parsed histories."""
 
     def context_tokens(self, prompt_tokens: int, conversation: Conversation) -> int:
-        """How much of the context a conversation takes, whose prompt has so many ids."""
+        """The tokens of the context that a conversation takes: its prompt, and an estimate for its images."""
         return prompt_tokens + (self.image_tokens * len(conversation.images) if self.image_tokens else 0)
 
 
 def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT) -> ServedModel:
-    """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
+    """Loads the model of a profile from its directory. SettingsError: profile and directory do not make a model that
+    can be served; the message says why."""
     facts = model_directory.read(profile.directory) if profile.directory is not None else unseen_model.facts()
     source = _template_source(profile, facts)
     family = _family(profile, facts, source or "")
@@ -107,7 +108,8 @@ def _template_source(profile: ModelProfile, facts: model_directory.ModelFacts) -
 def _template(
     profile: ModelProfile, facts: model_directory.ModelFacts, family: Family, source: str | None
 ) -> ChatTemplate:
-    """Chooses the writer of prompts: the family's own one, if it has one, unless the profile names a template."""
+    """Chooses the template: the family's own writer of prompts, if it has one and the profile names no template; else
+    the profile's or the directory's template."""
     if family.prompt.writer and profile.chat_template is None:
         log.info("model '%s': its prompts are written as '%s'", profile.name, family.prompt.writer)
         return _WRITERS[family.prompt.writer]()
@@ -130,8 +132,8 @@ def _compiled(profile: ModelProfile, facts: model_directory.ModelFacts, source: 
 def _roles(
     profile: ModelProfile, facts: model_directory.ModelFacts, template: ChatTemplate, source: str | None
 ) -> Roles:
-    """The roles that the profile names, or those that the template reads which will write the prompt: a chat server
-    writes with the model's own, also where its prompts are counted here by a writer of the family's."""
+    """The roles that the profile names, or else those that the template of the prompt reads. A chat server renders with
+    the model's own template, even where prompts are counted here with the family's writer."""
     if profile.roles:
         return Roles.of_names(profile.roles)
     if isinstance(template, UnseenTemplate):
@@ -144,14 +146,14 @@ def _roles(
 
 
 def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: str) -> Family:
-    """The family that the profile names, or the one that template and vocabulary speak for."""
+    """The family that the profile names, or else the one that template and vocabulary suggest."""
     if profile.family is not None:
         try:
             return families.load(profile.family)
         except KeyError as error:
             raise SettingsError(
                 f"Model '{profile.name}': there is no family '{profile.family}'; "
-                f"there is {', '.join(families.names())}."
+                f"there are {', '.join(families.names())}."
             ) from error
     detected = families.detect(template, set(facts.tokenizer.added.values()))
     log.info("model '%s': its family is '%s', by its chat template and vocabulary", profile.name, detected)
@@ -159,7 +161,8 @@ def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: 
 
 
 def _reasons(family: Family, facts: model_directory.ModelFacts, template: str) -> bool:
-    """Of a family only some models may think: those whose template or vocabulary knows the family's markers."""
+    """Whether the model may reason. Only some models of a family do: those whose template or vocabulary has the
+    family's markers of reasoning. All models of a family with a grammar do."""
     known = set(facts.tokenizer.added.values())
     return family.grammar is not None or any(
         opener.strip() in known or opener.strip() in template for opener in family.reasoning_open
@@ -167,30 +170,32 @@ def _reasons(family: Family, facts: model_directory.ModelFacts, template: str) -
 
 
 def _sight(profile: ModelProfile, template: ChatTemplate) -> Sight:
-    """Reads the profile's treatment of images. A chat completions server has a template of its own to place images."""
+    """The profile's treatment of images. SettingsError: the template has no place for an image. A server of chat
+    completions places images with a template of its own."""
     sight = Sight(profile.images)
     if sight is Sight.NATIVE and profile.engine != CHAT_ENGINE and not template.image_mark:
-        said = isinstance(template, JinjaTemplate)
-        cure = "say what stands for one with image_token" if said else "name a template that has one with chat_template"
+        if isinstance(template, JinjaTemplate):
+            advice = "set image_token to the text that stands for one"
+        else:
+            advice = "set chat_template to a template that has one"
         raise SettingsError(
-            f"Model '{profile.name}': images = 'native', but its chat template has no place for an image; {cure}."
+            f"Model '{profile.name}': images = 'native', but its chat template has no place for an image; {advice}."
         )
     return sight
 
 
 def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:
-    asked, own = profile.context_length, facts.context_length
-    if asked is not None and own is not None and asked > own:
+    wanted, own = profile.context_length, facts.context_length
+    if wanted is not None and own is not None and wanted > own:
         raise SettingsError(
-            f"Model '{profile.name}': context_length = {asked} is more than the {own} tokens that the model itself can "
-            f"do by {profile.directory}/config.json."
+            f"Model '{profile.name}': context_length = {wanted} is more than the {own} tokens that "
+            f"{profile.directory}/config.json allows."
         )
-    known = [length for length in (asked, own) if length is not None]
+    known = [length for length in (wanted, own) if length is not None]
     if not known and profile.directory is None:
         return 0
     if not known:
         raise SettingsError(
-            f"Model '{profile.name}': {profile.directory}/config.json does not tell the context length; "
-            "set context_length."
+            f"Model '{profile.name}': {profile.directory}/config.json has no context length; set context_length."
         )
     return known[0]

@@ -1,6 +1,7 @@
-"""Stands in for the directory of a model that only its chat server has: no tokenizer, no template.
+"""Stands in for the model directory of an openai_chat model whose profile names none: no tokenizer, no template.
 
-Such a model's prompts are neither written nor counted here. Its server does both, and refuses what is too long.
+Such a model's prompts are neither written nor counted here. Its server does both, and rejects a prompt that is too
+long.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ TOKEN_CHARS = 4
 
 
 class UnseenTemplate:
-    """The place of a chat template that nobody here can render."""
+    """Stands in for a chat template that only the model's server has."""
 
     variables: Collection[str] = frozenset({"enable_thinking", "thinking", "reasoning_effort"})
-    """The switches that templates have: one that does not know a variable passes over it."""
+    """The switches of known templates. The server's template ignores those that it does not read."""
     literals: Collection[str] = ()
     image_mark = ""
 
@@ -34,8 +35,8 @@ class UnseenTemplate:
 
 
 def facts() -> ModelFacts:
-    """A model of which nothing is known. Its tokenizer is an estimate: a token for each TOKEN_CHARS characters, for the
-    length of an answer that its server did not count."""
+    """The facts of a model without a directory. The tokenizer only estimates, one token for each TOKEN_CHARS
+    characters: the length of an answer where the server reports no usage."""
     filler = "x"
     estimate = Tokenizer(WordLevel({filler: 0}, unk_token=filler))
     estimate.pre_tokenizer = Split(Regex(f"[\\s\\S]{{1,{TOKEN_CHARS}}}"), "isolated")
@@ -50,9 +51,9 @@ def facts() -> ModelFacts:
 
 
 def unmeasured(what: str, *, field: str | None = None) -> InvalidRequest:
-    """The refusal of what needs the model's tokenizer."""
+    """The error for a request that needs the model's tokenizer."""
     return InvalidRequest(
-        f"This model has no tokenizer here, which {what} needs: its profile can name a 'directory' that has one.",
+        f"This model has no tokenizer here, and {what} needs one: its profile can name a 'directory' that has one.",
         field=field,
         code="unsupported_value",
     )

@@ -1,6 +1,6 @@
-"""Does a template want a message's content as a list of parts, or as one text?
+"""Detects whether a chat template takes a message's content as a list of parts or as one text.
 
-A template that wants a list loops over it. So the syntax tree is searched for a loop over an attribute or key named
+A template that takes a list loops over it. So the syntax tree is searched for a loop over an attribute or key named
 `content`: directly, through filters, through variables that were set to it, or through a macro's parameter.
 """
 

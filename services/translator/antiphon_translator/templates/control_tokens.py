@@ -1,31 +1,31 @@
-"""Tells the control tokens that the chat template wrote from text in a message that only spells one.
+"""Prevents prompt injection by control tokens: only the chat template can write them, and no text of a message can.
 
-A tokenizer turns `<|im_end|>` into the control token of that name wherever it finds it, so a user could end his own
+A tokenizer turns `<|im_end|>` into the control token of that name wherever it finds it, so a user could end their own
 message and go on as the system. Here such text stays text, and everything else keeps its exact ids:
 
-1. A text without any character that begins a name cannot begin one. If all texts of the conversation are so, and the
-   template writes no part of a name that a text could complete (`may_be_completed`), every name in the prompt is the
-   template's: the prompt is rendered once. That is nearly every prompt of prose.
+1. A text without any character that begins the name of a control token cannot begin a name. If all texts of the
+   conversation are so, and the template writes no part of a name that a text could complete (`may_be_completed`), every
+   name in the prompt is the template's: the prompt is rendered once. That is nearly every prompt of prose.
 2. Otherwise the conversation is rendered a second time, *masked*: in every text of the conversation, and nowhere else,
-   the characters that begin names are exchanged for private-use characters. Where the template may write a part of a
-   name, or a key begins one, all characters of names are exchanged. What the masked prompt still spells came from the
-   template, letter by letter.
+   the characters that begin names are replaced by private-use characters. Where the template may write a part of a
+   name, or a key begins one, all characters of names are replaced. Every name that the masked prompt still has was
+   written by the template.
 3. The prompt is searched for control tokens as the tokenizer would, leftmost and longest first. One that the masked
-   prompt does not confirm at the same place is *cut*: the prompt is encoded in two pieces that meet inside the name,
+   prompt does not have at the same position is *cut*: the prompt is encoded in two pieces that meet inside the name,
    so that neither spells it.
 4. A prompt without cuts, which is nearly every one, stays in one piece: its ids are those of the rendered template.
 
-What was not chosen: the library's `encode_special_tokens` is a switch on a tokenizer that all threads share, applies to
-whole texts, and leaves out added tokens that are not "special" (Qwen's `<think>` and `<tool_call>`). Escaping names
-inside messages misses those that a message and the template, or two messages, spell together.
+Alternatives that were rejected: the library's `encode_special_tokens` is a switch on a tokenizer that all threads
+share, applies to whole texts, and leaves out added tokens that are not "special" (Qwen's `<think>` and `<tool_call>`).
+Escaping names inside messages misses those that a message and the template, or two messages, spell together.
 
-Where exactness and safety exclude each other, safety wins, but only for text that spells an added token. The price is
-paid by vocabularies that list ordinary words as added tokens (Gemma's HTML tags): they read such a word in a message
-as smaller pieces. Added tokens of white space or of one character are taken for vocabulary and left alone.
+Where exact ids and safety exclude each other, safety wins, but only for text that spells an added token. This affects
+vocabularies that list ordinary words as added tokens (Gemma's HTML tags): such a word in a message is encoded in
+smaller pieces. Added tokens of white space or of one character do not count as control tokens.
 
-A template that looks into texts may render the two differently (a text that begins with "http" no longer does so
-when masked). Then the plain prompt counts as long as no text spells a control token and both hold the same ones;
-otherwise the masked one, unmasked.
+A template that inspects texts may render the masked conversation differently (a text that begins with "http" no longer
+does so when masked). Then the plain prompt is used if no text spells a control token and both prompts have the same
+control tokens; otherwise the masked prompt is used, with its characters restored.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ControlTokens:
     """The control tokens of one vocabulary, and where a text spells them."""
 
     def __init__(self, added: Mapping[int, str], literals: Collection[str] | None = None) -> None:
-        """`added` are the added tokens of the vocabulary by id, `literals` all texts that the template writes by
-        itself; None: any."""
+        """`added` are the added tokens of the vocabulary by id, `literals` all texts of the template itself; None: they
+        are not known."""
         names = {token_id: name for token_id, name in added.items() if len(name) > 1 and not name.isspace()}
         self.ids = frozenset(names)
         self.alphabet = sorted({char for name in names.values() for char in name if not char.isspace()})
@@ -65,7 +65,7 @@ class ControlTokens:
         return next(self.spans(text, start), None)
 
     def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-        """Where all control tokens are that a text spells behind `start`, in order."""
+        """Yields the spans of all control tokens at or behind `start`, in order."""
         end = start
         for window in range(start, len(text), _WINDOW_CHARS):
             for match in self._begins.finditer(text, window, window + _WINDOW_CHARS):
@@ -79,7 +79,7 @@ class ControlTokens:
                         break
 
     def spelt(self, text: str) -> Iterator[str]:
-        """The names of the control tokens that a text spells, in order."""
+        """Yields the names of the control tokens that a text spells, in order."""
         return (text[slice(*span)] for span in self.spans(text))
 
     def pieces(self, conversation: Conversation, render: Callable[[Conversation], str]) -> list[str]:
@@ -123,12 +123,12 @@ class ControlTokens:
         return any(char in text for text in texts for char in first)
 
     def _differ(self, conversation: Conversation, plain: str, masked: str) -> bool:
-        """Whether the masked prompt must be used, because a text spells a control token or the two hold others."""
+        """Whether the masked prompt must be used: a text spells a control token, or the prompts have different ones."""
         spells = any(map(self.find, conversation.texts()))
         return spells or list(self.spelt(plain)) != list(self.spelt(masked))
 
     def _cut(self, text: str, masked: str) -> Iterator[str]:
-        """`text`, cut inside each control token that `masked` does not have at the same place."""
+        """Yields `text`, cut inside each control token that `masked` does not have at the same position."""
         start = 0
         while (begin := self._unconfirmed(text, masked, start)) is not None:
             yield text[start : begin + 1]
@@ -136,14 +136,14 @@ class ControlTokens:
         yield text[start:]
 
     def _unconfirmed(self, text: str, masked: str, start: int) -> int | None:
-        """Where the first control token behind `start` begins that `masked` does not confirm."""
+        """The start of the first control token behind `start` that `masked` does not have at the same position."""
         spans = self.spans(text, start)
         return next((begin for begin, end in spans if masked[begin:end] != text[begin:end]), None)
 
 
 def may_be_completed(literals: Iterable[str], names: Collection[str]) -> bool:
-    """Whether a template that writes these texts could write the beginning of a name and leave its end to a message:
-    one of them ends in a part of a name. White space at their ends may be stripped."""
+    """Whether a text of the template ends with the beginning of a name, which a message could complete. White space at
+    the end of a text may be stripped."""
     beginnings = {name[:length] for name in names for length in range(1, len(name))}
     longest = max(map(len, beginnings), default=0)
     ends = {text[-longest:] for literal in literals for text in (literal, literal.rstrip())} if longest else set()
@@ -151,13 +151,13 @@ def may_be_completed(literals: Iterable[str], names: Collection[str]) -> bool:
 
 
 def _marks_a_name(first: str) -> bool:
-    """Whether a character that begins a name is one that no filter writes by itself, in letters of another case, in a
-    number, between words or around a text."""
+    """Whether a character that begins a name is one that no filter of Jinja adds to a text, as `upper`, `join` or
+    `tojson` may add letters, digits, white space, quotes and escapes."""
     return not (first.isalnum() or first.isspace() or first in _WRITTEN_BY_FILTERS)
 
 
 class Mask:
-    """An exchange of the characters of an alphabet for private-use characters that a text does not have."""
+    """Replaces the characters of an alphabet by private-use characters that a text does not have."""
 
     def __init__(self, alphabet: Sequence[str], *, avoiding: str) -> None:
         """InvalidRequest: the text uses so many private-use characters that none are left."""
@@ -171,7 +171,7 @@ class Mask:
         self._pairs = list(zip(alphabet, stand_ins, strict=True))
 
     def hide(self, text: str) -> str:
-        """The text with stand-ins; the very same object where there is nothing to hide."""
+        """The text with the characters replaced; the same object where there is nothing to replace."""
         for char, stand_in in self._pairs:
             text = text.replace(char, stand_in)
         return text

@@ -1,9 +1,10 @@
-"""Names of control tokens in the texts of a conversation, for a server that renders and encodes it by itself.
+"""Prevents prompt injection by control tokens where a chat completions server renders and encodes the conversation.
 
-On the way of token ids such a text is cut inside the name (control_tokens.py). A server of chat completions is sent
-texts, and its tokenizer would take `<|im_start|>` in a message for the token. Here an invisible character is put behind
-the first character of the name: people and models read nearly the same, and no tokenizer reads the token. Which one
-the vocabulary has to show: each name is encoded with it. Where none will do, the request is refused.
+For a prompt of token ids a text is cut inside the name of a control token (control_tokens.py). A server of chat
+completions is sent texts, and its tokenizer would read `<|im_start|>` in a message as the token. So an invisible
+character is inserted behind the first character of the name: people and models read nearly the same, and the tokenizer
+does not find the token. A character is used if every name that has it encodes to no control token. If there is none,
+the request is rejected.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ WORD_JOINER, ZERO_WIDTH_SPACE = "\u2060", "\u200b"
 
 
 class Defusal:
-    """For one vocabulary. Safe to use from several threads."""
+    """Separates the names of control tokens in texts, for one vocabulary. Safe to use from several threads."""
 
     def __init__(self, tokenizer: ModelTokenizer, control: ControlTokens) -> None:
         self._tokenizer = tokenizer
         self._control = control
 
     def of(self, conversation: Conversation) -> Conversation:
-        """The conversation with no name of a control token in its texts; the same object where there is none.
+        """The conversation without names of control tokens in its texts; the same object where it has none.
 
-        InvalidRequest: a key spells one, or nothing can keep the tokenizer from reading it."""
+        InvalidRequest: a key spells a name, or no character keeps the tokenizer from reading the token."""
         self._control.require_plain(conversation.object_keys())
         if not any(conversation.each(self._spells)) and not self._is_in(conversation.tool_texts()):
             return conversation

@@ -1,13 +1,13 @@
 """Prompts of gpt-oss, in the format that its models were trained on: https://cookbook.openai.com/articles/openai-harmony.
 
-Token for token what openai-harmony renders (tests/golden/harmony). The chat template that comes with the models does
-not say all that a conversation holds: of calls side by side it shows the first, a preamble before a call it takes for a
-thought, or refuses, it leaves out what a developer says later on, and it fails on a tool without a description
+The tokens are exactly those of openai-harmony (tests/golden/harmony). The chat template that comes with the models
+loses parts of a conversation: it renders only the first of parallel calls, renders a preamble before a call as
+reasoning or rejects it, leaves out later developer messages, and fails on a tool without a description
 (docs/adr/0026-harmony-without-a-template.md).
 
-    system        who the model is, the date, how much to reason, which channels there are
-    developer     instructions, and the tools as a namespace of TypeScript; later ones where they were said
-    user          what was said
+    system        identity of the model, date, reasoning effort, channels
+    developer     instructions, and the tools as a namespace of TypeScript; later instructions in their place
+    user          the user's text
     assistant     analysis, commentary before calls, calls, final
     functions.f   the result of a call
 """
@@ -30,14 +30,14 @@ _DEVELOPERS = ("system", "developer")
 
 
 class HarmonyTemplate:
-    """Writes what a chat template would write for other models."""
+    """The prompt writer of gpt-oss, in place of a chat template."""
 
     variables: Collection[str] = frozenset({_EFFORT})
-    literals: Collection[str] = ()  # none ends in a part of a control token; a test looks at all that are here
-    image_mark = ""  # these models see none
+    literals: Collection[str] = ()  # no text of this module ends in a part of a control token; a test checks that
+    image_mark = ""  # these models see no images
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
-        """The prompt up to where the model has to go on. InvalidRequest: a tool's schema is too deep to be shown."""
+        """The prompt, up to where the model continues. InvalidRequest: a tool's schema is nested too deeply."""
         effort = (switches or {}).get(_EFFORT, "medium")
         try:
             return "".join(_prompt(conversation, now_s, effort))
@@ -48,18 +48,18 @@ class HarmonyTemplate:
 def _prompt(conversation: Conversation, now_s: int, effort: str) -> Iterator[str]:
     messages, tools = conversation.messages, conversation.tools
     first = list(takewhile(lambda message: message.role in _DEVELOPERS, messages))
-    yield _said("system", _system(now_s, effort, has_tools=bool(tools)))
+    yield _block("system", _system(now_s, effort, has_tools=bool(tools)))
     yield from _developer(first, tools)
     begun = messages[-1:] if conversation.continues_last else ()
     whole = messages[len(first) : len(messages) - len(begun)]
     answered = max((place for place, message in enumerate(whole) if _is_final(message)), default=-1)
     for place, message in enumerate(whole):
-        yield from _written(message, with_reasoning=place > answered)
+        yield from _rendered(message, with_reasoning=place > answered)
     open_message = "".join(part for message in begun for part in _assistant(message, with_reasoning=True))
     yield open_message.removesuffix("<|end|>") or "<|start|>assistant"
 
 
-# ---- who speaks ----
+# ---- messages ----
 
 
 def _system(now_s: int, effort: str, *, has_tools: bool) -> str:
@@ -80,7 +80,7 @@ def _developer(messages: Iterable[Message], tools: Sequence[Object] = ()) -> Ite
         functions = "\n".join(line for tool in tools for line in _function(tool["function"]))
         sections += ["# Tools", f"## functions\n\nnamespace functions {{\n\n{functions}\n}} // namespace functions"]
     if sections:
-        yield _said("developer", "\n\n".join(sections))
+        yield _block("developer", "\n\n".join(sections))
 
 
 def _function(function: Object) -> Iterator[str]:
@@ -91,39 +91,39 @@ def _function(function: Object) -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines end with a line feed, and with nothing else that Python takes for one."""
+    """Splits a text at line feeds only. `str.splitlines` would split at other characters, too."""
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def _takes_any(parameters: Object) -> bool:
-    """Whether a function has parameters; one without any is not shown an empty object."""
+    """Whether a function has parameters. One without any is written as `()`, not with an empty object."""
     is_object = parameters.get("type", "object") == "object"
     return not is_object or bool(parameters.get("properties") or parameters.get("additionalProperties"))
 
 
-def _written(message: Message, *, with_reasoning: bool) -> Iterator[str]:
+def _rendered(message: Message, *, with_reasoning: bool) -> Iterator[str]:
     match message.role:
         case "assistant":
             yield from _assistant(message, with_reasoning=with_reasoning)
         case "tool":
-            yield _said(f"functions.{message.name} to=assistant<|channel|>commentary", message.text)
+            yield _block(f"functions.{message.name} to=assistant<|channel|>commentary", message.text)
         case "user":
-            yield _said("user", message.text)
+            yield _block("user", message.text)
         case _:
             yield from _developer([message])
 
 
 def _assistant(message: Message, *, with_reasoning: bool) -> Iterator[str]:
     if message.reasoning and with_reasoning:
-        yield _said("assistant<|channel|>analysis", message.reasoning)
+        yield _block("assistant<|channel|>analysis", message.reasoning)
     if message.text or (message.parts and not message.calls):
         channel = "final" if _is_final(message) else "commentary"
-        yield _said(f"assistant<|channel|>{channel}", message.text)
+        yield _block(f"assistant<|channel|>{channel}", message.text)
     yield from map(_call, message.calls)
 
 
 def _is_final(message: Message) -> bool:
-    """Whether it is an answer: what was thought before one is not shown again."""
+    """Whether a message is a final answer. Reasoning before the last final answer is left out of the prompt."""
     return message.role == "assistant" and bool(message.parts) and not (message.calls or message.is_commentary)
 
 
@@ -132,5 +132,5 @@ def _call(call: Call) -> str:
     return f"<|start|>{header}<|message|>{json.dumps(call.arguments, ensure_ascii=False)}<|call|>"
 
 
-def _said(header: str, text: str) -> str:
+def _block(header: str, text: str) -> str:
     return f"<|start|>{header}<|message|>{text}<|end|>"

@@ -1,11 +1,11 @@
-"""Finds the text that a chat template writes for an image, by rendering.
+"""Finds the image mark of a chat template, the text that it writes for an image, by rendering.
 
-Each model has a mark of its own, written by its template: `<|vision_start|><|image_pad|><|vision_end|>`, `[IMG]`,
-`<image>`. The mark tells whether a template has a place for images at all, and whether a prompt has one for each image:
-templates leave out images at places where they expect none (in the result of a tool), and a text can spell a mark.
+Each model's template has its own mark: `<|vision_start|><|image_pad|><|vision_end|>`, `[IMG]`, `<image>`. The mark
+shows whether a template supports images at all, and whether a prompt has all of its images: templates leave out images
+where they expect none (in the result of a tool), and a text can spell a mark.
 
-One message is rendered with an image and without, at several places in the conversation. The mark is the text that all
-prompts with an image have, and no prompt without.
+One message is rendered with and without an image at several positions. The mark is the longest text that the image adds
+to each prompt.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ class Render(Protocol):
 
 
 def of(render: Render) -> str:
-    """The mark; empty if the template has none, or refuses images."""
+    """The mark; empty if the template has none, or rejects images."""
     try:
-        return reduce(_common, _written(render)).strip()
-    except InvalidRequest:  # then it says so to each user, too
+        return reduce(_common, _additions(render)).strip()
+    except InvalidRequest:
         return ""
 
 
 def count(prompt: str, mark: str) -> int:
-    """How many images a prompt has a place for. Marks side by side may share a character."""
+    """The number of marks in a prompt. Adjacent marks may share a character."""
     return len(re.findall(f"(?={re.escape(mark)})", prompt)) if mark else 0
 
 
-def _written(render: Render) -> Iterator[str]:
-    """Yields the text that the template writes for an image, at each of the places."""
+def _additions(render: Render) -> Iterator[str]:
+    """Yields the text that an image adds to the prompt, at each of the positions."""
     for parts in _PLACES:
         texts = tuple(part for part in parts if isinstance(part, str))
         yield _added(*(render(Conversation((Message("user", given),)), now_s=0) for given in (texts, parts)))
 
 
 def _added(plain: str, shown: str) -> str:
-    """The text that one prompt has in addition to the other. Where several texts could be the addition (the `[` of
-    `[IMG]` is also the one of the `[/INST]` behind it), the text from the first of them to the last."""
+    """The text that `shown` has in addition to `plain`. Where several texts could be the addition (the `[` of `[IMG]`
+    may also be that of the `[/INST]` behind it), the text from the first of them to the last."""
     added = len(shown) - len(plain)
     if added <= 0:
         return ""
@@ -59,12 +59,12 @@ def _added(plain: str, shown: str) -> str:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
+    """The length of the common beginning of two texts."""
     differing = (place for place, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
     return next(differing, min(len(one), len(other)))
 
 
 def _common(one: str, other: str) -> str:
-    """The longest text that is in both."""
+    """The longest text that both contain."""
     match = SequenceMatcher(None, one, other, autojunk=False).find_longest_match()
     return one[match.a : match.a + match.size]

@@ -1,23 +1,22 @@
 """Chat templates in Jinja, with the semantics that Hugging Face's own renderer has.
 
 A template comes from the operator (a model directory or a file), never from a request, and still runs in Jinja's
-immutable sandbox: it sees plain JSON data and a handful of functions, nothing else. What has to be the same as there,
-because templates rely on it: trim_blocks and lstrip_blocks, loop controls, the `generation` tag, a `tojson` that does
-not escape HTML, `raise_exception`, `strftime_now`.
+immutable sandbox: it sees plain JSON data and a few functions, nothing else. The features of Hugging Face's renderer
+that templates rely on: trim_blocks and lstrip_blocks, loop controls, the `generation` tag, a `tojson` that does not
+escape HTML, `raise_exception`, `strftime_now`.
 
-How a conversation is put to a template:
+How a conversation is passed to a template:
 
 * A message's content is a list of parts for templates that loop over the content, and one text (parts joined by a line
-  break) for all others. Which of the two is read from the template's syntax tree when it is loaded.
-* An image is a part of its own for the former, and what they write for one is found out when they are loaded. Where the
-  operator names a token for images, that token is written as text, whatever the template.
-* Roles are given as they are: which of them a template reads, roles.py has seen to.
-* What an assistant reasoned, called and got back is given in the members that templates look for:
-  `reasoning_content`, `tool_calls` (arguments as objects), messages of the role `tool`.
-* Switches (`enable_thinking` and the like) are passed only to a template that uses them.
-* To let the model go on with its last message, that message is rendered with a tag at its end, and the prompt is cut
-  there.
-* `strftime_now` tells the time of the turn, in UTC, so that rendering is a function of its arguments.
+  break) for all others. The template's syntax tree shows which (content_format.py).
+* For templates that loop, an image is a part, and the text that the template writes for one is found when the template
+  is loaded (image_mark.py). Where the profile names an `image_token`, an image becomes that text for every template.
+* Roles are passed as they are: roles.py has rewritten the conversation into those that the template reads.
+* Reasoning, calls and their results are in the members that templates read: `reasoning_content`, `tool_calls`
+  (arguments as objects), messages of the role `tool`.
+* Switches (`enable_thinking` and the like) are passed only to a template that reads them.
+* To continue the last message, that message is rendered with a tag at its end, and the prompt is cut there.
+* `strftime_now` has the time of the turn, in UTC, so that rendering depends on its arguments only.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class JinjaTemplate:
     """One compiled chat template."""
 
     def __init__(self, source: str, *, special_tokens: Mapping[str, str], image_token: str | None = None) -> None:
-        """`special_tokens` are `bos_token`, `eos_token` and the like; `image_token` is what stands for an image.
-        InvalidTemplate."""
+        """`special_tokens` are `bos_token`, `eos_token` and the like; `image_token` is the text that stands for an
+        image. InvalidTemplate: the source does not compile."""
         environment = _environment()
         try:
             tree = environment.parse(source)
@@ -60,9 +59,9 @@ class JinjaTemplate:
         self._special_tokens = dict(special_tokens)
         self._content_is_list = loops_over_content(tree)
         self.variables = frozenset(meta.find_undeclared_variables(tree))
-        """Everything that the template asks for by name."""
+        """The names of the variables that the template reads."""
         self.literals = _literals(tree) | set(self._special_tokens.values()) | {image_token or ""}
-        """All texts that it writes by itself."""
+        """All texts that the template itself contains."""
         self._image_token = image_token
         self._twin: MinijinjaTwin | None = None
         self._twin = self._twin_of(source)
@@ -70,19 +69,19 @@ class JinjaTemplate:
         """The text that stands for an image in the prompt; empty if there is none."""
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
-        """The prompt up to where the model has to go on. InvalidRequest: the template refuses the conversation."""
-        prompt = self._rendered(self._offered(conversation, now_s, switches))
+        """The prompt, up to where the model continues. InvalidRequest: the template rejects the conversation."""
+        prompt = self._rendered(self._context(conversation, now_s, switches))
         return _cut_at_tag(prompt) if conversation.continues_last else prompt
 
     def render_turns(self, conversation: Conversation, *, now_s: int = 0) -> str:
-        """The conversation alone, without what makes the model begin. InvalidRequest, as `render`."""
-        return self._rendered({**self._offered(conversation, now_s), "add_generation_prompt": False})
+        """The conversation without the generation prompt at its end. InvalidRequest, as `render`."""
+        return self._rendered({**self._context(conversation, now_s), "add_generation_prompt": False})
 
-    def _offered(
+    def _context(
         self, conversation: Conversation, now_s: int = 0, switches: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """The variables that the template is rendered with."""
-        messages = conversation.each(self._plain)
+        messages = conversation.each(self._message_object)
         if conversation.continues_last:
             _tag(messages[-1])
         return {
@@ -95,44 +94,44 @@ class JinjaTemplate:
             "strftime_now": _clock(now_s),
         }
 
-    def _rendered(self, offered: Mapping[str, Any]) -> str:
-        prompt = self._twin.render(offered) if self._twin is not None else None
+    def _rendered(self, context: Mapping[str, Any]) -> str:
+        prompt = self._twin.render(context) if self._twin is not None else None
         if prompt is not None:
             return prompt
         try:
-            return self._template.render(offered)
+            return self._template.render(context)
         except _TEMPLATE_FAULTS as error:
             raise InvalidRequest(
-                f"The chat template of this model refuses the conversation: {error}", field="input"
+                f"The chat template of this model rejects the conversation: {error}", field="input"
             ) from error
 
     def _twin_of(self, source: str) -> MinijinjaTwin | None:
-        """Makes the minijinja template that renders in place of Jinja; None where its prompts differ or it is not
+        """Creates the minijinja template that renders in place of Jinja; None if its prompts differ or it is not
         faster."""
         try:
             twin = MinijinjaTwin(source, self._template.render, to_json=_to_json, raise_exception=_raise)
         except minijinja.TemplateError:
             return None
         known = [{name: value for name, value in each.items() if name in self.variables} for each in _SWITCHES]
-        offers = (
-            self._offered(probe, switches=switches)
+        contexts = (
+            self._context(probe, switches=switches)
             for switches in [{}, *filter(None, known)]
             for probe in probes.conversations()
         )
-        half, whole = (self._offered(probes.long_chat(messages)) for messages in _LONG)
-        return twin if twin.agrees(offers) and twin.is_faster(half, whole) else None
+        half, whole = (self._context(probes.long_chat(messages)) for messages in _LONG)
+        return twin if twin.agrees(contexts) and twin.is_faster(half, whole) else None
 
-    def _plain(self, message: Message) -> dict[str, Any]:
+    def _message_object(self, message: Message) -> dict[str, Any]:
         role = message.role
         shown = Message(role, (message.text,)) if role == "system" else message
-        plain: dict[str, Any] = {"role": role, "content": self._content(shown)}
+        written: dict[str, Any] = {"role": role, "content": self._content(shown)}
         if message.reasoning:
-            plain |= {"reasoning_content": message.reasoning, "thinking": message.reasoning}
+            written |= {"reasoning_content": message.reasoning, "thinking": message.reasoning}
         if message.calls:
-            plain["tool_calls"] = [_plain_call(call) for call in message.calls]
+            written["tool_calls"] = [_call_object(call) for call in message.calls]
         if message.call_id:
-            plain |= {"tool_call_id": message.call_id, "name": message.name}
-        return plain
+            written |= {"tool_call_id": message.call_id, "name": message.name}
+        return written
 
     def _content(self, message: Message) -> str | list[dict[str, str]]:
         token = self._image_token
@@ -145,12 +144,12 @@ class JinjaTemplate:
 
 
 def _literals(tree: nodes.Template) -> set[str]:
-    """The texts that stand in a template, between its tags and in them."""
+    """The texts in the source of a template, between its tags and as strings in them."""
     data = {node.data for node in tree.find_all(nodes.TemplateData)}
     return data | {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
 
 
-def _plain_call(call: Call) -> dict[str, Any]:
+def _call_object(call: Call) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
@@ -158,14 +157,14 @@ _SWITCHES: tuple[Mapping[str, Any], ...] = (
     {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"},
     {"enable_thinking": False, "thinking": False, "reasoning_effort": "low"},
 )
-_LONG = (64, 128)  # messages, to see which renderer is the faster
+_LONG = (64, 128)  # messages, to compare the speed of the renderers
 
 
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 
 
 def _tag(message: dict[str, Any]) -> None:
-    """Marks the end of a message's content."""
+    """Appends the tag to a message's content."""
     if isinstance(message["content"], str):
         message["content"] += _TAG
     elif message["content"]:
@@ -175,20 +174,21 @@ def _tag(message: dict[str, Any]) -> None:
 
 
 def _cut_at_tag(prompt: str) -> str:
-    """The prompt up to the end of the marked message. InvalidRequest: the template left the message out."""
+    """The prompt up to the end of the tagged message. InvalidRequest: the template left the message out."""
     end = prompt.rfind(_TAG.rstrip())
     if end < 0:
-        raise InvalidRequest("This model cannot go on with the last message of the input.", field="input")
+        raise InvalidRequest("This model cannot continue the last message of the input.", field="input")
     is_trimmed = not prompt.startswith(_TAG, end)
     return prompt[:end].rstrip() if is_trimmed else prompt[:end]
 
 
-# What a template can raise: its own raise_exception, the sandbox, and Python's errors on data it did not expect.
+# The errors of a template: of raise_exception, of the sandbox, and Python's own on data that it does not expect.
 _TEMPLATE_FAULTS = (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 class _Generation(Extension):
-    """`{% generation %}...{% endgeneration %}` marks what the model wrote; for rendering it is a scope, no more."""
+    """The tag `{% generation %}...{% endgeneration %}`, which marks the model's output for training. For rendering it
+    is only a scope."""
 
     tags = {"generation"}  # noqa: RUF012 - Jinja's own declaration
 

@@ -1,5 +1,5 @@
-"""Conversations with all that a chat template may be given, to compare two renderers of it (minijinja_twin.py): all but
-numbers with a fraction, which are known to be written in two ways."""
+"""Conversations that compare two renderers of a chat template (minijinja_twin.py). They have everything that a template
+may be passed, except numbers with a fraction, which the renderers are known to write differently."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _CHATS: tuple[tuple[Message, ...], ...] = (
 
 
 def conversations() -> Iterator[Conversation]:
-    for tools in ((), TOOLS[:1], TOOLS):  # what some templates refuse they must not refuse in each probe
+    for tools in ((), TOOLS[:1], TOOLS):  # also without tools, because a template that rejects a tool compares nothing
         for chat in _CHATS:
             yield Conversation(chat, tools)
         for text in _TEXTS:
@@ -89,6 +89,6 @@ def conversations() -> Iterator[Conversation]:
 
 
 def long_chat(messages: int) -> Conversation:
-    """An ordinary chat of so many messages, to tell which renderer is the faster."""
+    """An ordinary chat of so many messages, to compare the speed of two renderers."""
     texts = (f"{number}. The quick brown fox jumps over the lazy dog." for number in range(messages))
     return Conversation(tuple(Message(("user", "assistant")[n % 2], (text,)) for n, text in enumerate(texts)))

@@ -1,7 +1,7 @@
-"""Finds out which roles a chat template reads, by rendering small conversations when the model is loaded.
+"""Detects which roles a chat template reads, by rendering small conversations when the model is loaded.
 
-A capability is there if the template does not refuse the conversation and writes all of its texts, in their order. What
-a template drops in silence, the model would never read, and its client would see a 200.
+A template has a capability if it accepts the conversation and writes all of its texts, in their order. Without this
+check a template could silently drop a message: the model would not read it, and the client would get a 200.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOOL: Object = {
     "function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}},
 }
 _SYSTEM, _MORE_SYSTEM = Message("system", ("alpha1",)), Message("system", ("bravo2",))
-_DEVELOPER, _NOBODY = Message("developer", ("bravo2",)), Message("nobody", ("bravo2",))
+_DEVELOPER, _UNKNOWN = Message("developer", ("bravo2",)), Message("nobody", ("bravo2",))
 _ASK, _ASK_MORE, _LAST = Message("user", ("charlie3",)), Message("user", ("delta4",)), Message("user", ("golf7",))
 _ANSWER, _ANSWER_MORE = Message("assistant", ("echo5",)), Message("assistant", ("foxtrot6",))
 _LONG, _SHORT = "call_0123456789abcdef01234567", "abcdef123"
@@ -32,7 +32,7 @@ class Render(Protocol):
 def of(render: Render) -> Roles:
     """Returns the capabilities of the template behind `render`."""
     if not _shows(render, _ASK):
-        return Roles()  # a template that refuses a word alone tells nothing
+        return Roles()  # with a template that rejects a single user message nothing can be detected
     has_developer = _knows_developer(render)
     others = (_MORE_SYSTEM, _DEVELOPER) if has_developer else (_MORE_SYSTEM,)
     pairs = [(_SYSTEM, each) for each in others] + [(each, _SYSTEM) for each in others]
@@ -52,11 +52,11 @@ def of(render: Render) -> Roles:
 
 
 def _knows_developer(render: Render) -> bool:
-    """Whether the template has heard of developers: one that writes the name of any role has not."""
+    """Whether the template knows the role developer. One that writes the name of any role does not."""
     if not _shows(render, _DEVELOPER, _ASK):
         return False
-    written, of_nobody = (_written(render, each, _ASK) or "" for each in (_DEVELOPER, _NOBODY))
-    return written != of_nobody.replace(_NOBODY.role, _DEVELOPER.role)
+    known, unknown = (_rendered(render, each, _ASK) or "" for each in (_DEVELOPER, _UNKNOWN))
+    return known != unknown.replace(_UNKNOWN.role, _DEVELOPER.role)
 
 
 def _shows_late(render: Render, late: Message) -> bool:
@@ -84,19 +84,20 @@ def _emptied(message: Message) -> Message:
 
 
 def _shows(render: Render, *messages: Message) -> bool:
-    """Whether all texts of a conversation are written, in their order."""
-    written = _written(render, *messages)
-    if written is None:
+    """Whether the prompt has all texts of a conversation, in their order."""
+    prompt = _rendered(render, *messages)
+    if prompt is None:
         return False
-    place = 0
+    position = 0
     for message in messages:
-        place = written.find(message.text, place)
-        if place < 0:
+        position = prompt.find(message.text, position)
+        if position < 0:
             return False
     return True
 
 
-def _written(render: Render, *messages: Message) -> str | None:
+def _rendered(render: Render, *messages: Message) -> str | None:
+    """The prompt; None if the template rejects the conversation."""
     tools = (_TOOL,) if any(message.calls for message in messages) else ()
     try:
         return render(Conversation(messages, tools), now_s=0)

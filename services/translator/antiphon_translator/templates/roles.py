@@ -1,18 +1,18 @@
 """Rewrites a conversation into the roles that a model's chat template reads (docs/adr/0078-roles-by-capability.md).
 
-`Roles` says what the template makes of each role. `Roles.adapt` is the one normalisation for all engines, whether the
-prompt is written here or by a server of chat completions. Its rules, in this order:
+`Roles` lists what the template reads. `Roles.adapt` is the one normalisation for all engines, whether the prompt is
+rendered here or by a server of chat completions. Its rules, in this order:
 
 * A developer message becomes a system message for a template that does not know the role.
-* System messages side by side become one, and those before the model's first words join the opening one, wherever the
-  template reads one only.
-* Behind the model's first words, no message moves across an assistant or tool message. An instruction there is marked
-  (`<developer_message>...</developer_message>`) and becomes part of the user message beside it: the next one, else the
-  one before, else a user message of its own.
-* User messages in a row become one, and so do assistant messages, where the template wants them to alternate.
-* An empty message is left out where the template refuses it. Ids of calls are written in the form that it wants.
+* Adjacent system messages become one, and those before the first assistant message join the opening one, where the
+  template reads only one.
+* After the first assistant message, no message moves across an assistant or tool message. An instruction there is
+  marked (`<developer_message>...</developer_message>`) and becomes part of the adjacent user message: the next one,
+  else the one before, else a user message of its own.
+* Adjacent user messages become one, and so do assistant messages, where the template requires that they alternate.
+* An empty assistant message is left out where the template rejects it. Ids of calls get the form that it requires.
 
-A message that no rule can make readable raises InvalidRequest: dropping it would answer another conversation.
+A message that no rule can make readable raises InvalidRequest: without it the model would answer another conversation.
 """
 
 from __future__ import annotations
@@ -34,45 +34,45 @@ _RUN_BREAK = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The roles that a template reads. The defaults are for a chat server whose template nobody has seen: they use
-    nothing but what every template takes."""
+    """The roles that a template reads. The defaults are for a chat server whose template is unknown: nearly all
+    templates read these."""
 
     system: bool = True
     """An opening system message."""
     developer: bool = False
-    """An opening developer message, as something else than a role it never heard of."""
+    """An opening developer message, as a role that the template knows."""
     several_system: bool = False
     """Several instructions at the beginning, each as a message of its own."""
     late_system: bool = False
-    """An instruction behind the model's first words, where it was said."""
+    """An instruction after the first assistant message, in its place."""
     user_runs: bool = False
-    """Two user messages in a row."""
+    """Two adjacent user messages."""
     assistant_runs: bool = False
-    """Two assistant messages in a row."""
+    """Two adjacent assistant messages."""
     tool: bool = True
     """The result of a call."""
     user_after_tool: bool = True
-    """A user message right behind the result of a call."""
+    """A user message directly after the result of a call."""
     empty: bool = True
     """A message without text."""
     long_call_ids: bool = False
-    """Ids of calls of any length. Mistral's templates want nine letters and digits."""
+    """Ids of calls of any length. Mistral's templates require nine letters and digits."""
 
     @classmethod
     def of_names(cls, names: Iterable[str]) -> Roles:
-        """Builds the capabilities that have these names (CAPABILITIES), and no others."""
+        """The roles with the capabilities of these names (CAPABILITIES), and no others."""
         wanted = set(names)
         return cls(**{name: name in wanted for name in CAPABILITIES})
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the capabilities that are there."""
+        """The names of the capabilities that the template has."""
         return tuple(name for name in CAPABILITIES if getattr(self, name))
 
     def adapt(self, conversation: Conversation) -> Conversation:
         """Rewrites a conversation so that the template reads all of it; the same object where nothing has to change.
 
-        InvalidRequest: it cannot be said to this model."""
+        InvalidRequest: no rule makes a message readable for the template."""
         if _unread(self).search("".join(conversation.each(_letter))) is None:
             return conversation
         adapted = self._without_runs(self._placed(conversation.messages))
@@ -82,7 +82,7 @@ class Roles:
     # ---- instructions ----
 
     def _placed(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages with every instruction where the template reads it."""
+        """The messages, with every instruction in a place where the template reads it."""
         opening: list[Message] = []
         rest: list[Message] = []
         has_spoken = False
@@ -101,7 +101,7 @@ class Roles:
         return message._replace(role="system") if is_unknown else message
 
     def _joined(self, messages: Iterable[Message]) -> list[Message]:
-        """Neighbouring instructions: those of one role as one, all of them for a template that reads a single one."""
+        """Joins adjacent instructions: those of one role, or all of them for a template that reads a single one."""
         joined: list[Message] = []
         for message in messages:
             if joined and (joined[-1].role == message.role or not self.several_system):
@@ -111,7 +111,7 @@ class Roles:
         return joined
 
     def _joined_later(self, messages: Iterable[Message]) -> Iterator[Message]:
-        """Messages with neighbouring instructions joined, each run where it was said."""
+        """Joins adjacent instructions in their place among the other messages."""
         for is_instruction, run in groupby(messages, key=lambda message: message.role in INSTRUCTIONS):
             each = list(run)
             yield from self._joined(map(self._known, each)) if is_instruction else each
@@ -119,16 +119,16 @@ class Roles:
     # ---- runs, empty messages, tools ----
 
     def _without_runs(self, messages: Sequence[Message]) -> list[Message]:
-        """Messages that alternate as the template wants them to."""
+        """Joins adjacent messages of one role, and leaves out empty ones, where the template requires it."""
         alternating: list[Message] = []
         for message in messages:
             if not self.empty and _is_empty(message):
                 if message.role == "user":
-                    raise _unsayable("This model's chat template reads no user message without text.")
+                    raise _unreadable("This model's chat template reads no user message without text.")
                 continue
             before = alternating[-1] if alternating else None
             if before is not None and self._is_run(before, message):
-                alternating[-1] = _run(before, message)
+                alternating[-1] = _merged(before, message)
             else:
                 alternating.append(message)
         return alternating
@@ -141,13 +141,13 @@ class Roles:
         return message.role == "assistant" and not self.assistant_runs and not before.calls
 
     def _check_tools(self, messages: Sequence[Message]) -> None:
-        """InvalidRequest: a result, or a user message behind one, that the template cannot be given."""
+        """InvalidRequest: the template cannot read the result of a call, or a user message after one."""
         before = ""
         for message in messages:
             if message.role == "tool" and not self.tool:
-                raise _unsayable("This model's chat template reads no results of tool calls.")
+                raise _unreadable("This model's chat template reads no results of tool calls.")
             if message.role == "user" and before == "tool" and not self.user_after_tool:
-                raise _unsayable(
+                raise _unreadable(
                     "This model's chat template reads nothing between the result of a tool call and the model's answer."
                 )
             before = message.role
@@ -160,7 +160,7 @@ class Roles:
 
 
 def _letter(message: Message) -> str:
-    """A letter for what counts of a message: s, d, u, a, t by its role, c for calls, U and A without text."""
+    """The kind of a message as a letter: s, d, u, a, t by its role, c with calls, U and A without text."""
     if message.calls:
         return "c"
     letter = message.role[0]
@@ -169,8 +169,8 @@ def _letter(message: Message) -> str:
 
 @cache
 def _unread(roles: Roles) -> re.Pattern[str]:
-    """Finds what a template does not read in the letters of a conversation. So a long chat is looked at in the time of
-    a search, and the letters of its known messages are kept."""
+    """The pattern of what a template does not read, in the letters of a conversation. A long chat is checked by one
+    search, and the letters of its known messages are cached."""
     neighbours = "ss|dd" if roles.several_system else "[sd][sd]"  # models were trained on one system message
     lacking = {
         "system": "[sd]",
@@ -192,15 +192,15 @@ CAPABILITIES = tuple(each.name for each in fields(Roles))
 
 
 def folded(messages: Iterable[Message]) -> list[Message]:
-    """Messages with every instruction marked, as part of the user message beside it: the next one, else the one before,
-    else one of its own. None of them crosses a message of another role."""
+    """Messages with every instruction marked, as part of an adjacent user message: the next one, else the one before,
+    else one of its own. No instruction moves across an assistant or tool message."""
     placed: list[Message] = []
     held: list[Message] = []
     for message in messages:
         if message.role in INSTRUCTIONS:
             held.append(_marked(message))
         elif held and message.role == "user":
-            placed.append(reduce(_run, (*held, message)))
+            placed.append(reduce(_merged, (*held, message)))
             held = []
         else:
             _settle(placed, held)
@@ -211,28 +211,28 @@ def folded(messages: Iterable[Message]) -> list[Message]:
 
 
 def _settle(placed: list[Message], held: Sequence[Message]) -> None:
-    """Adds instructions that no user message follows."""
+    """Places instructions that no user message follows: in the user message before them, or in one of their own."""
     if held and placed and placed[-1].role == "user":
-        placed[-1] = reduce(_run, (placed[-1], *held))
+        placed[-1] = reduce(_merged, (placed[-1], *held))
     elif held:
-        placed.append(reduce(_run, held))
+        placed.append(reduce(_merged, held))
 
 
 def _marked(message: Message) -> Message:
-    """A user message that says of its text whose it is."""
+    """A user message with the text of an instruction, marked with its role."""
     name = f"{message.role}_message"
     return Message("user", (f"<{name}>\n{message.text}\n</{name}>",))
 
 
 def short_id(call_id: str) -> str:
-    """The id of a call as nine letters and digits; such an id stays as it is."""
+    """The id of a call as nine letters and digits: itself if it has that form, else a hash."""
     if len(call_id) == SHORT_ID_CHARS and call_id.isalnum() and call_id.isascii():
         return call_id
     return hashlib.sha256(call_id.encode()).hexdigest()[:SHORT_ID_CHARS]
 
 
-def _run(before: Message, message: Message) -> Message:
-    """Two messages of one role as one, with a blank line between two texts."""
+def _merged(before: Message, message: Message) -> Message:
+    """Merges two messages of one role, with a blank line between two texts."""
     parts, more = before.parts, message.parts
     if parts and more and isinstance(parts[-1], str) and isinstance(more[0], str):
         parts, more = (*parts[:-1], f"{parts[-1]}{_RUN_BREAK}{more[0]}"), more[1:]
@@ -244,5 +244,5 @@ def _is_empty(message: Message) -> bool:
     return not (any(message.parts) or message.calls or message.role == "tool")
 
 
-def _unsayable(message: str) -> InvalidRequest:
+def _unreadable(message: str) -> InvalidRequest:
     return InvalidRequest(message, field="input", code="unsupported_value")

@@ -1,7 +1,7 @@
-"""From `reasoning.effort` to the switches of a chat template.
+"""Translates `reasoning.effort` into the switches of a chat template.
 
-Templates turn thinking on and off by variables of their own; which of them a template knows is read from it. Where it
-knows none, the effort changes nothing, except that `none` must not be promised to a model that thinks all the same.
+Templates turn reasoning on and off by variables of their own; the variables that a template reads are known. With a
+template that reads none the effort has no effect, but `none` is rejected if the model reasons.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _LEVELS: Mapping[str, str] = {
 
 
 def of_effort(effort: str | None, variables: Collection[str], *, reasons: bool) -> dict[str, Any]:
-    """The switches for an effort; none when nothing was asked for. `reasons`: the model's family thinks aloud.
+    """The switches for an effort; empty if the request has none. `reasons`: the model may reason.
 
-    InvalidRequest: the model cannot be kept from thinking."""
+    InvalidRequest: the effort is `none`, and the model's reasoning cannot be switched off."""
     if effort is None:
         return {}
     switches: dict[str, Any] = {name: effort != NONE for name in _ON_AND_OFF if name in variables}

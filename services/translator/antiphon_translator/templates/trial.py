@@ -1,7 +1,7 @@
-"""One conversation that shows how a model writes: a thought, a sentence and two calls.
+"""Checks a model family against a chat template, with one conversation that has reasoning, a sentence and two calls.
 
-Rendered with and without the model's turn, a chat template tells the raw output that the model was trained to write,
-and where its prompt ends. Read again by the model's family, that output has to mean what it was made of.
+The conversation is rendered with and without the model's turn. The difference is the raw output that the model was
+trained to write. The family has to parse that output back into the reasoning, the sentence and the calls.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ class TurnTemplate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`raw` is what the model writes behind a prompt that ends with `prompt_tail`."""
+    """The raw output of the model, behind a prompt that ends with `prompt_tail`."""
 
     prompt_tail: str
     raw: str
 
     @property
     def calls(self) -> int:
-        """How many calls the template wrote."""
+        """The number of calls that the template wrote."""
         return min(self.raw.count(_NAME), len(_ARGUMENTS))
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading an output by a family. Texts are without outer white space."""
+    """The output as a family parses it. Texts are without outer white space."""
 
     reasoning: str
     text: str
     calls: tuple[tuple[str, Object | str], ...]
-    """Names and arguments; a call that is not complete has the text of them."""
+    """Names and arguments; an incomplete call has its arguments as text."""
 
     def lacks(self, trial: Trial) -> list[str]:
-        """Lists the parts of the output that were not read from it."""
+        """Lists the parts of the output that were not parsed, each with the part that was parsed instead."""
         missing = []
         if _SENTENCE in trial.raw and _TURN_END.sub("", self.text) != _SENTENCE:
             missing.append(f"the sentence '{_SENTENCE}', but '{self.text}'")
@@ -79,7 +79,7 @@ class Reading:
 
 
 def of(template: TurnTemplate) -> Trial:
-    """Renders the conversation, with one call where the template refuses two. InvalidRequest: it refuses both."""
+    """Renders the conversation, with one call where the template rejects two. InvalidRequest: it rejects both."""
     prompt = template.render(_conversation(), now_s=0)
     calls = tuple(Call(f"call0000{n}", _NAME, each) for n, each in enumerate(_ARGUMENTS, 1))
     try:
@@ -93,7 +93,7 @@ def of(template: TurnTemplate) -> Trial:
 
 
 def read(family: Family, trial: Trial) -> Reading:
-    """Reads the output by a family."""
+    """Parses the output by a family."""
     parser = OutputParser(family, schemas={_NAME: _SCHEMA}, prompt_tail=trial.prompt_tail)
     return _joined([*parser.feed(trial.raw), *parser.finish()])
 

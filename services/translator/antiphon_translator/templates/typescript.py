@@ -1,7 +1,7 @@
-"""The parameters of a tool as gpt-oss is shown them: as a type of TypeScript.
+"""Writes the JSON schema of a tool's parameters as a TypeScript type, for gpt-oss.
 
-Its models were trained on what openai-harmony makes of a JSON schema, comma for comma, so that is what is written here,
-oddities included: `anyOf` and `$ref` are `any`, and a description of several lines is a comment in its first line only.
+Its models were trained on the output of openai-harmony, so the types here are the same character by character, with all
+oddities: `anyOf` and `$ref` are `any`, and only the first line of a description of several lines is a comment.
 tests/golden/harmony compares every form with openai-harmony's own.
 """
 
@@ -15,7 +15,7 @@ _PRIMITIVES = {"number": "number", "integer": "number", "boolean": "boolean"}
 
 
 def type_of(schema: Any, indent: str = "") -> str:
-    """The type that a schema describes. `indent` stands before the lines of an object."""
+    """The type that a schema describes. `indent` begins each line of an object."""
     variants = _list(schema, "oneOf")
     if variants is not None:
         return "".join(_variant(each, indent) for each in variants)
@@ -69,18 +69,18 @@ def _comments(schema: Any, indent: str) -> Iterator[str]:
 
 
 def _choice(name: str, schema: Any, variants: list[Any], indent: str) -> Iterator[str]:
-    """A property that may be one of several things, each on a line of its own. What is said of the property is not said
-    of its first variant again."""
+    """A property with several variants, each on a line of its own. If the property has a description, that of its first
+    variant is left out."""
     described = _text(schema, "description")
-    is_told = described is not None and not (variants and _text(variants[0], "description") == described)
-    if is_told:
+    is_commented = described is not None and not (variants and _text(variants[0], "description") == described)
+    if is_commented:
         yield f"{indent}// {described}\n"
     if (default := _default(schema)) is not None:
         yield f"{indent}// default: {default}\n"
     yield f"{indent}{name}:\n"
     for number, variant in enumerate(variants):
         text = _text(variant, "description")
-        remarks = [] if text is None or text == described or (number == 0 and is_told) else [text]
+        remarks = [] if text is None or text == described or (number == 0 and is_commented) else [text]
         if (default := _default(variant)) is not None:
             remarks.append(f"default: {default}")
         yield f"{indent} | {_nullable(variant, indent + '   ')}{_behind(remarks)}\n"

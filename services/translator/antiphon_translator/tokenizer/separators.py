@@ -1,17 +1,16 @@
-"""Added tokens that part a text for good: what stands on one side of them cannot change the ids on the other.
+"""Separators: added tokens behind which a text can be cut, so that the ids of its parts are those of the whole text.
 
-A tokenizer looks for its added tokens first; what stands between them it normalises, splits and encodes piece by piece.
-So a text can be cut behind such a token, and its parts encoded one by one, or not at all if their ids are known
-(prompt_cache.py). That is exact where
+A tokenizer finds its added tokens first, then normalises, splits and encodes each piece between them. So a text can be
+cut behind such a token, and its parts encoded one by one, or taken from a cache (prompt_cache.py). That is exact where
 
-* the token is found wherever it is spelt: no other token begins before it and reaches into it, or begins as it does and
-  is longer;
-* it takes nothing from its surroundings (`lstrip`, `rstrip`, `single_word`), and is looked for before the text is
-  normalised;
-* no step asks where in the whole text a piece stands, as Metaspace does when it marks the first word only, leaves
-  something to chance, as dropout does, or says a text more than once, as a post-processor's template can.
+* the token is found wherever the text spells it: no other token overlaps its beginning, or begins as it does and is
+  longer;
+* the token does not consume or check its surroundings (`lstrip`, `rstrip`, `single_word`), and is found before the text
+  is normalised;
+* no step depends on the position of a piece in the text, as Metaspace does when it marks the first word only, or on
+  chance, as dropout does, and none repeats the text, as a post-processor's template can.
 
-What is not known to be so is taken not to be, and then there are no separators.
+Only components that are known to behave so are accepted. With any other one there are no separators.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, models
 
-# Each looks at one piece, and at nothing else.
+# Components that process each piece by itself.
 _NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Prepend", "Replace", "Strip"}
 _PRE_TOKENIZERS = {"ByteLevel", "Digits", "Metaspace", "Split", "Whitespace"}
 _POST_PROCESSORS = {"BertProcessing", "ByteLevel", "RobertaProcessing", "TemplateProcessing"}
 _MEMBERS = ("normalizers", "pretokenizers", "processors")
 _GROWTH = {"NFC": 3, "Prepend": 2, "Replace": 3, "Strip": 1}
 _GROWTH_MAX = 11  # NFKC writes 33 bytes for the 3 of U+FDFA
-_ANYWHERE = ("always", "never")  # where Metaspace may mark a word: not only at the beginning of the text
+_ANYWHERE = ("always", "never")  # prepend schemes of Metaspace that do not depend on the position in the text
 
 
 def of(tokenizer: Tokenizer) -> frozenset[str]:
@@ -41,15 +40,15 @@ def of(tokenizer: Tokenizer) -> frozenset[str]:
     plain = {
         token.content for token in added if not (token.lstrip or token.rstrip or token.single_word or token.normalized)
     }
-    return frozenset(plain - _disturbed([token.content for token in added]))
+    return frozenset(plain - _shadowed([token.content for token in added]))
 
 
 def _is_local(tokenizer: Tokenizer) -> bool:
-    """Whether each piece of a text is encoded on its own, and always in the same way."""
+    """Whether each piece of a text is encoded by itself, and always to the same ids."""
     return (
-        _is_certain(tokenizer.model)
+        _is_deterministic(tokenizer.model)
         and not tokenizer.encode_special_tokens
-        and all(map(_says_once, _steps(tokenizer.post_processor)))
+        and all(map(_keeps_ids, _steps(tokenizer.post_processor)))
         and all(step["type"] in _NORMALIZERS for step in _steps(tokenizer.normalizer))
         and all(
             step["type"] in _PRE_TOKENIZERS and step.get("prepend_scheme", "never") in _ANYWHERE
@@ -59,25 +58,25 @@ def _is_local(tokenizer: Tokenizer) -> bool:
 
 
 def growth(tokenizer: Tokenizer) -> int:
-    """How many times as many bytes normalising may make of a text that is not ASCII."""
+    """The factor by which normalising may lengthen a text that is not ASCII, in bytes."""
     return prod(_GROWTH.get(step["type"], _GROWTH_MAX) for step in _steps(tokenizer.normalizer))
 
 
-def _is_certain(model: Any) -> bool:
-    """Whether it gives the same text the same ids each time: both kinds can be told to draw lots, for training."""
+def _is_deterministic(model: Any) -> bool:
+    """Whether the model always gives a text the same ids. Both kinds have a random mode, for training."""
     if isinstance(model, models.BPE):
         return not model.dropout
     return isinstance(model, models.Unigram) and model.alpha is None and model.nbest_size is None
 
 
-def _says_once(step: Mapping[str, Any]) -> bool:
-    """Whether a post-processor leaves the ids alone, as long as it is to add none around them."""
+def _keeps_ids(step: Mapping[str, Any]) -> bool:
+    """Whether a post-processor that must add no special tokens leaves the ids of a text unchanged."""
     texts = [part for part in step.get("single", ()) if "Sequence" in part]
     return step["type"] in _POST_PROCESSORS and (step["type"] != "TemplateProcessing" or len(texts) == 1)
 
 
 def _steps(component: Any) -> Iterator[Mapping[str, Any]]:
-    """A normalizer, pre-tokenizer or post-processor as a tokenizer.json has it, one by one where it is a sequence."""
+    """Yields a normalizer, pre-tokenizer or post-processor as in tokenizer.json; of a sequence its members."""
     if component is not None:
         yield from _flat(json.loads(component.__getstate__()))
 
@@ -91,20 +90,20 @@ def _flat(step: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _flat(member)
 
 
-def _disturbed(names: Collection[str]) -> set[str]:
-    """Tokens that are not found wherever they are spelt, because of another that is found in their place."""
+def _shadowed(names: Collection[str]) -> set[str]:
+    """The tokens that are not found everywhere, because another one that overlaps them can be found instead."""
     known = set(names)
     prefixes: dict[str, set[str]] = {}
     for name in known:
         for length in range(1, len(name) + 1):
             prefixes.setdefault(name[:length], set()).add(name)
-    disturbed: set[str] = set()
+    shadowed: set[str] = set()
     for name in known:
         for start in range(len(name)):
             for end in range(start + 1, len(name) + 1):
                 part = name[start:end]
                 if part != name and part in known:
-                    disturbed.add(part)
+                    shadowed.add(part)
             if start:
-                disturbed |= prefixes.get(name[start:], set())
-    return disturbed
+                shadowed |= prefixes.get(name[start:], set())
+    return shadowed

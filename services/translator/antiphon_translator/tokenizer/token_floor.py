@@ -1,14 +1,14 @@
-"""How many tokens a text has at least, said without encoding it.
+"""A lower bound for the number of tokens of a text, without encoding it.
 
 A token stands for a bounded number of bytes, so a text that is longer than the context times that number cannot fit.
 That holds where
 
-* each byte or character becomes a part of some token: not where a run of unknown characters is one unknown token, or
-  where white space is thrown away;
-* normalising does not shorten a text, or at most by a known factor;
-* no added token takes the white space around it: where one does, white space counts for nothing.
+* each byte or character becomes part of a token: not where a run of unknown characters becomes one unknown token, or
+  where white space is dropped;
+* normalising shortens a text by a known factor at most;
+* no added token consumes the white space around it. Where one does, white space is not counted.
 
-A tokenizer of which that is not known has no floor: 0.
+For a tokenizer that is not known to fulfil this the bound is 0.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 _SHRINKING = {"ByteLevel": 1, "NFC": 3, "Prepend": 1}
-"""By normalizer: how many times as long a text may be as what it is made."""
+"""The factor by which each normalizer may shorten a text."""
 _PRE_TOKENIZERS = {"ByteLevel", "Digits", "Metaspace", "Punctuation", "Split"}
 _SPACE_MARK = "\u2581"
 _MEMBERS = ("normalizers", "pretokenizers")
 
 
 class TokenFloor:
-    """The floor of one tokenizer."""
+    """The lower bound for one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         settings = json.loads(tokenizer.to_str())
@@ -37,7 +37,7 @@ class TokenFloor:
         self._token_bytes_max = _longest(tokenizer, settings, added) * _shrinking(settings) if self._has_floor else 0
 
     def of(self, text: str) -> int:
-        """No fewer tokens than these are in a text."""
+        """The least number of tokens that a text can have."""
         if not self._has_floor:
             return 0
         counted = text if self._counts_spaces else "".join(text.split())
@@ -58,7 +58,7 @@ def _loses_nothing(settings: Mapping[str, Any]) -> bool:
 
 
 def _only_lengthens(step: Mapping[str, Any]) -> bool:
-    """Whether it replaces a text by one that is no shorter."""
+    """Whether a normalizer replaces a text by one that is at least as long."""
     pattern = step.get("pattern", {}).get("String") if step["type"] == "Replace" else None
     return pattern is not None and len(step["content"].encode()) >= len(pattern.encode())
 
@@ -71,7 +71,7 @@ def _shrinking(settings: Mapping[str, Any]) -> int:
 
 
 def _longest(tokenizer: Tokenizer, settings: Mapping[str, Any], added: list[AddedToken]) -> int:
-    """The bytes of the longest token. A token of a byte-level vocabulary has a character for each of its bytes."""
+    """The bytes of the longest token. In a byte-level vocabulary a token has one character for each of its bytes."""
     names = tokenizer.get_vocab(with_added_tokens=False)
     is_fallback = bool(settings["model"].get("byte_fallback"))
     lengths = (len(name.replace(_SPACE_MARK, " ").encode()) if is_fallback else len(name) for name in names)
@@ -79,7 +79,7 @@ def _longest(tokenizer: Tokenizer, settings: Mapping[str, Any], added: list[Adde
 
 
 def _steps(component: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """A normalizer or pre-tokenizer, one by one where it is a sequence."""
+    """A normalizer or pre-tokenizer as a list; of a sequence its members."""
     if component is None:
         return []
     if component["type"] != "Sequence":

@@ -2,16 +2,16 @@
 
 `ModelTokenizer` is a model's vocabulary; one is loaded per model and shared, also between threads. `Detokenizer` turns
 the ids of one generation into text while they arrive. It wraps the library's DecodeStream, which knows when a
-character is complete, and adds what that leaves to its caller:
+character is complete, and adds:
 
-* each run of ordinary ids between two added tokens has a stream of its own, so that nothing half-decoded crosses a
-  marker; added tokens stand for themselves (`skip_special_tokens` would swallow markers that mean something);
-* the first stream is primed with the end of the prompt: decoders that strip a leading space would otherwise eat the
-  first space of the answer;
+* each run of ordinary ids between two added tokens has a stream of its own, so that no incomplete character crosses a
+  marker; added tokens become their own text (`skip_special_tokens` would drop markers of reasoning and calls);
+* the first stream is primed with the end of the prompt, because some decoders strip the leading space of a text, and
+  would strip that of the answer;
 * at most PENDING_IDS_MAX ids wait for a character to be completed; then they are decoded as they are, because a
-  run of invalid bytes would otherwise be decoded again and again, at quadratic cost;
-* `finish` flushes: the stream itself never gives up the end of an incomplete character;
-* an id outside the vocabulary (padded vocabularies have such) stands for nothing;
+  run of invalid bytes would otherwise be decoded again with each id, at quadratic cost;
+* `finish` flushes the end of an incomplete character, which the stream itself never returns;
+* an id outside the vocabulary, as padded vocabularies have, becomes no text;
 * ids are fed one at a time, which costs 0.6 us each, so that the text cannot depend on how they were grouped.
 """
 
@@ -30,7 +30,7 @@ from antiphon_translator.tokenizer.token_bytes import TokenBytes
 from antiphon_translator.tokenizer.token_floor import TokenFloor
 
 PENDING_IDS_MAX = 16
-PRIMING_IDS = 6  # more costs time on the first step and changes nothing
+PRIMING_IDS = 6  # more only cost time on the first step
 
 REPLACEMENT = "\ufffd"  # what undecodable bytes become
 
@@ -39,7 +39,7 @@ class ModelTokenizer:
     """A model's vocabulary."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        # Both may be switched on in a tokenizer.json that was saved after training; neither belongs here.
+        # A tokenizer.json that was saved after training may have both switched on.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -59,13 +59,13 @@ class ModelTokenizer:
             raise ValueError(f"{path} is not a tokenizer.json: {error}") from error
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text. Added tokens that it spells are matched; no others are put around it."""
+        """The ids of a text. Added tokens that the text spells are found; no special tokens are added around it."""
         ids: list[int] = self.encode_all([text])[0].ids
         return ids
 
     def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
-        """Several texts, each as `encode` would. `len` of an encoding is the number of its ids. Other threads run on
-        meanwhile: the library's `encode` would hold them up for as long as it takes."""
+        """Encodes several texts as `encode` does, without the GIL, which the library's own `encode` would hold. `len`
+        of an encoding is the number of its ids."""
         with offload.without_gil():
             encodings: list[Encoding] = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return encodings
@@ -78,33 +78,33 @@ class ModelTokenizer:
         return found
 
     def step(self, stream: DecodeStream, token_id: int) -> str | None:
-        """Feeds one id to a stream; the text that it completed."""
+        """Feeds one id to a stream, and returns the text that the id completed."""
         text: str | None = stream.step(self._tokenizer, token_id)
         return text
 
     @cached_property
     def separators(self) -> frozenset[str]:
-        """Added tokens behind which a text can be cut, and its parts encoded apart."""
+        """The added tokens behind which a text can be cut, and its parts encoded separately."""
         return separators.of(self._tokenizer)
 
     @cached_property
     def growth(self) -> int:
-        """How many times as many bytes a text that is not ASCII may have once it is normalised."""
+        """The factor by which normalising may lengthen a text that is not ASCII, in bytes."""
         return separators.growth(self._tokenizer)
 
     @cached_property
     def floor(self) -> TokenFloor:
-        """How many tokens a text has at least."""
+        """The lower bound for the number of tokens of a text."""
         return TokenFloor(self._tokenizer)
 
     @cached_property
     def bytes_of(self) -> Callable[[int], bytes]:
-        """The bytes that a single token stands for; none for an id outside the vocabulary."""
+        """Maps an id to the bytes that the token stands for; none for an id outside the vocabulary."""
         return TokenBytes(self._tokenizer, self.added).of
 
     @cached_property
     def replacement_ids(self) -> list[int]:
-        """The ids of a U+FFFD that a model means as such."""
+        """The ids of the character U+FFFD, which a model may write on purpose."""
         return self.encode(REPLACEMENT)
 
 
@@ -118,17 +118,17 @@ class Detokenizer:
         prompt_ids: Sequence[int] = (),
         spelling: Mapping[int, str] | None = None,
     ) -> None:
-        """`spelling` says what some added tokens are written as; the others stand for their own text."""
+        """`spelling` maps ids of added tokens to the text that they become; the others become their own text."""
         self._tokenizer = tokenizer
         self._added = tokenizer.added
         self._spelling = spelling or {}
         self._size = tokenizer.size
-        self._kept_ids = max(PRIMING_IDS, len(tokenizer.replacement_ids))  # of those whose text was given
+        self._kept_ids = max(PRIMING_IDS, len(tokenizer.replacement_ids))  # of the ids whose text was returned
         self._run_ids_max = 4 * self._kept_ids + PENDING_IDS_MAX
         self._begin_run(prompt_ids[-PRIMING_IDS:])
 
     def feed(self, token_id: int) -> str:
-        """The text that this id completed; often a little late, never early."""
+        """Feeds an id, and returns the text that it completed; empty while a character is incomplete."""
         if token_id in self._added:
             return self._flush() + self._marker(token_id)
         if not 0 <= token_id < self._size:
@@ -146,7 +146,7 @@ class Detokenizer:
         return self._restart() if len(self._run) - self._emitted >= PENDING_IDS_MAX else ""
 
     def finish(self, *, cut_off: bool) -> str:
-        """The rest of the text. A character that was `cut_off` before its last byte is left out."""
+        """Returns the rest of the text. With `cut_off` an incomplete last character is left out."""
         rest = self._flush()
         if cut_off and rest.endswith(REPLACEMENT) and not self._ends_in_replacement():
             rest = rest.removesuffix(REPLACEMENT)
@@ -162,7 +162,7 @@ class Detokenizer:
         return text
 
     def _flush(self) -> str:
-        """The text of the ids that wait, complete or not."""
+        """Returns the text of the pending ids, complete or not."""
         pending = self._run[self._emitted :]
         if not pending:
             return ""
@@ -172,7 +172,7 @@ class Detokenizer:
         return self._tokenizer.decode([*context, *pending]).removeprefix(before)
 
     def _begin_run(self, priming: Sequence[int]) -> None:
-        """Opens a stream behind `priming`, ids whose text has been dealt with."""
+        """Opens a stream behind `priming`, ids whose text was returned or belongs to the prompt."""
         # A stream primed with an incomplete character would emit its priming together with the first text.
         usable = list(priming) if not self._tokenizer.decode(priming).endswith(REPLACEMENT) else []
         self._stream = DecodeStream(usable)

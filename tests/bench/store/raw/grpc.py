@@ -15,12 +15,12 @@ import grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.ports.store import Record
-from antiphon_store.engine.slices import size_bytes
+from antiphon_store.rules.common import size_of
 from tests.bench.measuring import Call
 from tests.bench.store.subjects import SESSION_TURNS, response
 
 SMALL_BYTES = 100  # an id, a stamp, a lease
-RECORD_BYTES = size_bytes(response())
+RECORD_BYTES = size_of(response())
 SIZE_BYTES = 4  # of the number that every question begins with: how long its answer is to be
 
 _OPTIONS = [

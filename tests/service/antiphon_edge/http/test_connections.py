@@ -67,7 +67,7 @@ async def test_who_is_cut_off_is_disconnected_and_logged(caplog: pytest.LogCaptu
             assert handler._current_request is not None
             connections.cut(handler._current_request)  # type: ignore[arg-type]
             await asyncio.wait_for(edge.translator.closed.wait(), 30)
-    assert "127.0.0.1 does not read its stream, and is cut off" in caplog.text
+    assert "127.0.0.1 does not read its stream, and is disconnected" in caplog.text
 
 
 def test_a_connection_that_is_gone_needs_no_options() -> None:

@@ -13,7 +13,7 @@ from yarl import URL
 
 from antiphon_core.limits import BODY_BYTES_MAX, HEADER_BYTES_MAX, URL_BYTES_MAX
 from antiphon_core.ports.translator import Model
-from antiphon_edge.http.http_server import unreadable
+from antiphon_edge.http.http_server import rejection_of
 from tests.support.edge import RunningEdge
 from tests.support.raw_http import RawAnswer, exchange, head, post, read
 
@@ -63,8 +63,9 @@ async def test_what_is_no_request_is_refused_like_one_and_repeated_nowhere(
     caplog.set_level(logging.DEBUG)
     answer = await exchange(edge.server.url, request_)
     require(answer, status, code)
-    (record,) = [record for record in caplog.records if "refused" in record.getMessage()]
-    assert record.getMessage() == f"what came from 127.0.0.1 is refused with {status}: {answer.error['message']}"
+    (record,) = [record for record in caplog.records if "rejected" in record.getMessage()]
+    said = f"a request from 127.0.0.1 is rejected with {status}: {answer.error['message']}"
+    assert record.getMessage() == said
     assert "canary" not in caplog.text
     assert b"canary" not in answer.body
     assert edge.translator.turns == []
@@ -111,7 +112,7 @@ async def test_a_client_that_hangs_up_is_no_fault_in_the_log(
 
     edge.translator.models = models  # type: ignore[method-assign]
     await edge.ask("GET", "/v1/models")
-    assert "hung up before it had its whole answer" in caplog.text
+    assert "disconnected before its answer was complete" in caplog.text
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
@@ -237,6 +238,6 @@ async def test_a_connection_is_used_again_behind_a_refusal_that_was_read(edge: R
     ],
 )
 def test_what_the_parser_means_is_said_without_its_words(error: HttpProcessingError, status: int) -> None:
-    why = unreadable(error)
+    why = rejection_of(error)
     assert why.status == status
     assert "canary" not in why.message

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_edge.http.pages import is_anyones
+from antiphon_edge.http.pages import is_public_name
 from tests.support.api_keys import KeyFiles
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
@@ -97,4 +97,4 @@ async def test_who_shows_a_key_may_come_from_anywhere(tmp_path: Path) -> None:
     ],
 )
 def test_which_names_are_anyones(host: str, public: bool) -> None:
-    assert is_anyones(host) is public
+    assert is_public_name(host) is public

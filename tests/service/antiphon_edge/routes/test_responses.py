@@ -9,7 +9,7 @@ import pytest
 from openresponses_types.types import ResponseResource
 
 from antiphon_core import events
-from antiphon_core.errors import EngineUnavailable
+from antiphon_core.errors import EngineUnavailable, StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
@@ -17,7 +17,7 @@ from antiphon_edge.routes import responses as routes_responses
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.rows.model import Kind
-from antiphon_store.testing.faulty import Fault, When
+from antiphon_store.service import StoreService
 from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
@@ -378,6 +378,10 @@ async def test_what_cannot_be_included_is_refused(edge: RunningEdge, suffix: str
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, "include", "invalid_value")
 
 
+async def away(*_arguments: object) -> None:
+    raise StoreUnavailable("An injected fault.")
+
+
 async def test_a_stream_that_breaks_off_ends_in_the_middle_and_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -388,12 +392,11 @@ async def test_a_stream_that_breaks_off_ends_in_the_middle_and_is_gone_on_with(
         where = f"/v1/responses/{made['id']}?stream=true"
         async with asyncio.timeout(30), edges.http.session.get(edges.http.url + where) as answer:
             heard = await answer.content.readuntil(b"output_text.delta")
-            edges.backend.plan(*[Fault("read_log", When.BEFORE)] * 1_000)
-            with pytest.raises(aiohttp.ClientPayloadError, match="not completed"):
+            with monkeypatch.context() as breaking, pytest.raises(aiohttp.ClientPayloadError, match="not completed"):
+                breaking.setattr(StoreService, "_read_log", away)
                 while chunk := await answer.content.readany():
                     heard += chunk
         assert b"HTTP/1.1" not in heard
-        edges.backend.heal()
         edges.sayer.go.set()
         told = events.decode(heard.rpartition(b"\n\n")[0] + b"\n\n")
         rest = (await edges.https[1].get(f"{where}&starting_after={told[-1]['sequence_number']}")).events

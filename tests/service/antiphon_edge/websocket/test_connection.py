@@ -13,6 +13,7 @@ from antiphon_core.limits import STREAM_WAITING_BYTES_MAX
 from antiphon_edge.routes.sessions import SESSION_HEADER
 from antiphon_edge.websocket.outbox import LaneQueue
 from antiphon_edge.websocket.session import Phase
+from antiphon_store.service import StoreService
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.patience import PATIENCE_S
 from tests.support.socket_client import Client, connected, held_responses, until_session
@@ -132,16 +133,16 @@ async def test_a_cancel_that_comes_too_late_is_not_answered(edge: RunningEdge, c
 
 @pytest.mark.parametrize("generate", [True, False])
 async def test_a_cancel_while_the_record_is_stored_comes_too_late(
-    edge: RunningEdge, client: Client, generate: bool
+    edge: RunningEdge, client: Client, generate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit_turn, storing, release = edge.backend.commit_turn, asyncio.Event(), asyncio.Event()
+    commit_turn, storing, release = StoreService.commit_turn, asyncio.Event(), asyncio.Event()
 
     async def held(*args: Any, **kwargs: Any) -> Any:
         storing.set()
         await release.wait()
         return await commit_turn(*args, **kwargs)
 
-    edge.backend.commit_turn = held  # type: ignore[method-assign]
+    monkeypatch.setattr(StoreService, "commit_turn", held)
     await client.send(stream_id="a", store=True, generate=generate)
     async with asyncio.timeout(PATIENCE_S):
         await storing.wait()

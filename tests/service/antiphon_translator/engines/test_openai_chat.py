@@ -137,7 +137,7 @@ async def test_a_refused_request_is_no_reason_to_ask_anew_what_the_server_takes(
 ) -> None:
     fake.refusal, fake.retry_after = (400, {"error": {"message": "Not so."}}), "7"
     for _ in range(2):
-        with pytest.raises(InvalidRequest, match="refuses the request: Not so."):
+        with pytest.raises(InvalidRequest, match="rejects the request: Not so."):
             await chunks_of(engine)
     assert fake.model_calls == 1
     fake.refusal = (429, {})
@@ -146,7 +146,7 @@ async def test_a_refused_request_is_no_reason_to_ask_anew_what_the_server_takes(
     assert caught.value.facts == {"retry_after_ms": "7000"}
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "refuses the API key"), (503, "is not ready")])
+@pytest.mark.parametrize(("status", "words"), [(401, "rejects the API key"), (503, "is not ready")])
 async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, words: str) -> None:
     await engine.ready()
     fake.refusal = (status, {"message": "no"})
@@ -158,9 +158,9 @@ async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, 
     ("told", "error", "words"),
     [
         ({"error": {"message": "x", "code": 503}}, EngineUnavailable, "is not ready"),
-        ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, InvalidRequest, "refuses the request: x"),
+        ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, InvalidRequest, "rejects the request: x"),
         ({"error": "boom"}, EngineFault, "reported an error"),
-        ({"error": {"message": "failed to parse grammar", "code": 400}}, InvalidRequest, "make no grammar"),
+        ({"error": {"message": "failed to parse grammar", "code": 400}}, InvalidRequest, "cannot compile a grammar"),
         ({"object": "error", "message": "x", "code": 429}, EngineUnavailable, "overloaded"),
     ],
 )

@@ -95,7 +95,7 @@ async def test_a_server_without_the_route_is_told_with_the_engine_to_use() -> No
 
 async def test_a_refused_request_is_the_callers(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
     fake.refusal = (400, {"error": {"message": "top_k must be -1 or more.", "code": 400}})
-    with pytest.raises(InvalidRequest, match="refuses the request: top_k"):
+    with pytest.raises(InvalidRequest, match="rejects the request: top_k"):
         await chunks_of(engine)
     fake.refusal = (400, {"error": {"message": "This model's maximum context length is 4096 tokens.", "code": 400}})
     with pytest.raises(ContextLengthExceeded):

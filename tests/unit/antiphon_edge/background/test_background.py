@@ -27,8 +27,8 @@ from antiphon_edge.background import background, queueing
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.stale_keys import StaleKey
 from antiphon_store.decisions.tenant_line import place_id
-from antiphon_store.engine.reclaiming import partition_of
 from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
+from antiphon_store.topics.trees import tree_of
 from tests.support.background import TENANT, TIMING, Bench, background_request, bench, hasten, text_of, whole
 from tests.support.patience import PATIENCE_S
 
@@ -314,7 +314,7 @@ async def test_one_whose_log_is_forgotten_as_well_fails_with_a_log(shop: Bench) 
 async def test_a_job_whose_tenant_is_not_in_line_is_claimed_when_somebody_asks_after_it(shop: Bench) -> None:
     record = await shop.create()
     places = [Unfile(Index.QUEUE, queueing.QUEUE, place_id(TENANT, 0)), Delete(Ref(Kind.LINE, TENANT))]
-    await shop.backend.change(*partition_of(queueing.DISPATCH_TENANT, Kind.LINE, TENANT), *places)
+    await shop.backend.change(*tree_of(queueing.DISPATCH_TENANT, TENANT), *places)
     assert await shop.store.claim_job(queueing.DISPATCH_TENANT, [queueing.QUEUE], holder="test") is None
     assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
     assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id

@@ -5,7 +5,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.spending import Draw, Spend
 from antiphon_edge.background.charging import StoreCharges
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 
 TOKENS = Draw("tokens", 0, 0, 60, 60)
@@ -17,7 +17,7 @@ async def level(store: StoreService) -> float:
 
 
 async def test_a_tenant_pays_out_of_the_bucket_that_edges_described() -> None:
-    backend = open_backend("memory://", clock=ManualClock())
+    backend = row_backend("memory://", clock=ManualClock())
     await backend.open()
     store = StoreService(backend)
     charges = StoreCharges(store)
@@ -31,7 +31,7 @@ async def test_a_tenant_pays_out_of_the_bucket_that_edges_described() -> None:
 
 
 async def test_a_store_that_is_gone_is_said_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    charges = StoreCharges(StoreService(open_backend("memory://")))
+    charges = StoreCharges(StoreService(row_backend("memory://")))
     charges.charge("acme", 5)
     await charges.settle()
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["5 tokens of acme were not counted"]

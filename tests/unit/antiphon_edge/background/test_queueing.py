@@ -10,7 +10,7 @@ from antiphon_core.ports.store import Lease, Precondition, Record, Status, TurnC
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 
 RESPONSE_ID = "resp_" + "a" * 48
@@ -19,7 +19,7 @@ TURN = Turn(RESPONSE_ID, 1_700_000_000, b'{"model":"m","temperature":0.1}', b'[{
 
 @pytest.fixture
 async def store() -> AsyncIterator[StoreService]:
-    backend = open_backend("memory://")
+    backend = row_backend("memory://")
     await backend.open()
     yield StoreService(backend)
     await backend.close()

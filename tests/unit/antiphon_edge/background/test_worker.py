@@ -20,6 +20,7 @@ from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_store.service import StoreService
 from tests.support.background import (
     LEASE_MS,
     PACE,
@@ -75,13 +76,13 @@ async def test_more_responses_than_slots_wait_their_turn(shop: Bench) -> None:
 
 
 async def test_looking_for_a_job_is_not_traced(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    claim_job, looks = shop.backend.claim_job, list[TraceContext | None]()
+    look, looks = StoreService._claim_next, list[TraceContext | None]()
 
-    async def noted(*args: Any, **kwargs: Any) -> Any:
+    async def noted(*args: Any) -> Any:
         looks.append(correlation.current().trace)
-        return await claim_job(*args, **kwargs)
+        return await look(*args)
 
-    monkeypatch.setattr(shop.backend, "claim_job", noted)
+    monkeypatch.setattr(StoreService, "_claim_next", noted)
     with recorded() as tracer:
         record = await shop.create()
         async with shop.worker():

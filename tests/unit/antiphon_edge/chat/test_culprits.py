@@ -49,10 +49,10 @@ def test_paths(field: str, becomes: str) -> None:
 
 
 def test_errors_keep_their_class_and_their_facts() -> None:
-    with pytest.raises(ContextLengthExceeded) as caught, CULPRITS.named():
+    with pytest.raises(ContextLengthExceeded) as caught, CULPRITS.translated():
         raise ContextLengthExceeded.of(input_tokens=3, context_length=2)
     assert (caught.value.field, caught.value.facts["input_tokens"]) == ("messages", "3")
-    with pytest.raises(ModelNotFound), CULPRITS.named():
+    with pytest.raises(ModelNotFound), CULPRITS.translated():
         raise ModelNotFound.of("x")
 
 

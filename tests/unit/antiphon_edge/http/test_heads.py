@@ -2,27 +2,27 @@ from __future__ import annotations
 
 from antiphon_core.limits import HEAD_BYTES_MAX
 from antiphon_edge.http.byte_budget import ByteBudget
-from antiphon_edge.http.heads import HEAD_REFUSED, HeadBound
+from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
 
 
 def test_pieces_of_a_head_count_until_it_is_complete() -> None:
     budget = ByteBudget("heads", total=100, share=50)
     head = HeadBound(budget)
-    assert head.has_room("a", 30, is_in_head=True)
-    assert not head.has_room("a", 30, is_in_head=True)
+    assert head.try_add("a", 30, is_in_head=True)
+    assert not head.try_add("a", 30, is_in_head=True)
     assert budget.held == 30
-    assert head.has_room("a", 10**9, is_in_head=False)
+    assert head.try_add("a", 10**9, is_in_head=False)
     assert budget.held == 0
 
 
 def test_one_head_has_a_limit_of_its_own() -> None:
     head = HeadBound(ByteBudget("heads", total=10**9, share=10**9))
-    assert head.has_room("a", HEAD_BYTES_MAX, is_in_head=True)
-    assert not head.has_room("a", 1, is_in_head=True)
+    assert head.try_add("a", HEAD_BYTES_MAX, is_in_head=True)
+    assert not head.try_add("a", 1, is_in_head=True)
 
 
 def test_the_refusal_is_an_answer_in_the_envelope() -> None:
-    head, _, body = HEAD_REFUSED.partition(b"\r\n\r\n")
+    head, _, body = HEAD_REJECTED.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 431 ")
     assert b"Content-Length: %d" % len(body) in head
     assert b'"code":"header_too_large"' in body

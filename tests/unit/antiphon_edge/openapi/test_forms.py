@@ -10,13 +10,13 @@ from antiphon_edge.openapi.forms import (
     any_of,
     array,
     const,
+    doc,
     frame,
     mapping,
     named,
     nullable,
     one_of,
     record,
-    said,
 )
 
 
@@ -36,7 +36,7 @@ def test_the_others_say_what_they_are_called() -> None:
             "list": array(nullable(INTEGER)),
             "map": mapping(STRING),
             "kind": const("a"),
-            "colour": said(one_of(["red", "blue"]), "Of it."),
+            "colour": doc(one_of(["red", "blue"]), "Of it."),
         }
     )
     accepts = jsonschema_rs.validator_for(schema).is_valid

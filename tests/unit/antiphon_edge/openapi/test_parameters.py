@@ -14,7 +14,7 @@ def test_a_parameter_of_a_path_is_needed_and_others_are_not() -> None:
         "in": "query",
         "required": False,
         "schema": {"type": "string", "enum": ["asc", "desc"], "default": "desc"},
-        "description": "Which first.",
+        "description": "`asc` for oldest first, `desc` for newest first.",
     }
 
 

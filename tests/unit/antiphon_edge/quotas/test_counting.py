@@ -8,7 +8,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable, Unimplemented
 from antiphon_core.ports.spending import Draw, Hold, Spend, Spent
-from antiphon_edge.quotas.counting import PATIENCE_S, PAUSE_S, OwnShare, SharedCounts, divided
+from antiphon_edge.quotas.counting import PAUSE_S, STORE_TIMEOUT_S, OwnShare, SharedCounts, divided
 
 SEVEN = Spend([Draw("requests", 1, 1, 7, 7)])
 
@@ -88,7 +88,7 @@ async def test_one_in_a_while_asks_for_all_whether_it_is_back(
 async def test_nobody_waits_for_a_store_that_does_not_answer(
     store: Store, shared: SharedCounts, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antiphon_edge.quotas.counting.PATIENCE_S", 0.01)
+    monkeypatch.setattr("antiphon_edge.quotas.counting.STORE_TIMEOUT_S", 0.01)
     store.hangs = True
     outcomes = await asyncio.wait_for(asyncio.gather(*(admitted(shared, 1) for _ in range(10))), 30)
     assert sum(outcomes) == 3
@@ -104,7 +104,7 @@ async def test_nobody_waits_for_a_store_that_does_not_answer(
 
 
 def test_a_caller_waits_a_quarter_of_a_second_at_most() -> None:
-    assert PATIENCE_S <= 0.25
+    assert STORE_TIMEOUT_S <= 0.25
 
 
 async def test_who_goes_away_stops_asking(store: Store, shared: SharedCounts) -> None:

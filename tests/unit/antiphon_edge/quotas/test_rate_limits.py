@@ -12,7 +12,7 @@ from antiphon_core.errors import AntiphonError, RequestRateExceeded, TokenRateEx
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.spending import Draw, Hold, Spend, Spending, Spent
 from antiphon_edge.quotas.counting import OwnShare
-from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits, Standing
+from antiphon_edge.quotas.rate_limits import BucketLevels, RateLimiter, RateLimits
 
 Make = Callable[..., RateLimiter]
 
@@ -105,11 +105,11 @@ async def test_tokens_are_a_debt_that_only_generation_waits_for(limiter: Make, c
 
 async def test_a_request_that_waits_for_tokens_is_not_counted(limiter: Make) -> None:
     counting = limiter(tokens_per_minute=600, requests_per_minute=2)
-    standing = counting.standing("acme")
+    levels = counting.levels_of("acme")
     await charged(counting, "acme", 900)
     for _ in range(5):
         assert isinstance(await refused(counting), TokenRateExceeded)
-    assert [quota.remaining for quota in standing.quotas()] == [2, 0]
+    assert [quota.remaining for quota in levels.quotas()] == [2, 0]
 
 
 async def test_one_question_for_requests_tokens_and_a_place(limiter: Make, counts: Counting) -> None:
@@ -165,13 +165,13 @@ async def test_no_limit_means_none_and_costs_nothing(limiter: Make, counts: Coun
     assert not RateLimits().any
     assert not counting.counts_tokens
     await charged(counting, "acme", 10**9)
-    standing = counting.standing("acme")
+    levels = counting.levels_of("acme")
     for _ in range(10):
         await counting.admit("acme", generates=True)
         async with counting.running("acme", generates=True):
             pass
     await counting.close()
-    assert (standing.quotas(), counts.asked) == ([], [])
+    assert (levels.quotas(), counts.asked) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "streams"])
@@ -182,25 +182,25 @@ def test_any_limit_is_one(name: str) -> None:
 
 async def test_the_state_of_the_limits(limiter: Make, clock: ManualClock) -> None:
     counting = limiter(requests_per_minute=60, tokens_per_minute=6_000)
-    standing = counting.standing("acme")
+    levels = counting.levels_of("acme")
     await counting.admit("acme", generates=True)
     counting.charge("acme", 7_500)
     for _ in range(2):  # before and after it was counted
-        requests, tokens = standing.quotas()
+        requests, tokens = levels.quotas()
         assert (requests.kind, requests.limit, requests.remaining, requests.reset_s) == ("requests", 60, 59, 1.0)
         assert (tokens.kind, tokens.limit, tokens.remaining, tokens.reset_s) == ("tokens", 6_000, 0, 75.0)
         await counting._settling.close()
     clock.advance(74)
-    assert [quota.remaining for quota in standing.quotas()] == [60, 5_900]
+    assert [quota.remaining for quota in levels.quotas()] == [60, 5_900]
     clock.advance(1)
-    assert [(quota.remaining, quota.reset_s) for quota in standing.quotas()] == [(60, 0), (6_000, 0)]
+    assert [(quota.remaining, quota.reset_s) for quota in levels.quotas()] == [(60, 0), (6_000, 0)]
 
 
-async def test_a_standing_is_everybodys_who_waits_and_then_forgotten(limiter: Make) -> None:
+async def test_levels_are_shared_by_waiting_requests_and_then_forgotten(limiter: Make) -> None:
     counting = limiter(requests_per_minute=60)
-    standing: Standing | None = counting.standing("acme")
-    assert counting.standing("acme") is standing
-    standing = None
+    levels: BucketLevels | None = counting.levels_of("acme")
+    assert counting.levels_of("acme") is levels
+    levels = None
     for number in range(10):
         await counting.admit(f"tenant-{number}", generates=True)
-    assert not counting._standings
+    assert not counting._levels_by_tenant

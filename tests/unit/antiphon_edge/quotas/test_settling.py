@@ -7,7 +7,7 @@ import pytest
 
 from antiphon_core import limits
 from antiphon_core.ports.spending import Draw, Hold, Level, Spend, Spent
-from antiphon_edge.quotas.settling import Settling
+from antiphon_edge.quotas.settling import QuotaSettler
 
 
 class Counts:
@@ -37,16 +37,16 @@ def heard() -> list[tuple[str, Spent]]:
     return []
 
 
-Make = Callable[[float], Settling]
+Make = Callable[[float], QuotaSettler]
 
 
 @pytest.fixture
 async def settling(counts: Counts, heard: list[tuple[str, Spent]]) -> AsyncIterator[Make]:
-    made: list[Settling] = []
+    made: list[QuotaSettler] = []
 
-    def make(ttl_s: float = 30.0) -> Settling:
+    def make(ttl_s: float = 30.0) -> QuotaSettler:
         made.append(
-            Settling(
+            QuotaSettler(
                 counts,
                 ttl_s=ttl_s,
                 charge_of=lambda tokens: Draw("tokens", tokens, 0, 60, 60),
@@ -91,7 +91,7 @@ async def test_what_comes_up_meanwhile_goes_together(
         ("acme", [6], ["p1", "p2", "p3"]),
     ]
     assert sorted(tenant for tenant, _ in heard) == ["acme", "acme", "globex"]
-    assert (books.ended("acme"), books._accounts) == ([], {})
+    assert (books.ended("acme"), books._unsettled) == ([], {})
 
 
 async def test_places_are_held_until_their_end(settling: Make, counts: Counts) -> None:
@@ -148,7 +148,9 @@ async def test_a_fault_is_logged_and_the_next_is_settled(
     books, counts.fault = settling(30.0), ZeroDivisionError()
     books.charge("acme", 5)
     await books.close()
-    assert [record.getMessage() for record in caplog.records] == ["what acme took could not be settled"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the tokens or stream slots of acme could not be settled"
+    ]
     counts.fault = None
     books.charge("acme", 6)
     await books.close()

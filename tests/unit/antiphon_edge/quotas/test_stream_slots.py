@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from antiphon_edge.quotas.stream_slots import StreamSlot, held_on_to
+from antiphon_edge.quotas.stream_slots import StreamSlot, held_by_task
 
 
 class Given:
@@ -18,7 +18,7 @@ async def test_it_is_given_back_once_when_the_last_lets_go() -> None:
     given, end = Given(), asyncio.Event()
 
     async def work() -> None:
-        with held_on_to():
+        with held_by_task():
             await end.wait()
 
     with given.place.held_by_request():
@@ -33,7 +33,7 @@ async def test_it_is_given_back_once_when_the_last_lets_go() -> None:
 
 async def test_what_a_request_waits_for_ends_with_it() -> None:
     given = Given()
-    with given.place.held_by_request(), held_on_to():
+    with given.place.held_by_request(), held_by_task():
         pass
     assert given.times == 1
 
@@ -42,7 +42,7 @@ async def test_what_no_request_began_has_no_place() -> None:
     given = Given()
     with given.place.held_by_request():
         pass
-    with held_on_to():
+    with held_by_task():
         assert given.times == 1
 
 
@@ -52,7 +52,7 @@ async def test_each_request_has_its_own() -> None:
         with inner.place.held_by_request():
             pass
         assert (outer.times, inner.times) == (0, 1)
-        with held_on_to():
+        with held_by_task():
             pass
         assert (outer.times, inner.times) == (0, 1)
     assert outer.times == 1

@@ -34,7 +34,7 @@ async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
     told, changed = Fold(), [first(batch) for batch in batches[:cut]]
     for batch in changed:
         told.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
-    second = sealer_of("t", turn("Hi", **request), sealer, told=told.response()["output"])
+    second = sealer_of("t", turn("Hi", **request), sealer, sent=told.response()["output"])
     return [*changed, *map(second, batches[cut:])]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
+from antiphon_edge.sealed.sealing import BadSeal, Sealer, bad_seal_error
 
 OLD, NEW = "a" * 64, "b" * 64
 
@@ -121,5 +121,5 @@ def test_a_key_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> N
 
 
 def test_what_a_client_is_told() -> None:
-    error = refused("input[1].encrypted_content")
+    error = bad_seal_error("input[1].encrypted_content")
     assert (error.field, error.code) == ("input[1].encrypted_content", "invalid_encrypted_content")

@@ -175,7 +175,7 @@ async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(
 
 async def test_what_cannot_be_given_back_does_not_hide_the_error(bench: Bench) -> None:
     accepted = await bench.begin(model="other", session_id="s")
-    bench.backend.plan(Fault("release_lease", When.BEFORE))
+    bench.backend.plan(Fault("abort_turn", When.BEFORE))
     with pytest.raises(ModelNotFound):
         await bench.play(accepted)
 

@@ -19,9 +19,9 @@ from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.event_log_writer import EventLogWriter
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import TurnTiming
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyStore, When
 
 TENANT = "t"
 ONE_ATTEMPT = TurnTiming(append_retry=RetryPolicy(for_s=0), linger_s=0)
@@ -30,8 +30,7 @@ RESPONSE_ID = new_response_id(RandomIds())
 
 class Log:
     def __init__(self) -> None:
-        self.backend = FaultyBackend(open_backend("memory://"))
-        self.store = StoreService(self.backend)
+        self.store = self.backend = FaultyStore(StoreService(row_backend("memory://")))
 
     def writer(self, **options: Any) -> EventLogWriter:
         return EventLogWriter(self.store, TENANT, RESPONSE_ID, **{"timing": ONE_ATTEMPT} | options)

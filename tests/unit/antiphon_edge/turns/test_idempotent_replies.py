@@ -36,8 +36,8 @@ from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
+from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 from tests.support.turn_streams import sent
@@ -70,7 +70,7 @@ class Line:
 
 
 class Edge:
-    def __init__(self, backend: StoreEngine, translator: LosableTranslator, clock: ManualClock) -> None:
+    def __init__(self, backend: RowBackend, translator: LosableTranslator, clock: ManualClock) -> None:
         self.line = Line(StoreService(backend))
         line: Any = self.line
         self._service = partial(TurnService, line, translator, clock=clock, ids=RandomIds())
@@ -121,7 +121,7 @@ class Town:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.backend = open_backend("memory://", clock=self.clock)
+        self.backend = row_backend("memory://", clock=self.clock)
         self.store = StoreService(self.backend)
         self.sayer = Sayer(*SAID)
         self.translator = losable(self.sayer)

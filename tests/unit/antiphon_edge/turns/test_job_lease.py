@@ -11,9 +11,9 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import Fence
 from antiphon_edge.turns.job_lease import JobLease
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyStore, When
 
 TENANT = "t"
 TTL_MS = 1_000
@@ -24,8 +24,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.backend = FaultyBackend(open_backend("memory://", clock=self.clock))
-        self.store = StoreService(self.backend)
+        self.store = self.backend = FaultyStore(StoreService(row_backend("memory://", clock=self.clock)))
         self.id = new_response_id(RandomIds())
         self.claims = 0
 

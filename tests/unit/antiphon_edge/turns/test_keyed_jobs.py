@@ -17,9 +17,9 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyStore, When
 from tests.support.served_models import turn
 
 TENANT = "t"
@@ -29,7 +29,7 @@ JOB_KEPT = TurnTiming(job_pace=FAST)
 BOTH_KEPT = TurnTiming(job_pace=FAST, key_pace=FAST, job_lease_ms=CLAIM_MS)
 
 
-class BeatenStore(StoreService):
+class BeatenStore(FaultyStore):
     """Counts what keeps a job, and its key."""
 
     heartbeats = 0
@@ -49,8 +49,7 @@ class BeatenStore(StoreService):
 class Shelf:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.backend = FaultyBackend(open_backend("memory://", clock=self.clock))
-        self.store = BeatenStore(self.backend)
+        self.store = self.backend = BeatenStore(StoreService(row_backend("memory://", clock=self.clock)))
         self.use(JOB_KEPT)
 
     def use(self, timing: TurnTiming) -> None:

@@ -16,7 +16,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns import log_follower
 from antiphon_edge.turns.log_follower import LogFollower, final_of
 from antiphon_edge.turns.store_retry import RetryPolicy
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from tests.support.background import TENANT, MortalStore, hasten
 from tests.support.patience import PATIENCE_S
@@ -39,7 +39,7 @@ ALL = b"".join(map(frame, range(4)))
 @pytest.fixture
 async def store(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MortalStore]:
     hasten(monkeypatch)
-    backend = open_backend("memory://")
+    backend = row_backend("memory://")
     await backend.open()
     yield MortalStore(StoreService(backend))
     await backend.close()

@@ -4,14 +4,14 @@ from antiphon_core import events
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_edge.turns import log_state
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 
 TENANT = "t"
 
 
 async def test_the_events_and_the_ids_of_a_log() -> None:
-    backend, response_id = open_backend("memory://"), new_response_id(RandomIds())
+    backend, response_id = row_backend("memory://"), new_response_id(RandomIds())
     await backend.open()
     store = StoreService(backend)
     assert (await log_state.read(store, TENANT, response_id)).fold.next_sequence == 0

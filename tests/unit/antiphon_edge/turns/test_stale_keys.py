@@ -11,7 +11,7 @@ from antiphon_core.ports.store import TurnRequest
 from antiphon_edge.turns import stale_keys
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.stale_keys import StaleKey
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 
 TENANT = "t"
@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
 
 @pytest.fixture
 async def store() -> AsyncIterator[StoreService]:
-    backend = open_backend("memory://")
+    backend = row_backend("memory://")
     await backend.open()
     yield StoreService(backend)
     await backend.close()

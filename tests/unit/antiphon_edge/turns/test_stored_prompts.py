@@ -9,8 +9,8 @@ from antiphon_core.errors import NotFound
 from antiphon_core.jsons import dumps
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.turns import stored_prompts
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
-from tests.support.stores import MemoryStore
 
 ID = "pmpt_" + "0" * 48
 CONTENT = {"instructions": "Speak {{language}}.", "input": [{"role": "developer", "content": "Be brief."}]}
@@ -19,7 +19,7 @@ HI = {"role": "user", "content": "Hi"}
 
 @pytest.fixture
 async def store() -> StoreService:
-    backend = MemoryStore(ManualClock())
+    backend = MemoryRows(ManualClock())
     await backend.open()
     store = StoreService(backend)
     await store.put_prompt("t", ID, 1, dumps(CONTENT))

@@ -30,7 +30,7 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.service import StoreService
-from tests.support.stores import MemoryStore
+from tests.support.stores import ReachableRows
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_streams import sent
 
@@ -42,7 +42,7 @@ class Bench:
 
     def __init__(self) -> None:
         clock = ManualClock()
-        self.backend = MemoryStore(clock)
+        self.backend = ReachableRows(clock)
         self.store = StoreService(self.backend)
         self.translator = ScriptedTranslator()
         self.charged: list[tuple[str, int]] = []

@@ -25,7 +25,7 @@ from antiphon_core.request.body import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.turn_starter import TurnStarter
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 
 TENANT = "t"
@@ -60,7 +60,7 @@ class Slow:
 class Desk:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.backend = open_backend("memory://", clock=self.clock)
+        self.backend = row_backend("memory://", clock=self.clock)
         self.store = StoreService(self.backend)
         self.slow = Slow(self.store)
         sealer = Sealer.of(None, ttl_s=10, clock=self.clock)

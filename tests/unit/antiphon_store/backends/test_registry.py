@@ -3,7 +3,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -12,22 +11,13 @@ from antiphon_core.config import SettingsError
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.redis.backend import RedisRows
-from antiphon_store.backends.registry import ENTRY_POINTS
+from antiphon_store.backends.registry import ENTRY_POINTS, row_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
-from antiphon_store.rows.backend import Durability, RowBackend
-
-
-def rows_at(url: str, **options: Any) -> RowBackend:
-    """The rows that a URL leads to."""
-    engine = open_backend(url, **options)
-    assert isinstance(engine, StoreEngine)
-    return engine._rows
+from antiphon_store.rows.backend import Durability
 
 
 def test_memory_needs_no_address() -> None:
-    backend = rows_at("memory://")
+    backend = row_backend("memory://")
     assert isinstance(backend, MemoryRows)
     assert backend.durability is Durability.MEMORY
 
@@ -36,7 +26,7 @@ def test_memory_needs_no_address() -> None:
     ("url", "path"), [("sqlite:///a/b.db", "a/b.db"), ("sqlite:////var/lib/b.db", "/var/lib/b.db")]
 )
 def test_sqlite_has_relative_and_absolute_files(url: str, path: str) -> None:
-    backend = rows_at(url, durability="process", clock=ManualClock())
+    backend = row_backend(url, durability="process", clock=ManualClock())
     assert isinstance(backend, SqliteRows)
     assert backend._path == Path(path)
     assert backend.durability is Durability.PROCESS
@@ -44,7 +34,7 @@ def test_sqlite_has_relative_and_absolute_files(url: str, path: str) -> None:
 
 @pytest.mark.parametrize("url", ["redis://a", "rediss://a:1/2", "redis+sentinel://a,b:1/main", "redis+cluster://a,b"])
 def test_redis_has_four_forms(url: str) -> None:
-    backend = rows_at(url)
+    backend = row_backend(url)
     assert isinstance(backend, RedisRows)
     assert backend.durability is Durability.DISK
 
@@ -54,7 +44,7 @@ def test_durability_is_named_in_settings_by_its_value() -> None:
 
 
 def test_durable_unless_said_otherwise() -> None:
-    assert open_backend("sqlite:///a.db").durability is Durability.DISK
+    assert row_backend("sqlite:///a.db").durability is Durability.DISK
 
 
 @pytest.mark.parametrize(
@@ -76,17 +66,17 @@ def test_durable_unless_said_otherwise() -> None:
 )
 def test_other_urls_are_refused_with_advice(url: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
-        open_backend(url)
+        row_backend(url)
 
 
 @pytest.mark.parametrize("durability", ["memory", "quorum", "paper"])
 def test_a_durability_that_sqlite_lacks_is_refused(durability: str) -> None:
     with pytest.raises(SettingsError, match=durability):
-        open_backend("sqlite:///a.db", durability=durability)
+        row_backend("sqlite:///a.db", durability=durability)
 
 
 def test_postgresql_is_named_by_a_url_of_its_own() -> None:
-    backend = rows_at("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
+    backend = row_backend("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
     assert isinstance(backend, PostgresRows)
     assert backend.durability is Durability.QUORUM
     assert backend.migrate is False
@@ -95,7 +85,7 @@ def test_postgresql_is_named_by_a_url_of_its_own() -> None:
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.backend", None)
     with pytest.raises(SettingsError, match="antiphon-server\\[postgresql\\]"):
-        open_backend("postgresql://host/database")
+        row_backend("postgresql://host/database")
 
 
 @pytest.fixture
@@ -119,7 +109,7 @@ def another_rows(address: str, durability: Durability, clock: Clock) -> MemoryRo
 
 @pytest.mark.usefixtures("package")
 async def test_an_installed_package_adds_a_scheme() -> None:
-    backend = open_backend("another://here", durability="process", clock=ManualClock())
+    backend = row_backend("another://here", durability="process", clock=ManualClock())
     await backend.open()
     await backend.ready()
     await backend.close()
@@ -128,11 +118,11 @@ async def test_an_installed_package_adds_a_scheme() -> None:
 @pytest.mark.usefixtures("package")
 def test_the_schemes_of_installed_packages_are_named() -> None:
     with pytest.raises(SettingsError, match=r"Known are: .*postgresql://, another://"):
-        open_backend("nowhere://x")
+        row_backend("nowhere://x")
     with pytest.raises(SettingsError, match="write another://here"):
-        open_backend("another://there")
+        row_backend("another://there")
 
 
 def test_the_scheme_of_a_package_that_is_not_installed_is_unknown() -> None:
     with pytest.raises(SettingsError, match="no store backend"):
-        open_backend("another://here")
+        row_backend("another://here")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.retention import Sweeping
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.background.sweeper import Sweeper
-from antiphon_store.opening import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Write
 
 
 class Plays:
@@ -38,6 +38,11 @@ class Plays:
         return Sweeping(2, 20, has_more=self.steps[tenant] > 0)
 
 
+def sweeper_of(plays: Plays, *, every_s: int | None) -> Sweeper:
+    store: Any = plays
+    return Sweeper(store, every_s=every_s)
+
+
 async def until(condition: Callable[[], bool], step: Callable[[], Awaitable[None]]) -> None:
     async with asyncio.timeout(30):
         while not condition():
@@ -46,7 +51,7 @@ async def until(condition: Callable[[], bool], step: Callable[[], Awaitable[None
 
 async def test_a_round_sweeps_everybody_to_the_end() -> None:
     plays = Plays({"a": 1, "b": 3})
-    assert await Sweeper(plays, plays.tenants, every_s=None).sweep_all() == 8
+    assert await sweeper_of(plays, every_s=None).sweep_all() == 8
     assert plays.asked == ["a", "b", "b", "b"]
 
 
@@ -57,7 +62,7 @@ async def test_a_round_ends_when_nothing_more_goes() -> None:
             return Sweeping(0, 0, has_more=True)
 
     plays = Stuck({"a": 1})
-    assert await Sweeper(plays, plays.tenants, every_s=None).sweep_all() == 0
+    assert await sweeper_of(plays, every_s=None).sweep_all() == 0
     assert plays.asked == ["a"]
 
 
@@ -73,7 +78,7 @@ async def test_rounds_go_on_after_one_that_broke(
         await pause(0)
 
     plays = Plays({"a": 100}, error)
-    sweeper = Sweeper(plays, plays.tenants, every_s=60)
+    sweeper = sweeper_of(plays, every_s=60)
     with caplog.at_level(logging.WARNING):
         monkeypatch.setattr("antiphon_store.background.sweeper.asyncio.sleep", no_pause)
         sweeper.start()
@@ -87,7 +92,7 @@ async def test_rounds_go_on_after_one_that_broke(
 
 async def test_without_an_interval_it_never_begins() -> None:
     plays = Plays({"a": 1})
-    sweeper = Sweeper(plays, plays.tenants, every_s=None)
+    sweeper = sweeper_of(plays, every_s=None)
     sweeper.start()
     await asyncio.sleep(0)
     await sweeper.stop()
@@ -96,11 +101,11 @@ async def test_without_an_interval_it_never_begins() -> None:
 
 async def test_it_reclaims_what_expired_in_a_real_store() -> None:
     clock = ManualClock()
-    backend = open_backend("memory://", clock=clock)
-    await backend.open()
+    store = StoreService(MemoryRows(clock))
+    await store.open()
     for tenant in ("a", "b"):
-        await backend.put(tenant, Write(draft(), ttl_ms=500))
+        await store.put(tenant, draft(), ttl_ms=500)
     clock.advance(1)
-    sweeper = Sweeper(StoreService(backend), backend.tenants, every_s=None)
+    sweeper = Sweeper(store, every_s=None)
     assert await sweeper.sweep_all() == 2
     assert await sweeper.sweep_all() == 0

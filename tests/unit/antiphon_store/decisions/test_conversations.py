@@ -22,12 +22,24 @@ from antiphon_core.ids import is_response_id, tree_tag
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import conversations
+from antiphon_store.decisions.conversations import Addition, Founding
 from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in, new_id
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import Addition, Founding
-from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, pins, row, shown, view_of
+from tests.support.rows import (
+    NOW_MS,
+    answered,
+    chain_rows,
+    decided,
+    fields_of,
+    guards_on,
+    node,
+    pins,
+    row,
+    shown,
+    view_of,
+)
 
 ID = new_id()
 ADDITION = Addition(array("a", "b"), digest="d", salt="s")
@@ -110,12 +122,12 @@ NOT_THERE = [None, row(expires=NOW_MS), row(expires=NOW_MS - 1)]
 @pytest.mark.parametrize("there", NOT_THERE)
 def test_a_conversation_that_is_over_is_not_found(there: Row | None) -> None:
     for decision in (
-        partial(conversations.fetch, conversation_id=ID),
+        partial(conversations.get, conversation_id=ID),
         partial(conversations.update, conversation_id=ID, metadata=b"{}", expected_version=None),
-        partial(conversations.remove, conversation_id=ID),
+        partial(conversations.delete, conversation_id=ID),
         add,
         partial(conversations.read_items, conversation_id=ID),
-        partial(conversations.remove_item, conversation_id=ID, item_id="a", is_there=True),
+        partial(conversations.delete_item, conversation_id=ID, item_id="a", is_there=True),
     ):
         with pytest.raises(ConversationNotFound):
             decided(decision, {TALK: there, SESSION: None})
@@ -153,7 +165,7 @@ def test_another_version_is_a_mismatch(metadata: bytes, expected: int) -> None:
 
 
 def test_a_removal_lets_go_of_the_head_and_keeps_the_token() -> None:
-    remove = partial(conversations.remove, conversation_id=ID)
+    remove = partial(conversations.delete, conversation_id=ID)
     program = decided(remove, {TALK: STORED, SESSION: FREE})
     assert shown(program) == [
         ("delete", *TALK),
@@ -221,7 +233,7 @@ def test_the_context_is_read_in_one_program() -> None:
 @pytest.mark.parametrize(("session", "names"), [(None, ["a", "b"]), (row(), ["a", "b"]), (row(removed=["a"]), ["b"])])
 def test_items_that_were_taken_out_are_left_out(session: Row | None, names: list[str]) -> None:
     made = addition_node()
-    chain = [(NODE_ID, Row(made.fields, made.items))]
+    chain = chain_rows([(NODE_ID, Row(made.fields, made.items))])
     assert names_in(conversations.read_context(View({}), ID)([session, chain])) == names
 
 
@@ -232,7 +244,7 @@ def test_a_context_over_its_bounds_is_refused() -> None:
 
 
 def test_an_item_is_taken_out_once() -> None:
-    remove = partial(conversations.remove_item, conversation_id=ID, item_id="a")
+    remove = partial(conversations.delete_item, conversation_id=ID, item_id="a")
     program = decided(partial(remove, is_there=True), {TALK: STORED, SESSION: row(removed=["z"])})
     assert fields_of(program, Kind.SESSION) == {"removed": ["z", "a"]}
     assert answered(partial(remove, is_there=False), {TALK: STORED, SESSION: row(removed=["a"])}).version == 1

@@ -21,7 +21,7 @@ from antiphon_core.ports.store import Fence, Lease, Session, Status
 from antiphon_store.decisions import forks
 from antiphon_store.rows.model import Condition, Kind, Row
 from antiphon_store.rows.view import UnknownRow
-from antiphon_store.testing.subject import draft
+from antiphon_store.testing.subject import draft, new_session_id
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, row, shown
 
 RECORD = draft(session_id="s")
@@ -125,11 +125,12 @@ def test_a_name_is_unused_without_a_living_head_and_a_lease() -> None:
 
 
 def test_another_tree_is_refused_once_the_source_is_found() -> None:
-    refuse = partial(forks.refuse_other_tree, source=ForkSource(None, RECORD.id))
+    elsewhere = new_session_id()
+    refused = partial(forks.fork, source=ForkSource(None, RECORD.id), new_session_id=elsewhere)
     with pytest.raises(ResponseNotFound):
-        decided(refuse, {NODE: None})
+        decided(refused, {NODE: None, (Kind.SESSION, elsewhere): None})
     with pytest.raises(InvalidRequest) as caught:
-        decided(refuse, {NODE: node(RECORD)})
+        decided(refused, {NODE: node(RECORD), (Kind.SESSION, elsewhere): None})
     assert caught.value.field == "new_session_id"
 
 

@@ -13,17 +13,17 @@ from antiphon_store.decisions import lineage
 from antiphon_store.rows.model import Chain, Condition, Entry, Kind, Payload, Range, Row
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
-from tests.support.rows import NOW_MS, answered, decided, guards_on, node, row
+from tests.support.rows import NOW_MS, answered, chain_rows, decided, guards_on, node, row
 
 ROOT = draft()
 CHILD = draft(ROOT)
-CHAIN = [(ROOT.id, node(ROOT)), (CHILD.id, node(CHILD, depth=1))]
+CHAIN = chain_rows([(ROOT.id, node(ROOT)), (CHILD.id, node(CHILD, depth=1))])
 REF = (Kind.NODE, CHILD.id)
 
 
 def test_ancestry_is_one_program_with_all_payloads() -> None:
     view = View({})
-    finish = lineage.ancestry(view, CHILD.id, max_depth=5, max_bytes=500)
+    finish = lineage.chain(view, CHILD.id, max_depth=5, max_bytes=500)
     assert guards_on(view.program(), Kind.NODE) == [(Condition.IS, "deleted", 0), (Condition.AHEAD, "expires", None)]
     assert view.program().reads == [Chain(CHILD.id, Payload.ALL, 5, 500)]
     assert [(each.id, each.depth) for each in finish([CHAIN])] == [(ROOT.id, 0), (CHILD.id, 1)]
@@ -41,7 +41,7 @@ def test_a_root_is_found_without_payloads() -> None:
 @pytest.mark.parametrize("there", [None, node(CHILD, deleted=1), node(CHILD, expires=NOW_MS)])
 def test_what_cannot_be_read_has_no_ancestry(there: Row | None) -> None:
     for decision in (
-        partial(lineage.ancestry, response_id=CHILD.id, max_depth=5, max_bytes=500),
+        partial(lineage.chain, response_id=CHILD.id, max_depth=5, max_bytes=500),
         partial(lineage.root_of, response_id=CHILD.id),
     ):
         with pytest.raises(ResponseNotFound):
@@ -52,7 +52,7 @@ def test_what_cannot_be_read_has_no_ancestry(there: Row | None) -> None:
 def test_ancestry_over_a_bound_is_refused(bound: str, limit: str) -> None:
     with pytest.raises(ChainTooLong) as caught:
         decided(
-            partial(lineage.ancestry, response_id=CHILD.id, max_depth=5, max_bytes=500),
+            partial(lineage.chain, response_id=CHILD.id, max_depth=5, max_bytes=500),
             {REF: node(CHILD)},
             too_long=bound,
         )

@@ -56,24 +56,24 @@ def test_a_tenant_has_only_so_many() -> None:
 
 def test_the_latest_version_is_read_unless_one_is_named() -> None:
     rows = {PROMPT: MADE, FIRST: ONE}
-    assert answered(partial(prompts.fetch, prompt_id=ID, version=None), rows).content == b"one"
-    assert answered(partial(prompts.fetch, prompt_id=ID, version=1), rows).version == 1
+    assert answered(partial(prompts.get, prompt_id=ID, version=None), rows).content == b"one"
+    assert answered(partial(prompts.get, prompt_id=ID, version=1), rows).version == 1
     with pytest.raises(NotFound, match="has no version 2"):
-        prompts.fetch(view_of({PROMPT: MADE, SECOND: None}), ID, 2)
+        prompts.get(view_of({PROMPT: MADE, SECOND: None}), ID, 2)
     with pytest.raises(NotFound, match="not found"):
-        prompts.fetch(view_of({PROMPT: None}), ID, None)
+        prompts.get(view_of({PROMPT: None}), ID, None)
 
 
 def test_a_list_is_in_the_order_in_which_prompts_were_made() -> None:
     view = view_of({})
-    finish = prompts.read_all(view)
+    finish = prompts.list_all(view)
     found = finish([[("all/pmpt_b", MADE), ("all/pmpt_a", Row({"v": 1, "created": 8, "latest": 3}))]])
     assert [(each.id, each.version) for each in found] == [("pmpt_b", 1), ("pmpt_a", 3)]
 
 
 def test_a_prompt_goes_with_all_its_versions() -> None:
     view = view_of({PROMPT: MADE})
-    prompts.remove(view, ID)
+    prompts.delete(view, ID)
     assert [each[0] for each in shown(view.program())] == ["delete", "delete_below", "set"]
     with pytest.raises(NotFound):
-        prompts.remove(view_of({PROMPT: None}), ID)
+        prompts.delete(view_of({PROMPT: None}), ID)

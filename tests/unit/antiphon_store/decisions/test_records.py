@@ -16,15 +16,13 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
-from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
+from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Stamp, Status
 from antiphon_store.decisions import records
-from antiphon_store.decisions.records import CrowdedSession, OccupiedId
+from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Add, Condition, Fewer, File, Grow, Index, Kind, Now, Row, Set, Unfile, made_id
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft
-from antiphon_store.values import LogEnd, Write
 from tests.support.rows import NOW_MS, answered, crowds, decided, fields_of, guards_on, node, pins, row, shown
 
 PARENT = draft()
@@ -66,7 +64,7 @@ def test_a_root_without_options_has_one_guard() -> None:
 
 
 def test_the_end_of_a_log_goes_with_the_record() -> None:
-    end = LogEnd(EventAppend(STORED.id, 4, 1, b"frame", terminal=True), 50)
+    end = LogEnd(4, b"data: 1\n\n")
     program = decided(put(log_end=end))
     assert guards_on(program, Kind.LOG) == [
         (Condition.IS, "next", 4),
@@ -119,17 +117,15 @@ def test_an_expired_head_is_continued_by_nobody() -> None:
 
 def test_a_crowded_session_is_to_be_counted_exactly() -> None:
     rows = {NODE: None, (Kind.NODE, PARENT.id): node(PARENT)}
-    with pytest.raises(CrowdedSession) as caught:
+    with pytest.raises(CrowdedSession):
         decided(put(session_responses_max=9), rows, crowded=True)
-    assert (caught.value.session_id, caught.value.most) == ("s", 9)
     decided(put(PARENT, session_responses_max=9), {}, crowded=True)  # of no session
 
 
 @pytest.mark.parametrize("dead", [node(STORED, deleted=1), node(STORED, expires=NOW_MS)])
 def test_the_id_of_a_dead_node_has_to_be_freed(dead: Row) -> None:
-    with pytest.raises(OccupiedId) as caught:
+    with pytest.raises(OccupiedId):
         decided(put(), {NODE: dead})
-    assert caught.value.response_id == STORED.id
 
 
 # ---- Replays ----
@@ -262,7 +258,7 @@ def test_a_replacement_is_made_under_living_fences_only() -> None:
 
 def test_a_fetch_is_one_program_with_the_record_as_its_answer() -> None:
     view = View({})
-    finish = records.fetch(view, STORED.id)
+    finish = records.get(view, STORED.id)
     assert guards_on(view.program(), Kind.NODE) == READABLE
     assert finish([ROW]).version == 3
 
@@ -273,16 +269,16 @@ UNREADABLE = [None, node(STORED, deleted=1), node(STORED, expires=NOW_MS)]
 @pytest.mark.parametrize("existing", UNREADABLE)
 def test_what_cannot_be_read_is_not_found(existing: Row | None) -> None:
     for decision in (
-        partial(records.fetch, response_id=STORED.id),
-        partial(records.remove, response_id=STORED.id, precondition=Precondition()),
-        partial(records.change_status, response_id=STORED.id, status=Status.FAILED, precondition=Precondition()),
+        partial(records.get, response_id=STORED.id),
+        partial(records.delete, response_id=STORED.id, precondition=Precondition()),
+        partial(records.update_status, response_id=STORED.id, status=Status.FAILED, precondition=Precondition()),
     ):
         with pytest.raises(ResponseNotFound):
             decided(decision, {NODE: existing})
 
 
 def test_a_removal_leaves_the_node_as_a_candidate() -> None:
-    program = decided(partial(records.remove, response_id=STORED.id, precondition=Precondition()), {NODE: ROW})
+    program = decided(partial(records.delete, response_id=STORED.id, precondition=Precondition()), {NODE: ROW})
     assert fields_of(program, Kind.NODE) == {"deleted": 1}
     assert shown(program)[1:] == [
         ("file", Index.ENDS, "", f"node/{STORED.id}"),
@@ -296,7 +292,7 @@ CHANGES = [(None, True), (2, True), (3, False), (0, False)]
 @pytest.mark.parametrize(("version", "is_replay"), CHANGES)
 def test_a_change_is_known_by_its_status_and_version(version: int | None, is_replay: bool) -> None:
     change = partial(
-        records.change_status,
+        records.update_status,
         response_id=STORED.id,
         status=Status.IN_PROGRESS,
         precondition=Precondition(version=version),
@@ -311,7 +307,7 @@ def test_a_change_is_known_by_its_status_and_version(version: int | None, is_rep
 
 
 def test_only_the_status_changes() -> None:
-    change = partial(records.change_status, response_id=STORED.id, status=Status.CANCELLED, precondition=Precondition())
+    change = partial(records.update_status, response_id=STORED.id, status=Status.CANCELLED, precondition=Precondition())
     fields = fields_of(decided(change, {NODE: ROW}), Kind.NODE)
     assert fields == {"status": "cancelled", "version": Add(1), "updated": Now()}
 
@@ -328,8 +324,8 @@ def test_only_the_status_changes() -> None:
 def test_changes_and_removals_respect_their_precondition(condition: Precondition, error: type[Exception]) -> None:
     rows = {NODE: ROW, (Kind.SESSION, "s"): None}
     for decision in (
-        partial(records.remove, response_id=STORED.id, precondition=condition),
-        partial(records.change_status, response_id=STORED.id, status=Status.FAILED, precondition=condition),
+        partial(records.delete, response_id=STORED.id, precondition=condition),
+        partial(records.update_status, response_id=STORED.id, status=Status.FAILED, precondition=condition),
     ):
         with pytest.raises(error):
             decided(decision, rows)

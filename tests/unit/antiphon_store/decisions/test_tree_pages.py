@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Status
+from antiphon_store.cursors import Position
 from antiphon_store.decisions import tree_pages
-from antiphon_store.values import Position
 
 
 def stored(
@@ -25,30 +25,27 @@ NODES = [
 
 def test_a_tree_shows_what_is_readable_and_what_connects_it() -> None:
     found = tree_pages.tree(NODES, after=None, limit=10)
-    assert [(node.id, node.status, node.child_count) for node in found.values] == [
+    assert [(node.id, node.status, node.child_count) for node in found] == [
         ("a", Status.COMPLETED, 1),
         ("d", Status.COMPLETED, 0),
         ("b", None, 1),
         ("c", Status.COMPLETED, 0),
     ]
-    assert not found.has_more
 
 
 def test_a_tree_goes_on_behind_a_position() -> None:
     found = tree_pages.tree(NODES, after=Position(1, 5, "d"), limit=1)
-    assert [node.id for node in found.values] == ["b"]
-    assert found.has_more
+    assert [node.id for node in found] == ["b", "c"]  # one more than was asked for: there are more
     found = tree_pages.tree(NODES, after=Position(1, 6, "no longer there"), limit=2)
-    assert [node.id for node in found.values] == ["b", "c"]
-    assert not found.has_more
+    assert [node.id for node in found] == ["b", "c"]
 
 
 def test_leaves_are_ordered_by_birth() -> None:
     found = tree_pages.leaves(NODES, below="a", after=None, limit=10)
-    assert [node.id for node in found.values] == ["d", "c"]
+    assert [node.id for node in found] == ["d", "c"]
     found = tree_pages.leaves(NODES, below="a", after=Position(7, 5, "d"), limit=10)
-    assert [node.id for node in found.values] == ["c"]
+    assert [node.id for node in found] == ["c"]
 
 
 def test_a_response_is_not_below_itself() -> None:
-    assert tree_pages.leaves([stored("a")], below="a", after=None, limit=10).values == []
+    assert tree_pages.leaves([stored("a")], below="a", after=None, limit=10) == []

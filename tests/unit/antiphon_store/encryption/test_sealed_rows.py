@@ -12,10 +12,10 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption.configured_rows import sealed
 from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC
 from antiphon_store.encryption.sealed_rows import SEALED_FIELDS
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.maintenance import MaintainedRows
 from antiphon_store.rows.model import Kind, Partition, Row
+from antiphon_store.service import StoreService
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
 
@@ -32,7 +32,7 @@ async def inner() -> MemoryRows:
 @pytest.fixture
 async def stored(inner: MemoryRows) -> StoredTenant:
     tenant = StoredTenant("acme")
-    await tenant.fill(StoreEngine(sealed(inner, KEYS)))
+    await tenant.fill(StoreService(sealed(inner, KEYS)))
     return tenant
 
 
@@ -58,12 +58,12 @@ async def test_no_payload_and_no_metadata_is_plain_in_the_database(inner: Memory
 
 
 async def test_what_is_stored_is_told_as_by_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
-    told = await stored.answers(StoreEngine(sealed(inner, KEYS)))
+    told = await stored.answers(StoreService(sealed(inner, KEYS)))
     for partition, tree in inner.trees.items():  # the same rows, opened for good
         opened = sealed(inner, KEYS)
         tree.rows = {ref: opened._opened(partition, ref, row) for ref, row in tree.rows.items()}  # type: ignore[attr-defined]
-    assert await stored.answers(StoreEngine(inner)) == told
-    assert await stored.answers(StoreEngine(sealed(inner, KEYS))) == told  # a store that began without keys
+    assert await stored.answers(StoreService(inner)) == told
+    assert await stored.answers(StoreService(sealed(inner, KEYS))) == told  # a store that began without keys
 
 
 async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: MemoryRows, stored: StoredTenant) -> None:
@@ -71,13 +71,13 @@ async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: Memo
     (tree, one), (_, two) = nodes[:2]
     tree.rows[one], tree.rows[two] = tree.rows[two], tree.rows[one]
     with pytest.raises(InternalError, match="not in its place"):
-        await StoreEngine(sealed(inner, KEYS)).fetch("acme", one.id)
+        await StoreService(sealed(inner, KEYS)).get("acme", one.id)
 
 
 async def test_without_the_key_nothing_is_given_out(inner: MemoryRows, stored: StoredTenant) -> None:
     for response in stored.line:
         with pytest.raises(AntiphonError):
-            await StoreEngine(sealed(inner, SealingKeys.ephemeral())).fetch("acme", response.id)
+            await StoreService(sealed(inner, SealingKeys.ephemeral())).get("acme", response.id)
 
 
 async def test_operators_look_after_it_as_after_any(inner: MemoryRows, stored: StoredTenant) -> None:

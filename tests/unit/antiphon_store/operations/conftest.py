@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.service import StoreService
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
 
@@ -27,5 +27,5 @@ async def rows(clock: ManualClock) -> MaintainedMemory:
 @pytest.fixture
 async def stored(rows: MaintainedMemory) -> StoredTenant:
     stored = StoredTenant("acme")
-    await stored.fill(StoreEngine(rows))
+    await stored.fill(StoreService(rows))
     return stored

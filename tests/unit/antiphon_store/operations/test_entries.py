@@ -8,11 +8,11 @@ import pytest
 
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.store import Fence
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.importing import import_lines
 from antiphon_store.rows.model import Index, Kind, Partition, Ref, Row, Unfile, made_id
+from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.rows import node
@@ -44,9 +44,9 @@ async def test_an_import_files_what_the_operations_filed(
 async def test_an_import_over_what_went_on_files_nothing_anew(rows: MaintainedMemory, stored: StoredTenant) -> None:
     lines: list[bytes] = []
     await export(rows, rows.maintenance, stored.tenant, lines.append, lambda _count: None)
-    engine = StoreEngine(rows)
-    await engine.remove(stored.tenant, stored.line[-1].id)
-    await engine.settle_job(stored.tenant, Fence(stored.running.id, 1), JobOutcome.SUCCEEDED, "")
+    engine = StoreService(rows)
+    await engine.delete(stored.tenant, stored.line[-1].id)
+    await engine.settle_job(stored.tenant, Fence(stored.running.id, 1), JobOutcome.SUCCEEDED)
     before = await entries(rows)
     await import_lines(rows, rows.maintenance, lines, lambda _count: None, may_merge=True)
     assert (await entries(rows)).keys() == before.keys()

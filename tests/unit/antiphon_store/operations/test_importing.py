@@ -7,10 +7,10 @@ import pytest
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.exporting import FORMAT, export
 from antiphon_store.operations.files import OperationError
 from antiphon_store.operations.importing import ROWS_AT_ONCE, import_lines
+from antiphon_store.service import StoreService
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import PROMPT, StoredTenant
 
@@ -54,7 +54,7 @@ async def test_an_export_that_is_cut_off_is_refused_and_can_be_completed(
         await import_lines(empty, empty.maintenance, [*lines[:-2], lines[-1]], unseen)
     imported = await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
     assert sum(imported) == len(lines) - 2
-    assert await stored.answers(StoreEngine(empty)) == await stored.answers(StoreEngine(rows))
+    assert await stored.answers(StoreService(empty)) == await stored.answers(StoreService(rows))
 
 
 async def test_a_node_without_its_parent_is_refused(empty: MaintainedMemory, lines: list[bytes]) -> None:
@@ -76,12 +76,12 @@ async def test_a_large_tree_is_written_in_order(empty: MaintainedMemory) -> None
 async def test_prompts_that_an_import_adds_count_towards_the_most(
     empty: MaintainedMemory, stored: StoredTenant, lines: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, (own, third) = StoreEngine(empty), (f"pmpt_{digit * 48}" for digit in "23")
+    engine, (own, third) = StoreService(empty), (f"pmpt_{digit * 48}" for digit in "23")
     await engine.put_prompt(stored.tenant, own, 1, b"{}")
     for _ in range(2):  # a repeated import adds none
         await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
     monkeypatch.setattr(limits, "STORED_PROMPTS_ITEMS_MAX", 2)
     with pytest.raises(InvalidRequest, match="which is the most"):
         await engine.put_prompt(stored.tenant, third, 1, b"{}")
-    await engine.remove_prompt(stored.tenant, PROMPT)
+    await engine.delete_prompt(stored.tenant, PROMPT)
     await engine.put_prompt(stored.tenant, third, 1, b"{}")

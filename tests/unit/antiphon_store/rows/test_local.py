@@ -11,12 +11,10 @@ from antiphon_core.errors import ChainTooLong, SessionLocked
 from antiphon_core.ports.store import TurnRequest
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import leases, records, turns
-from antiphon_store.decisions.records import CrowdedSession
-from antiphon_store.rows.decision import Finish
+from antiphon_store.decisions.records import CrowdedSession, Write
 from antiphon_store.rows.model import Kind, Partition
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 from antiphon_store.testing.subject import draft, new_session_id
-from antiphon_store.values import Write
 
 TREE = Partition("t", "tree")
 

@@ -8,10 +8,9 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import NotFound, ResponseNotFound, StoreUnavailable
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Partition, Payload, Program, Put, Ref, Set
 from antiphon_store.rows.runner import DecisionRunner
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 from tests.support.rows import SpiedRows, guards_on
 
 HERE = Partition("t", "tree")

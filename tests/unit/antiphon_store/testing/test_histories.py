@@ -12,11 +12,9 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp
 from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
-from antiphon_store.service import StoreService
 from antiphon_store.testing import LinearizabilitySuite, Subject
 from antiphon_store.testing.histories import Recorder
 from antiphon_store.testing.linearizability import UNKNOWN
-from antiphon_store.values import Write
 from tests.support.stores import MemoryStore, tree_of
 
 KEY = ("response", "r")
@@ -69,43 +67,43 @@ class StaleReads(MemoryStore):
         super().__init__(clock)
         self._seen: dict[str, list[Record]] = {}
 
-    async def fetch(self, tenant: str, response_id: str) -> Record:
+    async def get(self, tenant: str, response_id: str) -> Record:
         seen = self._seen.setdefault(response_id, [])
-        seen.append(await self._inner.fetch(tenant, response_id))
+        seen.append(await self._inner.get(tenant, response_id))
         return seen[max(0, len(seen) - 3)]
 
 
 class LosesUpdates(MemoryStore):
     """Compares versions in one step and writes in another."""
 
-    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
-        tree = tree_of(write.record.id)
-        before = await self.row(tenant, tree, Kind.NODE, write.record.id)
+    async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
+        tree = tree_of(record.id)
+        before = await self.rows.row(tenant, tree, Kind.NODE, record.id)
         await asyncio.sleep(0)
-        node = await self.row(tenant, tree, Kind.NODE, write.record.id)
+        node = await self.rows.row(tenant, tree, Kind.NODE, record.id)
         if before is not None and node is not None and not node.fields["deleted"]:
-            await self.change(tenant, tree, Put(Ref(Kind.NODE, write.record.id), *before))
-        return await self._inner.put(tenant, write, **options)
+            await self.rows.change(tenant, tree, Put(Ref(Kind.NODE, record.id), *before))
+        return await self._inner.put(tenant, record, **options)
 
 
 class ReusesTokens(MemoryStore):
-    async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        released = await self._inner.release_lease(tenant, fence)
+    async def release_session(self, tenant: str, fence: Fence) -> bool:
+        released = await self._inner.release_session(tenant, fence)
         if released:
             session = Set(Ref(Kind.SESSION, fence.session_id), {"fence": Add(-1)})
-            await self.change(tenant, tree_of(fence.session_id), session)
+            await self.rows.change(tenant, tree_of(fence.session_id), session)
         return released
 
 
 class LosesAcknowledgedWrites(MemoryStore):
     """Now and then."""
 
-    async def put(self, tenant: str, write: Write, **options: Any) -> Stamp:
-        tree = tree_of(write.record.id)
-        before = await self.row(tenant, tree, Kind.NODE, write.record.id)
-        stamp = await self._inner.put(tenant, write, **options)
-        if (before is None or before.fields["deleted"]) and write.record.body.endswith(b'3"}'):
-            await self.change(tenant, tree, Delete(Ref(Kind.NODE, write.record.id)))
+    async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
+        tree = tree_of(record.id)
+        before = await self.rows.row(tenant, tree, Kind.NODE, record.id)
+        stamp = await self._inner.put(tenant, record, **options)
+        if (before is None or before.fields["deleted"]) and record.body.endswith(b'3"}'):
+            await self.rows.change(tenant, tree, Delete(Ref(Kind.NODE, record.id)))
         return stamp
 
 
@@ -117,7 +115,6 @@ async def test_a_broken_store_is_noticed(clock: ManualClock, broken: Callable[[M
         await check(await subject_on(broken(clock)), SEED)
 
 
-async def subject_on(backend: MemoryStore) -> Subject:
-    await backend.open()
-    store = StoreService(backend)
+async def subject_on(store: MemoryStore) -> Subject:
+    await store.open()
     return Subject(store=store, peer=store, elapse=asyncio.sleep)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.opening import open_backend
+from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.histories import new_clients, new_keys
 from antiphon_store.testing.sequential_models import LEASE, RESPONSE
@@ -13,7 +13,7 @@ from antiphon_store.testing.sequential_models import LEASE, RESPONSE
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_model_answers_as_the_store_does(clock: ManualClock, seed: int) -> None:
-    backend = open_backend("memory://", clock=clock)
+    backend = row_backend("memory://", clock=clock)
     await backend.open()
     (one, two), keys = new_clients([StoreService(backend)], "t", seed, 2), new_keys(1, 1)
     for number in range(200):

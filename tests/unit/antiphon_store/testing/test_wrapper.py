@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable
-from antiphon_store.engine.store_engine import StoreEngine
-from antiphon_store.opening import open_backend
-from antiphon_store.testing.calls import CALLS, RECORD, atom_of
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.service import StoreService
+from antiphon_store.testing.calls import CALLS, RECORD, operation_of
 from antiphon_store.testing.subject import draft
 from antiphon_store.testing.wrapper import Call, Wrapper
-from antiphon_store.values import Write
 
 
 class Seeing(Wrapper):
-    def __init__(self, inner: StoreEngine) -> None:
+    def __init__(self, inner: StoreService) -> None:
         super().__init__(inner)
         self.seen: list[Call] = []
 
@@ -25,41 +24,41 @@ class Seeing(Wrapper):
 
 
 @pytest.mark.parametrize("call", CALLS)
-async def test_every_atom_goes_through_one_method(call: str) -> None:
-    wrapper = Seeing(open_backend("memory://"))
+async def test_every_operation_goes_through_one_method(call: str) -> None:
+    wrapper = Seeing(StoreService(MemoryRows()))
     with pytest.raises(StoreUnavailable):
         await CALLS[call](wrapper)
-    assert [seen.atom for seen in wrapper.seen] == [atom_of(call)]
+    assert [seen.operation for seen in wrapper.seen] == [operation_of(call)]
 
 
-async def test_arguments_answers_and_errors_are_the_engines() -> None:
-    wrapper = Seeing(open_backend("memory://"))
+async def test_arguments_answers_and_errors_are_those_of_the_store_inside() -> None:
+    wrapper = Seeing(StoreService(MemoryRows()))
     await wrapper.open()
-    stamp = await wrapper.put("t", Write(RECORD))
-    assert (await wrapper.fetch("t", RECORD.id)).version == stamp.version
+    stamp = await wrapper.put("t", RECORD)
+    assert (await wrapper.get("t", RECORD.id)).version == stamp.version
     with pytest.raises(ResponseNotFound):
-        await wrapper.fetch("t", draft().id)
+        await wrapper.get("t", draft().id)
     await wrapper.close()
 
 
 async def test_without_more_a_wrapper_changes_nothing() -> None:
-    wrapper = Wrapper(open_backend("memory://"))
+    wrapper = Wrapper(StoreService(MemoryRows()))
     await wrapper.open()
-    assert (await wrapper.put("t", Write(RECORD))).version == 1
+    assert (await wrapper.put("t", RECORD)).version == 1
     assert wrapper.durability == "memory"
 
 
 async def test_a_method_of_its_own_goes_first() -> None:
     class Silent(Wrapper):
         async def ready(self) -> None:
-            """Whatever the engine says."""
+            """Whatever the store says."""
 
-    await Silent(open_backend("memory://")).ready()
+    await Silent(StoreService(MemoryRows())).ready()
     with pytest.raises(StoreUnavailable):
-        await Wrapper(open_backend("memory://")).ready()
+        await Wrapper(StoreService(MemoryRows())).ready()
 
 
-def test_methods_are_those_of_the_engine() -> None:
-    wrapper = Seeing(open_backend("memory://"))
-    assert inspect.signature(Wrapper.put) == inspect.signature(StoreEngine.put)
-    assert wrapper.put.__doc__ == StoreEngine.put.__doc__
+def test_methods_are_those_of_the_store() -> None:
+    wrapper = Seeing(StoreService(MemoryRows()))
+    assert inspect.signature(Wrapper.put) == inspect.signature(StoreService.put)
+    assert wrapper.put.__doc__ == StoreService.put.__doc__

@@ -1,45 +1,149 @@
-"""The service's own part in jobs. `antiphon_store.testing.jobs` tests the behaviour of jobs."""
+"""Queues: tickets lead to jobs in their trees, and come back when they were taken for nothing."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import JobNotFound
-from antiphon_store.opening import open_backend
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, JobOutcome, QueueHead
+from antiphon_core.ports.store import Fence
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
-from antiphon_store.testing.jobs import new_draft
+from antiphon_store.testing.subject import draft
+from tests.support.rows import SpiedRows
 
-TENANT = "t"
-
-
-async def service(clock: ManualClock, **settings: int) -> StoreService:
-    backend = open_backend("memory://", clock=clock)
-    await backend.open()
-    return StoreService(backend, StoreSettings(**settings))  # type: ignore[arg-type]
+T = "t"
 
 
-async def test_a_job_enqueued_in_this_process_wakes_who_waits_for_it(clock: ManualClock) -> None:
-    store = await service(clock, job_poll_ms=3_600_000)
-    waiting = asyncio.create_task(store.claim_job(TENANT, ["q"], holder="a", wait_ms=60_000))
+async def enqueue(store: StoreService, count: int, queue: str = "q", **options: Any) -> list[str]:
+    ids = []
+    for _ in range(count):
+        ids.append(draft().id)
+        await store.enqueue_job(T, JobDraft(ids[-1], queue, b"p", **options))
+    return ids
+
+
+async def claim(
+    store: StoreService, holder: str = "a", queues: tuple[str, ...] = ("q",), ttl_ms: int = 10_000
+) -> Job | None:
+    return await store.claim_job(T, queues, holder=holder, lease_ttl_ms=ttl_ms)
+
+
+async def test_jobs_of_many_trees_are_claimed_once_each(store: StoreService) -> None:
+    ids = await enqueue(store, 10)
+    jobs = await asyncio.gather(*(claim(store, str(number)) for number in range(12)))
+    assert sorted(job.id for job in jobs if job is not None) == sorted(ids)
+
+
+async def test_tickets_that_were_taken_and_not_used_are_due_at_once(store: StoreService) -> None:
+    await enqueue(store, 3)
+    found = [await claim(store, holder) for holder in "abc"]  # no time passes
+    assert all(found)
+    assert await claim(store, "d") is None
+
+
+async def test_the_longest_waiting_of_several_queues_comes_first(store: StoreService, clock: ManualClock) -> None:
+    expected = []
+    for queue in ("r", "q", "r"):
+        expected += await enqueue(store, 1, queue)
+        clock.advance(0.001)
+    found = [await claim(store, holder, ("q", "r")) for holder in "abc"]
+    assert [job.id for job in found if job] == expected
+
+
+async def test_a_holder_gets_its_own_job_again(store: StoreService) -> None:
+    await enqueue(store, 2)
+    first = await claim(store)
+    again = await claim(store)
+    assert first is not None
+    assert again is not None
+    assert (again.id, again.attempt) == (first.id, 1)
+
+
+async def test_a_ticket_of_a_lost_holder_is_due_when_its_lease_is_over(store: StoreService, clock: ManualClock) -> None:
+    (job_id,) = await enqueue(store, 1)
+    first = await claim(store)
+    assert first is not None
+    clock.advance(5)
+    await store.heartbeat_job(T, first.fence, lease_ttl_ms=10_000)
+    clock.advance(9)
+    assert await claim(store, "b") is None  # the ticket came too early, and is moved
+    clock.advance(1)
+    second = await claim(store, "b")
+    assert second is not None
+    assert (second.id, second.attempt) == (job_id, 2)
+
+
+async def test_a_crash_between_ticket_and_claim_only_hides_the_ticket(
+    store: StoreService, rows: SpiedRows, clock: ManualClock
+) -> None:
+    (job_id,) = await enqueue(store, 1)
+
+    async def crash(*_: object) -> None:
+        rows.before_transact = None
+        raise ConnectionError
+
+    rows.before_transact = crash
+    with pytest.raises(ConnectionError):
+        await claim(store)
+    assert await claim(store) is None
+    clock.advance(1)
+    found = await claim(store)
+    assert found is not None
+    assert (found.id, found.attempt) == (job_id, 1)
+
+
+async def test_an_empty_queue_costs_three_looks_and_no_program(store: StoreService, rows: SpiedRows) -> None:
+    assert await claim(store) is None
+    assert rows.calls == ["page", "take_due", "page"]
+
+
+async def test_a_retried_job_is_claimed_again_at_once(store: StoreService) -> None:
+    await enqueue(store, 1)
+    first = await claim(store)
+    assert first is not None
+    await store.settle_job(T, first.fence, JobOutcome.RETRY)
+    second = await claim(store, "b")
+    assert second is not None
+    assert second.fence == Fence(first.id, 2)
+    await store.settle_job(T, second.fence, JobOutcome.SUCCEEDED)
+    assert await claim(store, "b") is None
+
+
+async def test_the_head_of_the_queue_counts_what_is_due_in_all_tenants(store: StoreService, clock: ManualClock) -> None:
+    assert await store.queue_head(limit=10) == QueueHead(0, 0)
+    for tenant in ("a", "a", "b"):
+        draft_ = JobDraft(draft().id, DISPATCH_QUEUE, b"p")
+        await store.enqueue_job(tenant, draft_)
+        clock.advance(1)
+    assert await store.queue_head(limit=10) == QueueHead(3, 3_000)
+    assert (await store.queue_head(limit=2)).due == 2
+    await store.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder="h", lease_ttl_ms=10_000)
+    assert (await store.queue_head(limit=10)).due == 2
+
+
+async def test_a_job_enqueued_in_this_process_wakes_who_waits_for_it(rows: SpiedRows) -> None:
+    store = StoreService(rows, StoreSettings(job_poll_ms=3_600_000))
+    waiting = asyncio.create_task(store.claim_job(T, ["q"], holder="a", wait_ms=60_000))
     await asyncio.sleep(0.01)
-    draft = new_draft()
-    await store.enqueue_job(TENANT, draft)
+    job_draft = JobDraft(draft().id, "q", b"p")
+    await store.enqueue_job(T, job_draft)
     job = await asyncio.wait_for(waiting, 30)
     assert job is not None
-    assert job.id == draft.id
+    assert job.id == job_draft.id
 
 
-async def test_how_long_an_ended_job_is_remembered_is_a_setting(clock: ManualClock) -> None:
-    store = await service(clock, job_ttl_s=5)
-    draft = new_draft()
-    await store.enqueue_job(TENANT, draft)
-    assert await store.cancel_job(TENANT, draft.id)
+async def test_how_long_an_ended_job_is_remembered_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+    store = StoreService(rows, StoreSettings(job_ttl_s=5))
+    job_draft = JobDraft(draft().id, "q", b"p")
+    await store.enqueue_job(T, job_draft)
+    assert await store.cancel_job(T, job_draft.id)
     clock.advance(4.999)
-    assert await store.cancel_job(TENANT, draft.id)
+    assert await store.cancel_job(T, job_draft.id)
     clock.advance(0.001)
     with pytest.raises(JobNotFound):
-        await store.cancel_job(TENANT, draft.id)
+        await store.cancel_job(T, job_draft.id)

@@ -37,7 +37,7 @@ def error(told: object, status: int = 400, retry_after: str | None = None) -> An
 def test_a_refused_request_is_the_callers_with_the_servers_reason(told: object, status: int) -> None:
     found = error(told, status)
     assert type(found) is InvalidRequest
-    assert found.message == "The server refuses the request: Roles must alternate."
+    assert found.message == "The server rejects the request: Roles must alternate."
     assert found.code == "engine_refused"
 
 

@@ -34,7 +34,7 @@ def test_schema_without_a_grammar_is_an_invalid_value(text: str) -> None:
     error = of_text(text, server=SERVER)
     assert error is not None
     assert (error.field, error.code) == ("text.format", "invalid_value")
-    assert error.message.startswith("The server of model 'm' can make no grammar of the form")
+    assert error.message.startswith("The server of model 'm' cannot compile a grammar from the requested format.")
 
 
 @pytest.mark.parametrize("text", OTHERS)

@@ -160,7 +160,7 @@ def test_treatment_of_images_is_the_profiles(profile: ModelProfile, tmp_path: Pa
 
 def test_a_model_that_sees_needs_a_place_for_images(profile: ModelProfile) -> None:
     blind = replace(profile, images="native")
-    with pytest.raises(SettingsError, match="no place for an image; say what stands for one with image_token"):
+    with pytest.raises(SettingsError, match="no place for an image; set image_token to the text that stands for one"):
         served_model.load(blind)
     assert served_model.load(replace(blind, image_token="<image>")).sight is Sight.NATIVE
     assert served_model.load(replace(blind, engine="openai_chat")).sight is Sight.NATIVE
@@ -168,5 +168,5 @@ def test_a_model_that_sees_needs_a_place_for_images(profile: ModelProfile) -> No
 
 def test_a_family_with_a_writer_of_its_own_is_asked_for_a_template_that_sees(profile: ModelProfile) -> None:
     harmony = replace(profile, family="gpt_oss", images="native", image_token="<image>")
-    with pytest.raises(SettingsError, match="name a template that has one with chat_template"):
+    with pytest.raises(SettingsError, match="set chat_template to a template that has one"):
         served_model.load(harmony)

@@ -44,11 +44,11 @@ def test_a_limit_that_nobody_set_is_not_told(model: ServedModel) -> None:
     assert b'"max_output_tokens":null' in ended.final.body
 
 
-def test_what_needs_a_tokenizer_is_refused(model: ServedModel) -> None:
-    with pytest.raises(InvalidRequest, match="no tokenizer here, which 'truncation'") as caught:
+def test_what_needs_a_tokenizer_is_rejected(model: ServedModel) -> None:
+    with pytest.raises(InvalidRequest, match="no tokenizer here, and 'truncation'") as caught:
         asked_of(model, truncation="auto")
     assert caught.value.field == "truncation"
-    with pytest.raises(InvalidRequest, match="no tokenizer here, which counting needs"):
+    with pytest.raises(InvalidRequest, match="no tokenizer here, and counting needs one"):
         turn_prompt.count(model, turn("Hi"))
     with pytest.raises(InvalidRequest, match="no tokenizer here"):
         unseen_model.UnseenTemplate().render(Conversation(()), now_s=0)

@@ -10,7 +10,7 @@ from antiphon_translator.conversation import Call, Conversation, Message
 from antiphon_translator.templates import jinja as jinja_module
 from antiphon_translator.templates import minijinja_twin
 from antiphon_translator.templates.jinja import JinjaTemplate
-from antiphon_translator.templates.minijinja_twin import COMPARED_EVERY, COMPARED_FIRST, MinijinjaTwin, Rendering
+from antiphon_translator.templates.minijinja_twin import COMPARED_EVERY, COMPARED_FIRST, Context, MinijinjaTwin
 
 TEXTS = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}"
 PROMPT = "[user:Hi]"
@@ -23,7 +23,7 @@ class Jinja:
         self.says = says
         self.asked = 0
 
-    def __call__(self, given: Rendering) -> str:
+    def __call__(self, given: Context) -> str:
         self.asked += 1
         return self.says
 
@@ -34,11 +34,11 @@ def refuse(message: str) -> NoReturn:
 
 def twin_of(source: str = TEXTS, jinja: Jinja | None = None, *, messages_most: int = 10) -> MinijinjaTwin:
     made = MinijinjaTwin(source, jinja or Jinja(), to_json=json.dumps, raise_exception=refuse)
-    made._messages_most = messages_most
+    made._messages_max = messages_most
     return made
 
 
-def offer(*texts: str, tools: Any = None, **message: Any) -> Rendering:
+def offer(*texts: str, tools: Any = None, **message: Any) -> Context:
     return {"messages": [{"role": "user", "content": text} | message for text in texts or ("Hi",)], "tools": tools}
 
 
@@ -75,7 +75,7 @@ def test_conversation_that_minijinja_refuses_is_left_to_jinja() -> None:
     ],
     ids=["messages", "text", "space", "tools", "calls"],
 )
-def test_input_that_may_differ_or_take_long_is_left_to_jinja(given: Rendering) -> None:
+def test_input_that_may_differ_or_take_long_is_left_to_jinja(given: Context) -> None:
     assert twin_of().render(given) is None
 
 
@@ -86,14 +86,14 @@ def test_texts_in_parts_count() -> None:
 
 def test_it_is_given_fewer_messages_once_they_took_too_long_and_more_while_they_do_not() -> None:
     twin = twin_of(messages_most=100)
-    twin._learn(60, 0.001)
-    assert twin._messages_most == 120
-    twin._learn(10, 0.001)
-    assert twin._messages_most == 120
-    twin._learn(110, 1.0)
-    assert twin._messages_most == 55
-    twin._learn(1, 1.0)
-    assert twin._messages_most == 1
+    twin._adapt_max(60, 0.001)
+    assert twin._messages_max == 120
+    twin._adapt_max(10, 0.001)
+    assert twin._messages_max == 120
+    twin._adapt_max(110, 1.0)
+    assert twin._messages_max == 55
+    twin._adapt_max(1, 1.0)
+    assert twin._messages_max == 1
 
 
 @pytest.mark.parametrize(
@@ -107,13 +107,13 @@ def test_it_is_given_fewer_messages_once_they_took_too_long_and_more_while_they_
 )
 def test_a_twin_that_does_not_write_what_jinja_does_is_found_out(source: str, agrees: bool) -> None:
     template = JinjaTemplate(source, special_tokens={})
-    probe = template._offered(Conversation((Message("user", ("Hi",)),)))
+    probe = template._context(Conversation((Message("user", ("Hi",)),)))
     twin = MinijinjaTwin(source, template._template.render, to_json=json.dumps, raise_exception=refuse)
     assert twin.agrees([probe]) is agrees
 
 
 class SlowJinja(Jinja):
-    def __call__(self, given: Rendering) -> str:
+    def __call__(self, given: Context) -> str:
         sum(range(1_000_000))
         return super().__call__(given)
 
@@ -122,14 +122,14 @@ class SlowJinja(Jinja):
 def test_only_a_twin_that_is_faster_is_worth_its_while(jinja: Jinja, is_faster: bool) -> None:
     twin = twin_of(jinja=jinja, messages_most=0)
     assert twin.is_faster(offer(*["x"] * 64), offer(*["x"] * 128)) is is_faster
-    assert twin._messages_most >= 128
+    assert twin._messages_max >= 128
 
 
 def test_a_template_that_takes_ever_longer_is_given_no_more_than_was_tried() -> None:
     loop = "{% for x in messages %}"
     twin = twin_of(loop * 3 + "{% endfor %}" * 3)
     twin.is_faster(offer(*["x"] * 20), offer(*["x"] * 40))
-    assert twin._messages_most == 40
+    assert twin._messages_max == 40
 
 
 def test_minijinja_and_jinja_write_equal_prompts() -> None:
@@ -139,10 +139,10 @@ def test_minijinja_and_jinja_write_equal_prompts() -> None:
     template._twin = MinijinjaTwin(
         source, template._template.render, to_json=jinja_module._to_json, raise_exception=refuse
     )
-    template._twin._messages_most = 2
+    template._twin._messages_max = 2
     for value in ("é\n\"'<b>&", -3, True, None, [1, {"b": "c", "a": []}], 2.0):
         call = Call("c", "f", {"value": value})
         shown = Conversation((Message("user", ("Hi",)), Message("assistant", calls=(call,))))
         written = template.render(shown, now_s=0)
-        assert written == template._template.render(template._offered(shown))
+        assert written == template._template.render(template._context(shown))
         assert json.loads(written.removeprefix("Hi[]")) == [{"name": "f", "arguments": call.arguments}]

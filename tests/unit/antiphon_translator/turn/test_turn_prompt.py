@@ -180,7 +180,7 @@ def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_r
     history = [message("user", "a"), message("assistant", "b")]
     made = prompt("c", history=history, served=served, level=Level.CHAT)
     assert made.count() == made.tokens
-    with pytest.raises(InvalidRequest, match="refuses the conversation"):
+    with pytest.raises(InvalidRequest, match="rejects the conversation"):
         prompt("c", history=history, served=served)
 
 

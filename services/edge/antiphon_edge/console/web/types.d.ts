@@ -1,4 +1,4 @@
-/** The API's objects, as far as the console reads them. */
+/** The parts of the API's objects that the console reads, and types of its own. */
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type Fields = Record<string, any>;
@@ -42,7 +42,7 @@ export interface ApiEvent extends Fields {
   sequence_number?: number;
 }
 
-/** An event, and the milliseconds after the request at which it came. */
+/** An event, and its arrival time in milliseconds after the request. */
 export interface Arrival {
   event: ApiEvent;
   at: number;
@@ -63,7 +63,7 @@ export interface NodePage {
   has_more: boolean;
 }
 
-/** One place of the drawn tree: a node, or several in a row that are drawn as one. */
+/** One element of the drawn tree: a node, or a run of nodes that are drawn as one. */
 export interface Spot {
   id: string;
   ids: string[];
@@ -106,7 +106,7 @@ export interface Settings {
   store: boolean;
 }
 
-/** A mistake in one field of the settings, at a place of its text. */
+/** A mistake in a field of the settings, with its position in the text. */
 export interface Mistake {
   field: keyof Settings | "input";
   message: string;

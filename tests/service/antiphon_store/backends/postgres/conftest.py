@@ -11,13 +11,13 @@ from psycopg import AsyncConnection, Error
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.postgres import backend as backend_module
 from antiphon_store.backends.postgres import connections
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.faults import is_conflict
 from antiphon_store.backends.postgres.schema import migrate
 from antiphon_store.backends.postgres.server import Connection, configure
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
+from antiphon_store.service import StoreService
 from tests.support.postgres_server import new_schema, shared_postgres
-from tests.support.stores import postgres_store
 
 
 @pytest.fixture(autouse=True)
@@ -60,27 +60,27 @@ async def connection(empty: Connection, schema: str) -> Connection:
 
 
 @pytest.fixture
-async def backend(url: str, schema: str) -> AsyncIterator[StoreEngine]:
+async def backend(url: str, schema: str) -> AsyncIterator[StoreService]:
     """An opened store that lives by the server's clock."""
-    backend = postgres_store(url, database_schema=schema, durability=Durability.PROCESS)
+    backend = StoreService(PostgresRows(url, database_schema=schema, durability=Durability.PROCESS))
     await backend.open()
     yield backend
     await backend.close()
 
 
 @pytest.fixture
-async def peer(url: str, schema: str, backend: StoreEngine) -> AsyncIterator[StoreEngine]:
+async def peer(url: str, schema: str, backend: StoreService) -> AsyncIterator[StoreService]:
     """Another replica of `backend`."""
-    peer = postgres_store(url, database_schema=schema, durability=Durability.PROCESS)
+    peer = StoreService(PostgresRows(url, database_schema=schema, durability=Durability.PROCESS))
     await peer.open()
     yield peer
     await peer.close()
 
 
 @pytest.fixture
-async def timed(url: str, schema: str, clock: ManualClock) -> AsyncIterator[StoreEngine]:
+async def timed(url: str, schema: str, clock: ManualClock) -> AsyncIterator[StoreService]:
     """An opened store that lives by `clock`."""
-    backend = postgres_store(url, database_schema=schema, durability=Durability.PROCESS, clock=clock)
+    backend = StoreService(PostgresRows(url, database_schema=schema, durability=Durability.PROCESS, clock=clock))
     await backend.open()
     yield backend
     await backend.close()

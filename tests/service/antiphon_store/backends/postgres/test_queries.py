@@ -12,14 +12,14 @@ from antiphon_core.jsons import dumps
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import Record
+from antiphon_core.ports.store import LogEnd, Record, TurnCommit
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.connections import Connections
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
-from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft, new_session_id, turn_in, untagged_session_id
-from antiphon_store.values import Addition, Founding, LogEnd, Write
 
 LENGTH = 40
 SESSION = new_session_id()
@@ -33,13 +33,13 @@ async def test_every_statement_fits_the_schema(connection: Connection) -> None:
         await connection.execute(f"EXPLAIN {statement}", parameters)
 
 
-async def test_no_atom_scans_a_table(connection: Connection, backend: StoreEngine) -> None:
+async def test_no_operation_scans_a_table(connection: Connection, backend: StoreService) -> None:
     """Not even with statistics that know of few rows, and not inside functions."""
     parent = None
     for number in range(LENGTH):
         record = draft(parent, tag=SESSION, session_id=SESSION)
-        await backend.put("t", Write(record))
-        await backend.acquire_lease("t", new_session_id(), holder="h", ttl_ms=1000)
+        await backend.put("t", record)
+        await backend.acquire_session("t", new_session_id(), holder="h", ttl_ms=1000)
         await use_keys_and_conversations(backend)
         parent = record if number % 3 else parent or record  # a fork now and then
     assert parent is not None
@@ -52,8 +52,8 @@ async def test_no_atom_scans_a_table(connection: Connection, backend: StoreEngin
 
 
 @pytest.mark.parametrize("has_statistics", [False, True])
-async def test_no_atom_reads_all_that_a_tenant_has(
-    connection: Connection, backend: StoreEngine, has_statistics: bool
+async def test_no_operation_reads_all_that_a_tenant_has(
+    connection: Connection, backend: StoreService, has_statistics: bool
 ) -> None:
     """An index that is read from end to end is no scan of a table, and as slow. Plans are made when a connection first
     asks, in a young store before there is much."""
@@ -61,13 +61,13 @@ async def test_no_atom_reads_all_that_a_tenant_has(
     deeds: list[Callable[[], Awaitable[object]]] = [
         lambda: use_turns(backend, root),
         lambda: use_keys_and_conversations(backend),
-        lambda: backend.fork("t", ForkSource(SESSION), untagged_session_id()),
-        lambda: backend.fetch_many("t", [root.id, draft().id], max_bytes=2**30),
-        lambda: backend.find_items("t", ["a", "b"], max_bytes=2**30),
+        lambda: backend.fork("t", ForkSource(SESSION), new_session_id=untagged_session_id()),
+        lambda: backend.batch_get("t", [root.id, draft().id]),
+        lambda: backend.resolve_items("t", ["a", "b"]),
         backend.tenants,
         lambda: backend.sweep("t", limit=100),
     ]
-    await backend.put("t", Write(root))
+    await backend.put("t", root)
     for deed in deeds:
         await deed()
     for statement in MANY:
@@ -94,12 +94,12 @@ MANY = [
 ]
 
 
-def connections_of(backend: StoreEngine) -> Connections:
+def connections_of(backend: StoreService) -> Connections:
     assert isinstance(backend._rows, PostgresRows)
     return backend._rows._connections
 
 
-async def reads_of(backend: StoreEngine, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
+async def reads_of(backend: StoreService, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
     """The tables of which `deed` reads too many rows, and how many."""
 
     async def watched(each: Connection) -> dict[str, int]:
@@ -124,47 +124,47 @@ async def rows_read(connection: Connection) -> Counter[str]:
     return Counter({str(table): int(rows) for table, rows in await (await connection.execute(statement)).fetchall()})
 
 
-async def use_turns(backend: StoreEngine, parent: Record) -> None:
-    await backend.ancestry("t", parent.id, max_depth=1000, max_bytes=2**30)
+async def use_turns(backend: StoreService, parent: Record) -> None:
+    await backend.chain("t", parent.id)
     start = await backend.begin_turn("t", turn_in(SESSION))
     assert start.lease is not None
     child = draft(parent, session_id=SESSION)
-    await backend.commit_turn("t", Write(child), start.lease.fence)
-    await backend.put("t", Write(draft(parent)))
-    await backend.fetch("t", child.id)
+    await backend.commit_turn("t", TurnCommit(child, start.lease.fence))
+    await backend.put("t", draft(parent))
+    await backend.get("t", child.id)
     await backend.begin_turn("t", turn_in(SESSION))
     await backend.describe_session("t", SESSION)
-    await backend.remove("t", child.id)
+    await backend.delete("t", child.id)
 
 
-async def use_keys_and_conversations(backend: StoreEngine) -> None:
+async def use_keys_and_conversations(backend: StoreService) -> None:
     key, fingerprint = new_session_id(), b"f" * 32
     conversation_id = new_conversation_id(RandomIds())
-    first = Addition(dumps([{"id": "a"}]), "digest", "first")
-    await backend.create_conversation("t", conversation_id, Founding(b"{}", "o", "i", first, ttl_ms=60_000))
-    await backend.create_conversation("t", new_conversation_id(RandomIds()), Founding(b"{}", "o", "i", first, 1))
-    await backend.add_items("t", conversation_id, Addition(dumps([{"id": "b"}]), "digest", "second"))
-    await backend.conversation_items("t", conversation_id)
-    await backend.remove_item("t", conversation_id, "a")
-    await backend.update_conversation("t", conversation_id, b"[]", None)
-    await backend.fetch_conversation("t", conversation_id)
+    items = dumps([{"id": "a"}])
+    await backend.create_conversation("t", conversation_id=conversation_id, items=items, ttl_ms=60_000)
+    await backend.create_conversation("t", conversation_id=new_conversation_id(RandomIds()), items=items)
+    await backend.add_conversation_items("t", conversation_id, dumps([{"id": "b"}]))
+    await backend.list_conversation_items("t", conversation_id)
+    await backend.delete_conversation_item("t", conversation_id, "a")
+    await backend.update_conversation("t", conversation_id, b"{}")
+    await backend.get_conversation("t", conversation_id)
     record = draft(tag=conversation_id, session_id=conversation_id)
     request = turn_in(conversation_id, idempotency_key=key, fingerprint=fingerprint, response_id=record.id)
-    start = await backend.begin_turn("t", request, claim_ttl_ms=60_000)
+    start = await backend.begin_turn("t", request)
     assert start.lease is not None
     append = EventAppend(record.id, 0, 1, b"data: {}\n\n")
-    await backend.append_events("t", append, fence=start.lease.fence, ttl_ms=60_000)
-    end = LogEnd(EventAppend(record.id, 1, 1, b"data: {}\n\n", terminal=True), ttl_ms=1)
-    write = Write(record, ttl_ms=1, item_ids=("a",), log_end=end, session_responses_max=9)
-    await backend.commit_turn("t", write, start.lease.fence, key=key)
-    await backend.put("t", Write(draft(), ttl_ms=1), key=f"{key}-2")
-    await backend.forget_key("t", key, record.id)
-    await backend.enqueue_job("t", JobDraft(record.id, "q", b"{}"), retention_ms=1)
+    await backend.append_events("t", append, fence=start.lease.fence)
+    end = LogEnd(1, b"data: {}\n\n")
+    commit = TurnCommit(record, start.lease.fence, ttl_ms=1, idempotency_key=key, log_end=end)
+    await StoreService(backend._rows, StoreSettings(max_session_responses=9)).commit_turn("t", commit)
+    await backend.put("t", draft(), idempotency_key=f"{key}-2", ttl_ms=1)
+    await backend.abort_turn("t", None, idempotency_key=key, response_id=record.id)
+    await backend.enqueue_job("t", JobDraft(record.id, "q", b"{}"))
     await backend.cancel_job("t", record.id)
-    await backend.remove_conversation("t", conversation_id)
+    await backend.delete_conversation("t", conversation_id)
 
 
-async def scans_of(backend: StoreEngine, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
+async def scans_of(backend: StoreService, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
     """The scans that `deeds` make, run one after the other in one transaction."""
 
     async def watched(each: Connection) -> dict[str, int]:

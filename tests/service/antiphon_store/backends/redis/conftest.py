@@ -10,8 +10,8 @@ import redis
 
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.redis import connection, link
-from antiphon_store.engine.store_engine import StoreEngine
-from tests.support.redis_servers import backend_at, shared_redis
+from antiphon_store.service import StoreService
+from tests.support.redis_servers import redis_rows, shared_redis
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +33,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def backend(clock: ManualClock) -> AsyncIterator[StoreEngine]:
-    backend = backend_at(shared_redis().url, clock=clock)
+async def backend(clock: ManualClock) -> AsyncIterator[StoreService]:
+    backend = StoreService(redis_rows(shared_redis().url, clock=clock))
     await backend.open()
     yield backend
     await backend.close()

@@ -15,7 +15,6 @@ from antiphon_core.ports.jobs import JobDraft
 from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import ANNOUNCE_AGAIN_S, RedisRows
-from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     Applied,
@@ -41,6 +40,7 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
 )
+from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, redis_server, shared_cluster, shared_redis
 
@@ -120,7 +120,8 @@ async def test_a_chain_of_many_nodes_comes_in_order(tenant: str) -> None:
     await rows.transact(partition, Program(changes=grown))
     outcome = await rows.transact(partition, Program(reads=[Chain(names[-1], Payload.ITEMS, 600, 2**20)]))
     assert isinstance(outcome, Applied)
-    assert [(row_id, row.items) for row_id, row in outcome.answers[0]] == [(name, name.encode()) for name in names]
+    assert outcome.answers[0].ids == names
+    assert outcome.answers[0].items == [name.encode() for name in names]
     await rows.close()
 
 
@@ -197,10 +198,10 @@ async def test_a_ticket_outlives_a_late_removal(tenant: str) -> None:
         return await write_entries(entries, **options)
 
     enqueuer._apply, claimer._write_entries = apply_late, remove_late  # type: ignore[method-assign]
-    job, store = JobDraft(draft().id, "q", b"{}"), StoreEngine(enqueuer)
-    enqueuing = asyncio.create_task(store.enqueue_job(tenant, job, retention_ms=60_000))
+    job, store = JobDraft(draft().id, "q", b"{}"), StoreService(enqueuer)
+    enqueuing = asyncio.create_task(store.enqueue_job(tenant, job))
     await is_filed.wait()
-    claiming = asyncio.create_task(StoreEngine(claimer).claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000))
+    claiming = asyncio.create_task(StoreService(claimer).claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000))
     await enqueuing
     is_there.set()
     claimed = await claiming or await store.claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000)

@@ -15,7 +15,6 @@ from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.backends.sqlite.tree_rows import TreeRows
 from antiphon_store.rows.backend import Durability
-from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import (
     Applied,
     Change,
@@ -31,7 +30,7 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
 )
-from antiphon_store.rows.view import View
+from antiphon_store.rows.view import Finish, View
 
 NODE = {"parent": None, "session": None, "expires": None, "size": 0}
 ENDS = (Index.ENDS, "", "node/n")

@@ -1,4 +1,4 @@
-/** The console's beginning: asks who the user is, and draws. */
+/** The entry point of the console: renders the page, and signs the user in. */
 import { render } from "preact";
 import { html } from "./parts/html.js";
 import { applyTheme } from "./state/theme.js";

@@ -1,11 +1,11 @@
 /**
- * Which part of a plane is seen, and how large. Screen = plane * scale + offset.
+ * The camera of a plane: offset and scale of the visible part. screen = plane * scale + offset.
  * @import { Rectangle } from "../../types"
  */
 
 export const SCALE_MIN = 0.06;
 export const SCALE_MAX = 1.6;
-/** Below this scale words cannot be read, and marks stand for the cards. */
+/** Below this scale text is unreadable, and marks are drawn instead of cards. */
 export const SCALE_OF_CARDS = 0.42;
 
 /** @typedef {{ x: number, y: number, scale: number }} Camera */
@@ -27,7 +27,7 @@ export function contains(outer, inner) {
   return outer.left <= inner.left && outer.top <= inner.top && outer.right >= inner.right && outer.bottom >= inner.bottom;
 }
 
-/** Another scale, with one point of the screen staying where it is.
+/** Changes the scale around a point of the screen, which stays in place.
  * @param {Camera} camera @param {number} factor @param {{ x: number, y: number }} point @returns {Camera} */
 export function zoomed(camera, factor, point) {
   const scale = Math.min(SCALE_MAX, Math.max(SCALE_MIN, camera.scale * factor));
@@ -35,7 +35,7 @@ export function zoomed(camera, factor, point) {
   return { scale, x: point.x - (point.x - camera.x) * by, y: point.y - (point.y - camera.y) * by };
 }
 
-/** Everything in sight, not larger than it is. @param {Size} content @param {Size} size @param {number} margin @returns {Camera} */
+/** Shows all content, at its natural size at most. @param {Size} content @param {Size} size @param {number} margin @returns {Camera} */
 export function fitted(content, size, margin) {
   const wide = (size.width - 2 * margin) / Math.max(1, content.width);
   const high = (size.height - 2 * margin) / Math.max(1, content.height);
@@ -43,12 +43,12 @@ export function fitted(content, size, margin) {
   return { scale, x: (size.width - content.width * scale) / 2, y: Math.max(margin, (size.height - content.height * scale) / 2) };
 }
 
-/** A point of the plane in the middle of the screen. @param {{ x: number, y: number }} point @param {Size} size @param {number} scale @returns {Camera} */
+/** Moves a point of the plane to the middle of the screen. @param {{ x: number, y: number }} point @param {Size} size @param {number} scale @returns {Camera} */
 export function centred(point, size, scale) {
   return { scale, x: size.width / 2 - point.x * scale, y: size.height / 2 - point.y * scale };
 }
 
-/** Moved as little as brings a rectangle into sight. @param {Camera} camera @param {Rectangle} box @param {Size} size @param {number} margin @returns {Camera} */
+/** Moves as little as possible so that a rectangle is visible. @param {Camera} camera @param {Rectangle} box @param {Size} size @param {number} margin @returns {Camera} */
 export function revealing(camera, box, size, margin) {
   const { scale } = camera;
   return {

@@ -1,5 +1,5 @@
 /**
- * The drawn tree: nodes, with long runs of single children drawn as one.
+ * Makes the tree to draw: long runs of single children are folded into one spot.
  * @import { Spot } from "../../types"
  * @import { Tree } from "./tree.js"
  */
@@ -9,7 +9,7 @@ export const RUN_MIN = 6;
 /**
  * @param {Tree} tree
  * @param {{ expanded?: ReadonlySet<string>, kept?: ReadonlySet<string>, runMin?: number }} [options] `expanded` has
- *   nodes of runs that are drawn in full, `kept` those that always are, with what is beside them.
+ *   the nodes of unfolded runs, `kept` the nodes that are never folded.
  * @returns {Spot | null} the root
  */
 export function collapse(tree, { expanded = new Set(), kept = new Set(), runMin = RUN_MIN } = {}) {
@@ -30,8 +30,8 @@ export function collapse(tree, { expanded = new Set(), kept = new Set(), runMin 
   return root;
 }
 
-/** The ids of single children in a row that may be drawn as one, from this one on; at least itself. The first node behind a
- * branch is drawn, and so is the last one, before the next branch or at the end.
+/** The run of single children that begins with a node, at least the node itself. The first node after a branch and the last
+ * one before a branch or the end belong to no run.
  * @param {Tree} tree
  * @param {string} id
  * @param {ReadonlySet<string>} kept */

@@ -1,9 +1,9 @@
 /**
- * The words that two texts differ in: Myers' shortest edit script (1986), over words and the spaces between them.
+ * The difference of two texts: Myers' shortest edit script (1986) over words and the spaces between them.
  * @typedef {{ kind: "same" | "removed" | "added", text: string }} Piece
  */
 
-/** Texts that differ in more places are shown as wholly different: the work grows with their square. */
+/** With more edits than this, texts are shown as wholly different: the work grows with the square of the edits. */
 const EDITS_MAX = 1500;
 
 /**
@@ -61,7 +61,7 @@ function edits(a, b) {
   return pieces.reverse();
 }
 
-/** How far into `a` each diagonal leads after so many edits, round by round; null for too many.
+/** For each number of edits, how far into `a` each diagonal reaches; null if there are more than EDITS_MAX.
  * @param {string[]} a @param {string[]} b @returns {Map<number, number>[] | null} */
 function farthestReaches(a, b) {
   const rounds = /** @type {Map<number, number>[]} */ ([]);
@@ -88,7 +88,7 @@ const removed = (text) => ({ kind: "removed", text });
 /** @param {string} text @returns {Piece} */
 const added = (text) => ({ kind: "added", text });
 
-/** Neighbours of one kind as one piece. @param {Piece[]} pieces */
+/** Joins neighbouring pieces of the same kind. @param {Piece[]} pieces */
 function joined(pieces) {
   const found = /** @type {Piece[]} */ ([]);
   for (const piece of pieces) {

@@ -1,10 +1,10 @@
 /**
- * Errors of the API in its own sentence, and advice for the reader.
+ * Errors of the API, and advice for the user.
  * @import { ApiProblem } from "../../types"
  */
 import { STRINGS } from "../strings.js";
 
-/** An answer of the API that is an error. */
+/** An error that the API answered. */
 export class ApiError extends Error {
   /**
    * @param {number} status
@@ -22,21 +22,21 @@ export class ApiError extends Error {
   }
 }
 
-/** The error of an answer, whatever its body is. @param {Response} answer @returns {Promise<ApiError>} */
+/** Makes the error of an answer, even if its body is no error envelope. @param {Response} answer @returns {Promise<ApiError>} */
 export async function errorOf(answer) {
-  const told = await answer.json().catch(() => null);
-  const problem = told?.error?.message ? told.error : { message: `${answer.status} ${answer.statusText}` };
+  const body = await answer.json().catch(() => null);
+  const problem = body?.error?.message ? body.error : { message: `${answer.status} ${answer.statusText}` };
   const later = Number(answer.headers.get("retry-after"));
   return new ApiError(answer.status, problem, answer.headers.get("x-request-id"), later || null);
 }
 
-/** Whether the same request may do better later: a lost connection, a limit, a server that is away. @param {unknown} error */
-export function mayPass(error) {
+/** Whether a retry may succeed: after a lost connection, a rate limit, or an error of the server. @param {unknown} error */
+export function isRetryable(error) {
   if (error instanceof ApiError) return error.status === 429 || error.status >= 500;
   return error instanceof TypeError || (error instanceof DOMException && error.name === "NetworkError");
 }
 
-/** Advice for the reader of an error. @param {unknown} error @returns {string} */
+/** What the user can do about an error. @param {unknown} error @returns {string} */
 export function adviceFor(error) {
   const advice = STRINGS.advice;
   if (!(error instanceof ApiError)) return error instanceof TypeError ? advice.network : advice.reload;

@@ -1,5 +1,5 @@
 /**
- * A branch as a file: one response a line, or a text for people.
+ * Exports a branch: as JSON Lines with one response per line, or as Markdown.
  * @import { Item, Response } from "../../types"
  */
 import { reasoningOf, textOf } from "./texts.js";
@@ -30,7 +30,7 @@ const quoted = (text) => text.split("\n").map((line) => `> ${line}`).join("\n");
 /** @param {unknown} value */
 const stringOf = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
-/** A fence that the text cannot close. @param {string} text */
+/** A code block with a fence that is longer than any in the text. @param {string} text */
 function fenced(text) {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);

@@ -1,12 +1,12 @@
 /**
- * Events folded into the response that they tell of. `fold(events)` equals what the API returns for the response.
+ * Builds a response from its events. `fold(events)` equals what the API returns for the response.
  * @import { ApiEvent, Fields, Response } from "../../types"
  */
 
 export const TERMINAL = new Set(["response.completed", "response.failed", "response.incomplete", "response.cancelled"]);
 export const UNFINISHED = new Set(["queued", "in_progress"]);
 
-/** A delta's event, and the member that it adds to: of a part of the content, or of the item itself. */
+/** For each delta event the list of parts and the member that the delta extends. Without a list it is a member of the item. */
 const DELTAS = /** @type {Record<string, [string, string]>} */ ({
   "response.output_text.delta": ["content", "text"],
   "response.refusal.delta": ["content", "refusal"],

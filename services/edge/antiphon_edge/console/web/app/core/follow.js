@@ -1,5 +1,5 @@
 /**
- * Follows a response that runs elsewhere, to its end, over connections that break.
+ * Follows a response to its end, and resumes after lost connections.
  * @import { ApiEvent } from "../../types"
  */
 import { TERMINAL } from "./fold.js";
@@ -7,22 +7,22 @@ import { TERMINAL } from "./fold.js";
 export const PAUSES_MS = [250, 500, 1000, 2000, 4000];
 
 /**
- * @typedef {object} Ways
- * @property {(after: number) => AsyncIterable<ApiEvent>} open The events behind a number; -1 for all.
- * @property {() => Promise<boolean>} hasEnded Whether nothing more will come, when a stream ended without its last event.
+ * @typedef {object} Source
+ * @property {(after: number) => AsyncIterable<ApiEvent>} open The events after a sequence number; -1 for all.
+ * @property {() => Promise<boolean>} hasEnded Whether the response has ended, if a stream ends without a terminal event.
  * @property {(milliseconds: number) => Promise<void>} wait
- * @property {(error: unknown) => boolean} mayPass Whether it is worth another try.
- * @property {(lost: boolean) => void} [onConnection] Told when the connection is lost, and when it is back.
+ * @property {(error: unknown) => boolean} isRetryable Whether a retry may succeed after an error.
+ * @property {(lost: boolean) => void} [onConnection] Called when the connection is lost (true), and when it is back (false).
  */
 
 /**
- * Each event once and in order. After a lost connection it goes on behind the last number.
- * Throws what will not pass, and a gap in the numbers.
- * @param {Ways} ways
+ * Yields each event once and in order. After a lost connection it resumes after the last event.
+ * Throws errors that are not retryable, and a GapError.
+ * @param {Source} source
  * @param {number} [after]
  * @returns {AsyncGenerator<ApiEvent>}
  */
-export async function* follow({ open, hasEnded, wait, mayPass, onConnection = () => undefined }, after = -1) {
+export async function* follow({ open, hasEnded, wait, isRetryable, onConnection = () => undefined }, after = -1) {
   let last = after;
   let tries = 0;
   for (;;) {
@@ -38,7 +38,7 @@ export async function* follow({ open, hasEnded, wait, mayPass, onConnection = ()
       }
       if (await hasEnded()) return;
     } catch (error) {
-      if (error instanceof GapError || !mayPass(error)) throw error;
+      if (error instanceof GapError || !isRetryable(error)) throw error;
     }
     if (tries === 0) onConnection(true);
     await wait(PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)]);
@@ -46,13 +46,13 @@ export async function* follow({ open, hasEnded, wait, mayPass, onConnection = ()
   }
 }
 
-/** Events are missing between two numbers. */
+/** Events are missing between two sequence numbers. */
 export class GapError extends Error {
   /**
    * @param {number} last
    * @param {number} next
    */
   constructor(last, next) {
-    super(`Event ${next} came behind event ${last}.`);
+    super(`Event ${next} came after event ${last}: events are missing.`);
   }
 }

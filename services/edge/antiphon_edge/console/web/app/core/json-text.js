@@ -1,6 +1,6 @@
 /**
- * JSON that people write in a field, and where in its text a mistake is. Browsers tell that in their own words, and some
- * not at all, so the place is looked for here.
+ * Parses the JSON that a user types, and finds the position of a mistake. The errors of browsers differ, and some have no
+ * position, so a parser of its own looks for the mistake.
  * @import { Mistake } from "../../types"
  */
 
@@ -28,8 +28,8 @@ export function placeAt(text, position) {
   return { line: before.length, column: before[before.length - 1].length + 1 };
 }
 
-/** The first place at which a text stops being JSON, and what was wanted there. It goes by a table of states, so that no
- * text is nested too deeply for it.
+/** The first position at which a text is not JSON, and what was expected there. It is a state machine without recursion, so
+ * that deep nesting cannot overflow the stack.
  * @param {string} text */
 export function firstMistake(text) {
   const open = /** @type {string[]} */ ([]);
@@ -46,7 +46,7 @@ export function firstMistake(text) {
   }
 }
 
-/** The length of the token at a place and the state behind it; null where no token may stand.
+/** The length of the token at a position and the state after it; null if no valid token is there.
  * @param {string} state @param {string | undefined} here @param {string[]} open @param {string} text @param {number} position
  * @returns {{ next: string, length: number, opens?: boolean, closes?: boolean } | null} */
 function stepOf(state, here, open, text, position) {

@@ -1,9 +1,9 @@
 /**
- * A tidy tree: levels below each other, parents centred over their children, no two nodes of a level in one place.
+ * Tree layout: levels below each other, parents centred over their children, no overlaps.
  *
- * The method is that of Reingold and Tilford (1981): subtrees become blocks with an outline, and each is moved to the
- * left until it touches its neighbour. It costs what the tree has nodes, and takes no recursion: a chain of 5,000 turns is
- * as deep as it is long.
+ * The algorithm of Reingold and Tilford (1981): subtrees become blocks with an outline, and each is moved to the left until
+ * it touches its neighbour. It takes time linear in the number of nodes. It uses no recursion, since a chain of 5,000 turns
+ * would overflow the stack.
  * @import { Placed, Rectangle, Spot } from "../../types"
  */
 import { spots } from "./collapse.js";
@@ -13,11 +13,11 @@ export const GAP = { x: 24, y: 44 };
 export const RUN_HEIGHT = 40;
 const STEP = { x: CARD.width + GAP.x, y: CARD.height + GAP.y };
 
-/** Places of a tree, in pixels, and what is needed to find those in a window. */
+/** The positions of all spots in pixels, with an index for the spots in a rectangle. */
 export class Layout {
   /** @type {Map<string, Placed>} */
   byId = new Map();
-  /** Each level's places from left to right. @type {Placed[][]} */
+  /** The spots of each level, from left to right. @type {Placed[][]} */
   levels = [];
   width = 0;
   height = 0;
@@ -35,7 +35,7 @@ export class Layout {
     this.height = this.levels.length * STEP.y - GAP.y;
   }
 
-  /** The places that touch a rectangle. @param {Rectangle} area @returns {Placed[]} */
+  /** The spots that touch a rectangle. @param {Rectangle} area @returns {Placed[]} */
   within(area) {
     const first = Math.max(0, Math.ceil((area.top - CARD.height) / STEP.y));
     const last = Math.min(this.levels.length - 1, Math.floor(area.bottom / STEP.y));
@@ -74,11 +74,11 @@ function columnsOf(root) {
 }
 
 /**
- * A subtree as a block: where its root stands in it, its outline on both sides, and how far its parent moved it.
+ * A subtree as a block: the column of its root, its outlines on both sides, and how far its parent moved it.
  * @typedef {{ x: number, left: Outline, right: Outline, shift: number }} Block
  */
 
-/** Columns by level, the deepest first, so that a new top is put at the end. All of them move by one number. */
+/** Columns by level, the deepest first, so that a new top is appended. An offset moves all of them at once. */
 class Outline {
   /** @param {number[]} columns @param {number} offset */
   constructor(columns = [], offset = 0) {
@@ -90,12 +90,12 @@ class Outline {
     return this.columns.length;
   }
 
-  /** The column so many levels below the top. @param {number} level */
+  /** The column `level` levels below the top. @param {number} level */
   at(level) {
     return this.columns[this.columns.length - 1 - level] + this.offset;
   }
 
-  /** This one, where it is deeper than `upper`; that one above. @param {Outline} upper */
+  /** Takes the columns of `upper` for its levels, and keeps its own below them. @param {Outline} upper */
   below(upper) {
     for (let level = 0; level < upper.depth; level += 1) {
       this.columns[this.columns.length - 1 - level] = upper.at(level) - this.offset;
@@ -114,7 +114,7 @@ class Outline {
   }
 }
 
-/** The block of a node over the blocks of its children, moved together. @param {Block[]} children @returns {Block} */
+/** The block of a node: moves the blocks of its children together, and puts the node over them. @param {Block[]} children @returns {Block} */
 function blockOver(children) {
   if (children.length === 0) return { x: 0, left: new Outline([0]), right: new Outline([0]), shift: 0 };
   let { left, right } = children[0];
@@ -131,7 +131,7 @@ function blockOver(children) {
   return { x, left, right, shift: 0 };
 }
 
-/** How far an outline must move to stand right of another. @param {Outline} right @param {Outline} left */
+/** How far the left outline of a block must move to be right of another block. @param {Outline} right @param {Outline} left */
 function distance(right, left) {
   let most = -Infinity;
   for (let level = 0; level < Math.min(right.depth, left.depth); level += 1) {
@@ -155,7 +155,7 @@ function* childrenFirst(root) {
   }
 }
 
-/** The index of the first place at `x` or right of it. @param {Placed[]} row @param {number} x */
+/** The index of the first spot at `x` or right of it. @param {Placed[]} row @param {number} x */
 function firstAtLeast(row, x) {
   let [low, high] = [0, row.length];
   while (low < high) {

@@ -1,6 +1,6 @@
 /**
- * The Markdown that models write, read into a tree of plain objects. No HTML is made of it anywhere: what a text holds can
- * only become the elements named here, with text in them.
+ * Parses Markdown of models into a tree of plain objects. It is never rendered as HTML source: a text can only become the
+ * elements listed here, with text in them.
  *
  * @typedef {{ kind: "text", text: string } | { kind: "code", text: string } | { kind: "strong" | "em" | "del", inside: Inline[] }
  *   | { kind: "link", href: string, inside: Inline[] } | { kind: "break" }} Inline
@@ -33,7 +33,7 @@ export function parse(text, depth = 0) {
   return blocks;
 }
 
-/** Reads the block that begins at a line, and says where the next one may. A block ends where its reader says.
+/** Reads the block that begins at a line. Returns the line at which the next block may begin.
  * @param {string[]} lines @param {number} at @param {Block[]} blocks @param {number} depth @returns {number} */
 function readBlock(lines, at, blocks, depth) {
   const line = lines[at];
@@ -115,10 +115,10 @@ function readParagraph(lines, at, blocks) {
 
 const INLINE = new RegExp(
   [
-    /\\([!-/:-@[-`{-~])/, // 1: a character that means itself
+    /\\([!-/:-@[-`{-~])/, // 1: an escaped character
     /(`+)([^`]|[^`][\s\S]{0,2000}?[^`])\2(?!`)/, // 2, 3: code
     /!?\[([^\]\n]{0,2000})\]\((<[^>\n]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"\n]*")?\)/, // 4, 5: a link
-    /(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/, // 6: an address
+    /(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/, // 6: a URL
     /\*\*([^*\n][\s\S]{0,1000}?)\*\*(?!\*)/, // 7: strong
     /\*([^*\s][^*]{0,1000}?)\*/, // 8: emphasis
     /(?<![\p{L}\p{N}_])_([^_\s][^_]{0,1000}?)_(?![\p{L}\p{N}_])/u, // 9: emphasis
@@ -155,7 +155,7 @@ function pieceOf(match, depth) {
   return [{ kind: "break" }];
 }
 
-/** A link where it leads to the web, and nothing otherwise: no `javascript:`, no `data:`, no path of this server.
+/** A link, or null if it is not to http, https or mailto: no `javascript:`, no `data:`, no path of this server.
  * @param {string} label @param {string} target @param {number} depth @returns {Inline[] | null} */
 function linkOf(label, target, depth) {
   if (!/^(https?:\/\/|mailto:)/i.test(target)) return null;

@@ -1,9 +1,9 @@
 /**
- * Lists that come in pages, asked for one after the other by the cursor of the page before.
+ * Loads a paginated list, page by page.
  * @import { NodePage, TreeNode } from "../../types"
  */
 
-/** A list that is loaded as far as somebody needs it. */
+/** A list whose pages are loaded on demand. */
 export class PagedNodes {
   /** @type {string | null} */
   #cursor = null;
@@ -21,7 +21,7 @@ export class PagedNodes {
     return this.#isDone;
   }
 
-  /** The nodes of the next page; none behind the last one. Calls at the same time share one page. */
+  /** The nodes of the next page; none after the last page. Concurrent calls share one request. */
   next() {
     if (this.#isDone) return Promise.resolve([]);
     this.#pending ??= this.#load().finally(() => (this.#pending = null));

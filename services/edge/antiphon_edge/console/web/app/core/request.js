@@ -1,5 +1,5 @@
 /**
- * The fields of the playground, and the body of a request that they make.
+ * Builds request bodies from the settings and input of the playground.
  * @import { Attachment, Fields, Item, Mistake, Response, Settings } from "../../types"
  */
 import { parseJson } from "./json-text.js";
@@ -20,7 +20,7 @@ export const DEFAULTS = Object.freeze({
   store: true,
 });
 
-/** The request body that the fields make, and their mistakes.
+/** The request body for the settings, and the mistakes in them.
  * @param {Settings} settings
  * @param {string | Item[]} input
  * @param {string | null} previousId
@@ -68,7 +68,7 @@ function putFormat(body, settings, mistakes) {
   body.text = { format: { type: "json_schema", name: "answer", schema: value, strict: true } };
 }
 
-/** A user's text with what was dropped beside it: a plain string where nothing was.
+/** The input for a text and its attachments: a plain string if there are no attachments.
  * @param {string} text
  * @param {readonly Attachment[]} attachments
  * @returns {string | Item[]} */
@@ -83,7 +83,7 @@ export function inputOf(text, attachments) {
   return [{ type: "message", role: "user", content: [...said, ...parts] }];
 }
 
-/** The fields that a response was made with, so that it can be made again with others.
+/** The settings that a response was made with, for running it again.
  * @param {Response} response @returns {Settings} */
 export function settingsOf(response) {
   const format = response.text?.format ?? { type: "text" };
@@ -106,13 +106,13 @@ export function settingsOf(response) {
 /** @param {unknown} value */
 const numeral = (value) => (typeof value === "number" ? String(value) : "");
 
-/** Calls of a response that no output was sent for yet.
+/** The function and custom tool calls of a response. For its last turn they have no outputs yet.
  * @param {Response} response @returns {Item[]} */
 export function openCalls(response) {
   return response.output.filter((item) => item.type === "function_call" || item.type === "custom_tool_call");
 }
 
-/** The input that answers calls. @param {readonly Item[]} calls @param {Record<string, string>} outputs @returns {Item[]} */
+/** The output items for calls. @param {readonly Item[]} calls @param {Record<string, string>} outputs @returns {Item[]} */
 export function outputsOf(calls, outputs) {
   return calls.map((call) => ({
     type: call.type === "custom_tool_call" ? "custom_tool_call_output" : "function_call_output",

@@ -1,5 +1,5 @@
 /**
- * Where the user is, as the fragment of the address: it is never sent to a server, and holds ids only.
+ * Routes in the URL fragment: the view and its response ids. Browsers do not send the fragment to servers.
  *
  * @typedef {{ view: "chat" | "tree" | "response" | "live", id: string | null } | { view: "compare", id: string, other: string }} Route
  */
@@ -21,7 +21,7 @@ export function formatRoute(route) {
   return "#/" + [route.view, route.id, "other" in route ? route.other : null].filter(Boolean).join("/");
 }
 
-/** An id out of what somebody pasted: alone, or within an address. @param {string} text */
+/** The response id in a text that the user pasted: an id or a URL. @param {string} text */
 export function idIn(text) {
   return /resp_[A-Za-z0-9_-]+/.exec(text)?.[0] ?? null;
 }

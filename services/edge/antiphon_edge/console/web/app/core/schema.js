@@ -1,6 +1,6 @@
 /**
- * Mistakes in tools and schemas that are visible before the request is sent. The API has the last word, and its own
- * sentence is shown at the same place.
+ * Validates tools and schemas before a request is sent. The API validates them again; its error is shown in the same
+ * place.
  * @import { Fields } from "../../types"
  */
 

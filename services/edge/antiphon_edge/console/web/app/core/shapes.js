@@ -1,10 +1,10 @@
 /**
- * Lines between places, and the marks that stand for nodes when a tree is seen from afar, as paths of SVG.
+ * SVG paths of the tree: lines between spots, and the marks that replace cards at a small scale.
  * @import { Placed } from "../../types"
  */
 import { CARD, GAP, RUN_HEIGHT } from "./layout.js";
 
-/** A line from a place down to that of its child. @param {Placed} from @param {Placed} to */
+/** The line from a spot down to its child. @param {Placed} from @param {Placed} to */
 export function edge(from, to) {
   const [x1, x2] = [from.x + CARD.width / 2, to.x + CARD.width / 2];
   const [y1, y2] = [from.y + CARD.height - inset(from), to.y + inset(to)];
@@ -12,10 +12,10 @@ export function edge(from, to) {
   return x1 === x2 ? `M${x1} ${y1}V${y2}` : `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}`;
 }
 
-/** How much lower than a card a run is drawn, above and below. @param {Placed} placed */
+/** The space above and below a run, which is lower than a card. @param {Placed} placed */
 const inset = ({ spot }) => (spot.ids.length > 1 ? (CARD.height - RUN_HEIGHT) / 2 : 0);
 
-/** The shape of each status, besides its colour. */
+/** The shape of each status, for users who cannot tell the colours. */
 export const SHAPES = /** @type {Record<string, (x: number, y: number, r: number) => string>} */ ({
   completed: (x, y, r) => `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
   failed: (x, y, r) => `M${x} ${y - r * 1.2}L${x + r * 1.2} ${y}L${x} ${y + r * 1.2}L${x - r * 1.2} ${y}z`,

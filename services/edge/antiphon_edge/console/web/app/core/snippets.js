@@ -1,5 +1,5 @@
 /**
- * A request as code that can be pasted: it works as it stands once the SDKs' own variable has a key.
+ * A request as code to paste. It takes the API key from OPENAI_API_KEY, as the SDKs do.
  * @import { Fields } from "../../types"
  */
 

@@ -1,15 +1,15 @@
 /**
- * Server-sent events out of pieces of text, however they were cut.
+ * Parses server-sent events from chunks of any size.
  * @import { ApiEvent } from "../../types"
  */
 
-/** Cuts text into events. Comments and the closing `[DONE]` are left out. */
+/** Parses a stream of text into events. Comments and the final `[DONE]` are skipped. */
 export class EventReader {
   #rest = "";
 
   /**
    * @param {string} piece
-   * @returns {ApiEvent[]} the events that are whole now
+   * @returns {ApiEvent[]} the events that this piece completes
    */
   push(piece) {
     const blocks = (this.#rest + piece).replaceAll("\r\n", "\n").split("\n\n");

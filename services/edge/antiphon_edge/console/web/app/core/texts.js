@@ -1,9 +1,9 @@
 /**
- * The text of items.
+ * Texts of items and responses, for display.
  * @import { Fields, Item, Response } from "../../types"
  */
 
-/** The text of an item's content, whatever its parts are. @param {Item} item @returns {string} */
+/** The text of an item's content, including refusals. @param {Item} item @returns {string} */
 export function textOf(item) {
   if (typeof item.content === "string") return item.content;
   return (item.content ?? []).map((/** @type {Fields} */ part) => part.text ?? part.refusal ?? "").join("");
@@ -14,7 +14,7 @@ export function reasoningOf(item) {
   return [...(item.content ?? []), ...(item.summary ?? [])].map((part) => part.text ?? "").join("\n\n");
 }
 
-/** All that the assistant said in a response. @param {Response} response */
+/** The text of all messages in a response. @param {Response} response */
 export function answerOf(response) {
   return response.output.filter((item) => item.type === "message").map(textOf).join("\n\n");
 }
@@ -28,7 +28,7 @@ export function summaryOf(response) {
   return oneLine(response.error?.message ?? "");
 }
 
-/** Without the marks of Markdown that only stand in the way of a line. @param {string} text */
+/** Removes Markdown marks that are of no use in one line. @param {string} text */
 function unmarked(text) {
   return text.replace(/^#+ |\*\*|\*(?=\S)|(?<=\S)\*|`+|^[|\s:-]+$|\|/gm, "");
 }
@@ -39,7 +39,7 @@ export function oneLine(text, most = 160) {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
-/** One line about what a user sent. @param {readonly Item[]} items */
+/** One line about the input of a user. @param {readonly Item[]} items */
 export function askedOf(items) {
   const last = items.findLast((item) => item.type === "message" || item.type === undefined);
   if (last) return oneLine(textOf(last)) || "(image or file)";
@@ -47,5 +47,5 @@ export function askedOf(items) {
   return output ? oneLine(output.output) : "";
 }
 
-/** The last characters of an id: enough to tell it from its neighbours. @param {string} id */
+/** The last characters of an id, enough to distinguish neighbouring nodes. @param {string} id */
 export const shortId = (id) => `…${id.slice(-6)}`;

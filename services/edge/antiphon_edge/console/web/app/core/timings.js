@@ -1,23 +1,23 @@
 /**
- * How long a turn took, and how fast it wrote, from the times at which its events came.
+ * Latencies and speed of a turn, from the arrival times of its events.
  * @import { Arrival } from "../../types"
  */
 import { TERMINAL } from "./fold.js";
 
 /**
- * @typedef {object} Timings All in milliseconds after the request, but for the last; null for what was not seen.
- * @property {number | null} queued How long it waited for a worker.
+ * @typedef {object} Timings Times in milliseconds after the request; null if the events were not seen.
+ * @property {number | null} queued Duration: waiting for a worker.
  * @property {number | null} firstToken
- * @property {number | null} generated When the last item was whole.
- * @property {number | null} committed How long the last event was held back until the response was stored.
+ * @property {number | null} generated When the last item was complete.
+ * @property {number | null} committed Duration: the last event was held back until the response was stored.
  * @property {number | null} total
  * @property {number} deltas
- * @property {number | null} tokensPerSecond Of what was written behind the first token.
+ * @property {number | null} tokensPerSecond Speed after the first token.
  */
 
 /**
  * @param {readonly Arrival[]} arrivals
- * @param {number} [outputTokens] As the response counts them; until then each delta counts as one.
+ * @param {number} [outputTokens] From the usage of the response; without it each delta counts as one token.
  * @returns {Timings}
  */
 export function timingsOf(arrivals, outputTokens) {
@@ -40,7 +40,7 @@ export function timingsOf(arrivals, outputTokens) {
   };
 }
 
-/** Milliseconds for people. @param {number | null | undefined} milliseconds */
+/** A duration as text. @param {number | null | undefined} milliseconds */
 export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "–";
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
@@ -49,12 +49,12 @@ export function duration(milliseconds) {
 }
 
 /**
- * When to show each event of a replay, in milliseconds after its start. Events that were seen as they came keep their
- * pace; of others only the whole is known, and they are spread over it.
+ * When to show each event of a replay, in milliseconds after its start. Events with arrival times keep their pace. Without
+ * them the events are spread evenly over `totalMs`.
  * @param {readonly Arrival[]} arrivals
- * @param {number | null} lived Whether they were seen as they came: null, or how long the response took.
+ * @param {number | null} totalMs How long the response took; null if the events have arrival times.
  */
-export function paceOf(arrivals, lived) {
-  if (lived === null) return arrivals.map(({ at }) => at);
-  return arrivals.map((_, index) => (arrivals.length > 1 ? (index / (arrivals.length - 1)) * lived : 0));
+export function paceOf(arrivals, totalMs) {
+  if (totalMs === null) return arrivals.map(({ at }) => at);
+  return arrivals.map((_, index) => (arrivals.length > 1 ? (index / (arrivals.length - 1)) * totalMs : 0));
 }

@@ -1,4 +1,4 @@
-/** Trace contexts of W3C, so that a request of the console can be found among the traces of the server. */
+/** W3C trace contexts: they link a request of the console to its trace on the server. */
 
 /** @param {(bytes: Uint8Array) => Uint8Array} [random] */
 export function newTrace(random = (bytes) => crypto.getRandomValues(bytes)) {

@@ -1,16 +1,16 @@
 /**
- * One tree of responses, as far as it is loaded. Pages may come in any order, and may repeat a node.
+ * The loaded part of one tree of responses. Pages may come in any order, and may repeat nodes.
  * @import { TreeNode } from "../../types"
  */
 
-/** Nodes by their ids, and each node's children in the order of their birth. */
+/** Nodes by id, and the children of each node in the order in which they were added. */
 export class Tree {
   /** @type {Map<string, TreeNode>} */
   nodes = new Map();
   /** @type {Map<string, string[]>} */
   #children = new Map();
 
-  /** @returns {TreeNode | undefined} the node whose parent is not known */
+  /** @returns {TreeNode | undefined} the node whose parent is not loaded */
   get root() {
     for (const node of this.nodes.values()) {
       if (node.parent_id === null || !this.nodes.has(node.parent_id)) return node;
@@ -27,7 +27,7 @@ export class Tree {
   }
 
   /**
-   * Adds a response that was just made, which no page has told of yet.
+   * Adds or updates a response that was just made, before a page contains it.
    * @param {string} id
    * @param {string | null} parentId
    * @param {string} status
@@ -47,7 +47,7 @@ export class Tree {
     return this.#children.get(id) ?? [];
   }
 
-  /** How many children of a node no page has told of yet.
+  /** The number of children of a node that are not loaded.
    * @param {string} id */
   missingBelow(id) {
     const node = this.nodes.get(id);
@@ -69,7 +69,7 @@ export class Tree {
     return parent && this.nodes.has(parent) ? this.childrenOf(parent) : [id];
   }
 
-  /** The leaf below a node that its newest children lead to.
+  /** The leaf that is reached from a node by always taking the newest child.
    * @param {string} id */
   newestLeaf(id) {
     for (let next = this.childrenOf(id).at(-1); next !== undefined; next = this.childrenOf(id).at(-1)) id = next;

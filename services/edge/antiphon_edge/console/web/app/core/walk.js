@@ -1,10 +1,10 @@
 /**
- * The keyboard in a tree: which spot an arrow key leads to from another.
+ * Keyboard navigation in the tree.
  * @import { Spot } from "../../types"
  */
 
 /**
- * Down to the first child, up to the parent, left and right to the neighbours of a level as they are drawn.
+ * The spot to which a key moves: the parent, the first child, or the neighbours on the level as drawn.
  * @param {Spot} spot
  * @param {string} key
  * @param {(spot: Spot, step: -1 | 1) => Spot | undefined} neighbour The next spot of the same level.

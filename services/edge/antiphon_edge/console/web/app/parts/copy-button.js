@@ -1,4 +1,4 @@
-/** Copies a text, and says for a moment that it did. */
+/** A button that copies a text, and confirms it for a moment. */
 import { useState } from "preact/hooks";
 import { STRINGS } from "../strings.js";
 import { html } from "./html.js";

@@ -1,4 +1,4 @@
-/** A dialog of the browser's own: it traps the focus, and Escape closes it. */
+/** A modal dialog: the browser's own element, which traps the focus and closes on Escape. */
 import { useEffect, useRef } from "preact/hooks";
 import { STRINGS } from "../strings.js";
 import { html } from "./html.js";

@@ -1,4 +1,4 @@
-/** A branch as a file, made in the browser.
+/** Downloads a branch as a file that is made in the browser.
  * @import { Turn } from "../core/export.js" */
 import { jsonLines, markdown } from "../core/export.js";
 import * as forest from "../state/forest.js";
@@ -19,7 +19,7 @@ async function downloadBranch(id, form) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** The choices of a menu. @param {string} id @returns {[string, () => void][]} */
+/** The menu items of the export. @param {string} id @returns {[string, () => void][]} */
 export function exportItems(id) {
   return [
     [STRINGS.export.lines, () => void downloadBranch(id, "jsonl")],

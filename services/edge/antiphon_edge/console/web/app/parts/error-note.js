@@ -1,16 +1,16 @@
-/** An error: the API's own sentence, its code, the id of its request, and what to do. */
+/** Shows an error: the message of the API, its code, parameter and request id, and advice. */
 import { adviceFor, ApiError } from "../core/errors.js";
 import { STRINGS } from "../strings.js";
 import { html } from "./html.js";
 
 /** @param {{ error: unknown, children?: any }} props */
 export function ErrorNote({ error, children }) {
-  const told = error instanceof ApiError ? error : null;
+  const apiError = error instanceof ApiError ? error : null;
   const message = error instanceof Error ? error.message : String(error);
   const facts = [
-    [STRINGS.error.code, told?.code ?? (told ? String(told.status) : null)],
-    [STRINGS.error.param, told?.param],
-    [STRINGS.error.request, told?.requestId],
+    [STRINGS.error.code, apiError?.code ?? (apiError ? String(apiError.status) : null)],
+    [STRINGS.error.param, apiError?.param],
+    [STRINGS.error.request, apiError?.requestId],
   ].filter(([, value]) => value);
   return html`<div class="note error" role="alert">
     <p class="said">${message}</p>

@@ -1,4 +1,4 @@
-/** Files as data URLs, which is how a request carries them. @import { Attachment } from "../../types" */
+/** Reads files as data URLs, the form in which a request carries them. @import { Attachment } from "../../types" */
 
 /** @param {Iterable<File>} files @returns {Promise<Attachment[]>} */
 export function readFiles(files) {

@@ -1,4 +1,4 @@
-/** Templates as elements. A value in a template is text, never HTML. */
+/** Makes elements of template literals. A value in a template is text, never HTML. */
 import htm from "htm";
 import { h } from "preact";
 

@@ -1,4 +1,4 @@
-/** Small drawings, of one stroke width. They are decoration: the words beside them say it. */
+/** Icons. They are decoration only: each stands beside a text or has a label. */
 import { html } from "./html.js";
 
 const PATHS = {

@@ -1,4 +1,4 @@
-/** Items of a conversation: messages, reasoning, calls and what they gave back, images and files.
+/** Items of a conversation: messages, reasoning, tool calls and their outputs, images and files.
  * @import { Fields, Item } from "../../types" */
 import { reasoningOf, textOf } from "../core/texts.js";
 import { STRINGS } from "../strings.js";
@@ -27,7 +27,7 @@ function Message({ item, plain }) {
     ${parts.filter((part) => part.type === "input_file").map((part) => html`<span class="chip"><${Icon} name="clip" />${part.filename ?? STRINGS.item.file}</span>`)}`;
 }
 
-/** An image that the request itself holds. One of another server would tell it who looks. @param {{ part: Fields }} props */
+/** An image as a data URL. Images on other servers are not loaded: that would reveal the user to the server. @param {{ part: Fields }} props */
 function Picture({ part }) {
   const url = String(part.image_url ?? "");
   if (!url.startsWith("data:image/")) return html`<span class="chip">${STRINGS.item.imageElsewhere}</span>`;
@@ -49,7 +49,7 @@ function Tool({ verb, name, text }) {
   return html`<div class="tool"><p><span class="verb">${verb}</span> <code>${name}</code></p><pre tabindex="0"><code>${pretty(text)}</code></pre></div>`;
 }
 
-/** Arguments with line breaks, where they are JSON already. @param {string} text */
+/** Arguments, indented if they are complete JSON. @param {string} text */
 function pretty(text) {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

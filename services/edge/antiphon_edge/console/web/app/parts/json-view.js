@@ -1,4 +1,4 @@
-/** A value as indented JSON, as text. */
+/** Shows a value as indented JSON. */
 import { CopyButton } from "./copy-button.js";
 import { html } from "./html.js";
 

@@ -1,4 +1,4 @@
-/** Markdown as elements. Links open elsewhere and tell nothing; images of other servers stay links.
+/** Renders Markdown. Links open a new tab without a referrer; images are shown as links.
  * @import { Block, Inline } from "../core/markdown.js" */
 import { useMemo } from "preact/hooks";
 import { parse } from "../core/markdown.js";

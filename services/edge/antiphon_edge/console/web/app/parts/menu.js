@@ -1,4 +1,4 @@
-/** A button that opens a few more. */
+/** A button that opens a menu. */
 import { html } from "./html.js";
 
 /** @param {{ label: string, icon?: any, items: [string, () => void][] }} props */

@@ -1,12 +1,12 @@
 /**
- * A plane that is dragged, scrolled and zoomed. Moving it changes one transform, which the browser's compositor applies;
- * its content is drawn again only where the view leaves what is drawn.
+ * A plane that is dragged, scrolled and zoomed. A move changes one transform, which the browser's compositor applies. The
+ * content is drawn again only when the view leaves the drawn area.
  * @import { Camera, Size } from "../core/camera.js"
  * @import { Rectangle } from "../../types"
  */
 import { contains, seen, SCALE_OF_CARDS, zoomed } from "../core/camera.js";
 
-/** Pixels around the view that are drawn, too. */
+/** The margin around the view that is drawn, in pixels. */
 const MARGIN = 500;
 const DRAG_MIN = 4;
 
@@ -22,10 +22,10 @@ export class Stage {
   #resized = new ResizeObserver(() => this.#resize());
 
   /**
-   * @param {HTMLElement} port What is looked through.
-   * @param {HTMLElement} plane What moves behind it.
+   * @param {HTMLElement} port The viewport.
+   * @param {HTMLElement} plane The content, which moves behind the viewport.
    * @param {(view: View) => void} draw
-   * @param {(size: Size) => Camera} opening Where to look until the user moves it.
+   * @param {(size: Size) => Camera} opening The camera to use until the user moves the plane.
    */
   constructor(port, plane, draw, opening) {
     this.opening = opening;
@@ -45,7 +45,7 @@ export class Stage {
     this.#frame ||= requestAnimationFrame(() => this.#show());
   }
 
-  /** Looks where one would at first, also when what is shown has changed. */
+  /** Resets the camera to the opening view. */
   open() {
     this.#isTouched = false;
     this.camera = this.opening(this.size);

@@ -1,4 +1,4 @@
-/** A status as a shape, a colour and, where there is room, a word. */
+/** Shows a status as a shape, a colour and, with `word`, a word. */
 import { shapeOf } from "../core/shapes.js";
 import { STRINGS } from "../strings.js";
 import { html } from "./html.js";

@@ -1,4 +1,4 @@
-/** Tabs, with the arrow keys that people expect. */
+/** Tabs with arrow key navigation. */
 import { html } from "./html.js";
 
 /** @param {{ label: string, tabs: [string, string][], chosen: string, onChoose: (name: string) => void, children?: any }} props */

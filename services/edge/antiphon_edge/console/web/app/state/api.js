@@ -1,5 +1,5 @@
 /**
- * The public HTTP API, asked with the user's key. The console has no other way into the server.
+ * The client of the public HTTP API, with the user's API key. The console uses no other interface of the server.
  * @import { ApiEvent, Fields, Item, NodePage, Response as Made } from "../../types"
  */
 import { errorOf } from "../core/errors.js";
@@ -87,11 +87,11 @@ export class Api {
     return this.json(`responses/${encodeURIComponent(id)}`, { method: "DELETE" });
   }
 
-  /** The events of a stored response behind a number; -1 for all.
+  /** The events of a stored response after a sequence number; -1 for all.
    * @param {string} id @param {number} after @param {AbortSignal} [signal] @returns {AsyncGenerator<ApiEvent>} */
   async *events(id, after, signal) {
-    const behind = after < 0 ? "" : `&starting_after=${after}`;
-    const answer = await this.ask(`responses/${encodeURIComponent(id)}?stream=true${behind}`, { signal });
+    const query = after < 0 ? "" : `&starting_after=${after}`;
+    const answer = await this.ask(`responses/${encodeURIComponent(id)}?stream=true${query}`, { signal });
     if (answer.body) yield* eventsOf(answer.body);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The conversation of the playground: which response the next message continues, what is being written, and the turn that
- * runs.
+ * The state of the playground: the branch that is shown, the response that the next message continues, the draft, and the
+ * running turn.
  * @import { Attachment, Fields, Item, Mistake, Settings } from "../../types"
  */
 import { batch, computed, signal } from "@preact/signals";
@@ -17,24 +17,24 @@ import { api, models } from "./session.js";
 
 /** The response at the end of the branch that is shown. */
 export const head = signal(/** @type {string | null} */ (null));
-/** The response that the next message continues, where that is not the head; "" for none. */
+/** The response that the next message continues; null for the head, "" for a new conversation. */
 export const forkPoint = signal(/** @type {string | null} */ (null));
-/** The response that is run again with other parameters. */
+/** The response that the next message runs again, as a sibling. */
 export const rerunOf = signal(/** @type {string | null} */ (null));
 export const settings = signal(/** @type {Settings} */ ({ ...DEFAULTS }));
 export const draft = signal("");
 export const attachments = signal(/** @type {Attachment[]} */ ([]));
-/** A turn before it has an id, and what became of it if it never got one. */
+/** A turn that has no id yet; with an error if it failed before it got one. */
 export const pending = signal(/** @type {{ body: Fields, input: Item[], error: unknown } | null} */ (null));
-/** How to stop the turn that runs here. */
+/** Cancels the turn that runs in the foreground. */
 export const stopper = signal(/** @type {AbortController | null} */ (null));
 
 export const continued = computed(() => (forkPoint.value === null ? storedHead() : forkPoint.value || null));
 export const path = computed(() => (void forest.changes.value, forest.tree.value.pathTo(head.value)));
-/** The body that the fields make now, and their mistakes. */
+/** The request body for the present settings and draft, and the mistakes in them. */
 export const request = computed(() => bodyOf(effectiveSettings(), inputOf(draft.value, attachments.value), continued.value));
-/** Mistakes of the API's own, shown where its `param` points. */
-export const refused = signal(/** @type {Mistake | null} */ (null));
+/** A mistake that the API reported, shown at the field that its `param` names. */
+export const rejected = signal(/** @type {Mistake | null} */ (null));
 
 /** @returns {Settings} */
 export function effectiveSettings() {
@@ -61,7 +61,7 @@ export async function show(id) {
   remember(forest.tree.peek().root?.id ?? id, id);
 }
 
-/** Begins another conversation. */
+/** Begins a new conversation. */
 export function begin() {
   batch(() => {
     forest.close();
@@ -72,12 +72,12 @@ export function begin() {
   });
 }
 
-/** Has the next message continue this response, whatever continues it already. @param {string} id */
+/** Makes the next message continue this response, even if other responses continue it already. @param {string} id */
 export async function fork(id) {
   await show(id);
 }
 
-/** Fills the fields with what a response was made of, to run it again as its sibling. @param {string} id */
+/** Fills settings and draft from the request of a response, to run it again as a sibling. @param {string} id */
 export async function runAgain(id) {
   await library.load(id);
   const { response, input } = library.peek(id);
@@ -105,7 +105,7 @@ const filesOf = (message) =>
       url: part.image_url ?? part.file_data,
     }));
 
-/** Sends what is written. Returns false where the fields have mistakes. */
+/** Sends the draft. Returns false if the settings have mistakes or a turn runs. */
 export function send() {
   const { body, mistakes } = request.peek();
   if (mistakes.length > 0 || stopper.peek()) return false;
@@ -143,7 +143,7 @@ async function run(body) {
   batch(() => {
     stopper.value = controller;
     pending.value = { body, input, error: null };
-    refused.value = null;
+    rejected.value = null;
     rerunOf.value = null;
     forkPoint.value = null;
     if (parent !== null && forest.tree.peek().nodes.has(parent)) head.value = parent;
@@ -203,7 +203,7 @@ async function runInBackground(body, input, controller) {
   void followRun(response.id);
 }
 
-/** Takes a response that has an id into the tree, and shows it. @param {string} id @param {Fields} body */
+/** Adds a response to the tree, and shows it. @param {string} id @param {Fields} body */
 function accept(id, body) {
   const response = library.peek(id).response;
   batch(() => {
@@ -215,7 +215,7 @@ function accept(id, body) {
   if (route.peek().view === "chat") settle({ view: "chat", id: response?.store === false ? null : id });
 }
 
-/** Updates the tree with the status of a response that has ended. One that was stopped is read from the store. @param {string} id @param {boolean} stopped */
+/** Updates the tree with the status of a response that has ended. A stopped response is read from the server. @param {string} id @param {boolean} stopped */
 async function finish(id, stopped) {
   const { response } = library.peek(id);
   if (response && stopped && UNFINISHED.has(response.status)) await stoppedResponse(id);
@@ -224,7 +224,7 @@ async function finish(id, stopped) {
   if (node) forest.grow(id, node.parent_id, status, node.created_at);
 }
 
-/** A stopped response is stored as cancelled, a moment after its caller hung up. @param {string} id */
+/** Waits until a stopped response is stored as cancelled, a moment after the client disconnected. @param {string} id */
 async function stoppedResponse(id) {
   for (const pause of [100, 200, 400, 800, 1600]) {
     await new Promise((resolve) => setTimeout(resolve, pause));
@@ -232,7 +232,7 @@ async function stoppedResponse(id) {
       library.note(id, { response: await api.response(id) });
       return;
     } catch {
-      // not stored yet, or never: then what came stays as it is shown
+      // not stored yet, or never: then the output so far stays on the screen
     }
   }
   const { response } = library.peek(id);
@@ -244,7 +244,7 @@ function giveUp(body, input, error, controller) {
   if (draft.peek() === "" && typeof body.input === "string") draft.value = body.input; // to be sent again with a change
   pending.value = controller.signal.aborted ? null : { body, input, error };
   if (controller.signal.aborted) return;
-  refused.value = mistakeOf(error);
+  rejected.value = mistakeOf(error);
 }
 
 /** The field that an error of the API is about. @param {unknown} error @returns {Mistake | null} */

@@ -1,22 +1,22 @@
 /**
- * The tree that is open, and how much of it is loaded.
+ * The open tree, and the state of loading it.
  */
 import { signal } from "@preact/signals";
 import { PagedNodes } from "../core/pages.js";
 import { Tree } from "../core/tree.js";
 import { api } from "./session.js";
 
-/** The tree. Its `changes` says when to look again. */
+/** The tree. It changes in place: views read `changes` to be drawn again. */
 export const tree = signal(new Tree());
 export const changes = signal(0);
 export const isWhole = signal(true);
 export const problem = signal(/** @type {unknown} */ (null));
-/** Runs that are drawn in full. */
+/** The nodes of unfolded runs. */
 export const expanded = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 /** @type {PagedNodes | null} */
 let pages = null;
 
-/** Makes sure that the tree of a response is open, loaded up to that response. @param {string} id */
+/** Opens the tree of a response, and loads pages until it contains the response. @param {string} id */
 export async function openTreeOf(id) {
   if (tree.peek().nodes.has(id)) return;
   problem.value = null;
@@ -47,7 +47,7 @@ export async function loadMore() {
   changed();
 }
 
-/** Notes a response that was just made. A root begins another tree.
+/** Adds or updates a response that was just made. A root begins another tree.
  * @param {string} id @param {string | null} parentId @param {string} status @param {number} createdAt */
 export function grow(id, parentId, status, createdAt) {
   if (parentId === null && !tree.peek().nodes.has(id)) {
@@ -59,7 +59,7 @@ export function grow(id, parentId, status, createdAt) {
   changed();
 }
 
-/** Closes the tree: the next message begins another one. */
+/** Closes the tree. The next message begins another one. */
 export function close() {
   pages = null;
   tree.value = new Tree();

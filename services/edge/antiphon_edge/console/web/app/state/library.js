@@ -1,5 +1,5 @@
 /**
- * The responses that this tab knows: what they are, what was sent for them, and how their events came.
+ * A cache of the responses that this tab has seen: their content, the requests sent for them, and their events.
  * @import { Arrival, ApiEvent, Fields, Item, Response } from "../../types"
  */
 import { signal } from "@preact/signals";
@@ -13,7 +13,7 @@ import { api } from "./session.js";
  * @property {Response | null} response
  * @property {Item[] | null} input
  * @property {Arrival[]} arrivals
- * @property {number | null} startedAt When the request was sent that the arrivals are counted from.
+ * @property {number | null} startedAt When the request was sent; arrivals are relative to it.
  * @property {Fields | null} sent
  * @property {string | null} requestId
  * @property {string | null} traceId
@@ -47,7 +47,7 @@ export function read(id) {
   return found.entry;
 }
 
-/** Without drawing anything again. @param {string} id @returns {Entry} */
+/** The entry of a response, without subscribing to its changes. @param {string} id @returns {Entry} */
 export const peek = (id) => cell(id).entry;
 
 /** @param {string} id @param {Partial<Entry>} changes */
@@ -56,7 +56,7 @@ export function note(id, changes) {
   cell(id).changes.value += 1;
 }
 
-/** Takes an event in. Views are drawn again with the next frame: tokens come faster than that.
+/** Applies an event. Views are drawn again once per animation frame, since tokens come faster.
  * @param {string} id @param {ApiEvent} event */
 export function take(id, event) {
   const { entry } = cell(id);
@@ -72,7 +72,7 @@ function flush() {
   changed.clear();
 }
 
-/** Loads what is not known yet. Many may be asked for at once: few are asked for at a time.
+/** Loads a response that is not in the cache. At most REQUESTS_MAX loads run at once; others wait.
  * @param {string} id @param {{ fresh?: boolean }} [options] */
 export async function load(id, { fresh = false } = {}) {
   const { entry } = cell(id);
@@ -91,7 +91,7 @@ export async function load(id, { fresh = false } = {}) {
   }
 }
 
-/** Waits until fewer requests are under way, and no limit was met. */
+/** Waits for a free request slot, and for the end of a rate limit. */
 async function turn() {
   if (running >= REQUESTS_MAX) await new Promise((resolve) => waiting.push(() => resolve(undefined)));
   running += 1;

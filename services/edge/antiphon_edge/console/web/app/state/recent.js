@@ -1,4 +1,4 @@
-/** The conversations that this tab has shown: ids only, and gone with the tab. */
+/** The conversations that this tab has shown. Only ids are kept, until the tab is closed. */
 import { signal } from "@preact/signals";
 
 const KEY = "antiphon.recent";

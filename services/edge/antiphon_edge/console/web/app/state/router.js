@@ -1,4 +1,4 @@
-/** The address of the page as a signal. @import { Route } from "../core/route.js" */
+/** The route in the URL of the page, as a signal. @import { Route } from "../core/route.js" */
 import { signal } from "@preact/signals";
 import { formatRoute, parseRoute } from "../core/route.js";
 
@@ -11,7 +11,7 @@ export function go(to) {
   location.hash = formatRoute(to);
 }
 
-/** Changes the address without a step in the history. @param {Route} to */
+/** Changes the route without adding to the history. @param {Route} to */
 export function settle(to) {
   history.replaceState(null, "", formatRoute(to));
   route.value = to;

@@ -1,8 +1,8 @@
 /**
- * Background responses that this tab watches: queued, running, and how they ended.
+ * Background responses that this tab watches, until they end.
  */
 import { signal } from "@preact/signals";
-import { mayPass } from "../core/errors.js";
+import { isRetryable } from "../core/errors.js";
 import { UNFINISHED } from "../core/fold.js";
 import { follow } from "../core/follow.js";
 import * as forest from "./forest.js";
@@ -12,9 +12,9 @@ import { api } from "./session.js";
 const KEY = "antiphon.runs";
 const MOST = 50;
 
-/** Their ids, the newest first. */
+/** The ids of the watched responses, the newest first. */
 export const runs = signal(/** @type {string[]} */ (JSON.parse(sessionStorage.getItem(KEY) ?? "[]")));
-/** Those that are followed now, and whether their connection is lost. */
+/** The responses that are followed now, and whether the connection is lost. */
 export const followed = signal(/** @type {ReadonlyMap<string, boolean>} */ (new Map()));
 
 /** @param {string} id */
@@ -24,21 +24,21 @@ export function watch(id) {
   sessionStorage.setItem(KEY, JSON.stringify(runs.peek()));
 }
 
-/** Follows a response to its end, over lost connections. @param {string} id */
+/** Follows a response to its end, and resumes after lost connections. @param {string} id */
 export async function followRun(id) {
   watch(id);
   if (followed.peek().has(id)) return;
   mark(id, false);
   const last = library.peek(id).arrivals.at(-1)?.event.sequence_number ?? -1;
-  const ways = {
+  const source = {
     open: (/** @type {number} */ after) => api.events(id, after),
     hasEnded: async () => !UNFINISHED.has((await api.response(id)).status),
     wait: (/** @type {number} */ milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)).then(() => undefined),
-    mayPass,
+    isRetryable,
     onConnection: (/** @type {boolean} */ lost) => mark(id, lost),
   };
   try {
-    for await (const event of follow(ways, last)) {
+    for await (const event of follow(source, last)) {
       library.take(id, event);
       if (event.response) noteStatus(id);
     }
@@ -50,7 +50,7 @@ export async function followRun(id) {
   }
 }
 
-/** Has a response stopped. @param {string} id */
+/** Cancels a response. @param {string} id */
 export async function cancelRun(id) {
   try {
     library.note(id, { response: await api.cancel(id), error: null });
@@ -60,7 +60,7 @@ export async function cancelRun(id) {
   noteStatus(id);
 }
 
-/** How it ended, in the words of the store: a stream of one that was cancelled has no event for that. @param {string} id */
+/** Loads the final status: the stream of a cancelled response has no event for it. @param {string} id */
 async function settleRun(id) {
   if (UNFINISHED.has(library.peek(id).response?.status ?? "queued")) await library.load(id, { fresh: true });
   noteStatus(id);

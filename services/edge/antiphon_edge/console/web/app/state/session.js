@@ -1,4 +1,4 @@
-/** Authentication and the list of models. The key lives in this tab only.
+/** Authentication and the list of models. The API key is kept in this tab only.
  * @import { Fields } from "../../types" */
 import { computed, signal } from "@preact/signals";
 import { ApiError } from "../core/errors.js";
@@ -7,7 +7,7 @@ import { Api } from "./api.js";
 const KEY = "antiphon.key";
 
 const key = signal(sessionStorage.getItem(KEY) ?? "");
-/** State of signing in: a question under way, its error, or the models. */
+/** The state of signing in: whether a request runs, its error, and its result, the models. */
 export const isAsking = signal(true);
 export const problem = signal(/** @type {unknown} */ (null));
 export const models = signal(/** @type {Fields[] | null} */ (null));
@@ -16,7 +16,7 @@ export const hasKey = computed(() => key.value !== "");
 
 export const api = new Api(new URL("v1/", document.baseURI).href, () => key.peek());
 
-/** Asks the server for its models with this key, and keeps the key if it is good. @param {string} [typed] */
+/** Requests the models with this API key, and keeps the key if the server accepts it. @param {string} [typed] */
 export async function signIn(typed = key.peek()) {
   isAsking.value = true;
   key.value = typed;
@@ -35,7 +35,7 @@ export async function signIn(typed = key.peek()) {
   }
 }
 
-/** Forgets everything that this tab holds. */
+/** Clears the storage of this tab. */
 export function signOut() {
   sessionStorage.clear();
   location.hash = "";

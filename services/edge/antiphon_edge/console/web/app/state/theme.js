@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, until the user says otherwise. */
+/** Light or dark theme: that of the system, until the user chooses one. */
 
 const KEY = "antiphon.theme";
 

@@ -6,7 +6,7 @@ import * as forest from "./forest.js";
 import { settle } from "./router.js";
 
 export const selected = signal(/** @type {string | null} */ (null));
-/** Nodes that somebody asked for by their ids: drawn, also within a run. */
+/** Nodes that the user has jumped to: they are drawn even within a run. */
 export const kept = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 export const layout = computed(() => {
   void forest.changes.value;

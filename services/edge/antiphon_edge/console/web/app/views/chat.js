@@ -1,4 +1,4 @@
-/** The playground: one branch of a conversation, and the place to continue it. */
+/** The playground: one branch of a conversation, and a form to continue it. */
 import { useEffect, useState } from "preact/hooks";
 import { exportItems } from "../parts/download.js";
 import { ErrorNote } from "../parts/error-note.js";

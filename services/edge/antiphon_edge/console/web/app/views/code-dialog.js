@@ -1,4 +1,4 @@
-/** The request that the fields make, as code. */
+/** A dialog with the present request as code. */
 import { useState } from "preact/hooks";
 import { LANGUAGES, snippet } from "../core/snippets.js";
 import { CopyButton } from "../parts/copy-button.js";

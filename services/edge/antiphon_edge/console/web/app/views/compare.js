@@ -1,4 +1,4 @@
-/** Two responses side by side: the words that differ, and what differs in their requests.
+/** Two responses side by side, with the differences of their texts and requests.
  * @import { Response } from "../../types" */
 import { useEffect, useMemo } from "preact/hooks";
 import { differences } from "../core/differences.js";

@@ -1,4 +1,4 @@
-/** Where a message is written, and what goes with it. */
+/** The form for a message and its attachments. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { shortId } from "../core/texts.js";
 import { readFiles } from "../parts/files.js";
@@ -33,7 +33,7 @@ export function Composer() {
   };
   return html`<form class=${isOver ? "composer over" : "composer"} onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), conversation.send())}
       onDragOver=${(/** @type {Event} */ event) => (event.preventDefault(), setIsOver(true))} onDragLeave=${() => setIsOver(false)} onDrop=${drop}>
-    <${Place} />
+    <${RerunNote} />
     <${Attachments} />
     <div class="row">
       <label class="button quiet square attach" title=${STRINGS.chat.attach}><${Icon} name="clip" /><span class="unseen">${STRINGS.chat.attach}</span>
@@ -49,8 +49,8 @@ export function Composer() {
   </form>`;
 }
 
-/** Which response the message continues, where that is not the end of what is shown. */
-function Place() {
+/** A note that the message runs a response again, if it does. */
+function RerunNote() {
   const rerun = conversation.rerunOf.value;
   if (rerun === null) return null;
   return html`<p class="place"><${Icon} name="again" />${STRINGS.chat.rerun(shortId(rerun))}
@@ -67,7 +67,7 @@ function Attachments() {
   )}</ul>`;
 }
 
-/** As high as its text, up to a limit of the style. @param {HTMLTextAreaElement | null} field */
+/** Makes a field as high as its text. The style limits its height. @param {HTMLTextAreaElement | null} field */
 function fit(field) {
   if (!field) return;
   field.style.height = "auto";

@@ -1,4 +1,4 @@
-/** The events of a response with their numbers, and a replay of them. @import { Arrival } from "../../types" */
+/** The list of a response's events, and their replay. @import { Arrival } from "../../types" */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fold } from "../core/fold.js";
 import { duration, paceOf } from "../core/timings.js";
@@ -23,16 +23,16 @@ export function Events({ id }) {
   useEffect(() => {
     if (arrivals.length === 0) void loadEvents(id).catch(setProblem);
   }, [id]);
-  const lived = sent ? null : response?.completed_at ? (response.completed_at - response.created_at) * 1000 : 2000;
+  const totalMs = sent ? null : response?.completed_at ? (response.completed_at - response.created_at) * 1000 : 2000;
   const replayed = shown === null ? null : fold(arrivals.slice(0, shown).map(({ event }) => event));
   return html`${problem !== null && html`<${ErrorNote} error=${problem} />`}
-    <${Player} arrivals=${arrivals} times=${paceOf(arrivals, lived)} isOriginal=${lived === null} onShow=${setShown} />
+    <${Player} arrivals=${arrivals} times=${paceOf(arrivals, totalMs)} isOriginal=${totalMs === null} onShow=${setShown} />
     ${replayed && html`<div class="replayed" aria-live="off">${replayed.output.map((item) => html`<${ItemView} item=${item} />`)}</div>`}
     ${arrivals.length > 0 && html`<div class="events"><${List} arrivals=${arrivals} chosen=${shown === null ? chosen : shown - 1} onChoose=${setChosen} />
       <${JsonView} value=${arrivals[shown === null ? chosen : Math.max(0, shown - 1)]?.event} label=${S.raw(chosen)} /></div>`}`;
 }
 
-/** Takes the events from the log, or, where none is kept, as they are told again. @param {string} id */
+/** Loads the events of a stored response. @param {string} id */
 async function loadEvents(id) {
   const arrivals = /** @type {Arrival[]} */ ([]);
   for await (const event of api.events(id, -1)) arrivals.push({ event, at: 0 });
@@ -64,7 +64,7 @@ function Player({ arrivals, times, isOriginal, onShow }) {
     <span class="figures"><span>${S.count(arrivals.length)}</span><span>${isOriginal ? S.original : S.spread}</span></span></p>`;
 }
 
-/** Only the rows in sight are drawn. @param {{ arrivals: Arrival[], chosen: number, onChoose: (index: number) => void }} props */
+/** A virtual list: only visible rows are drawn. @param {{ arrivals: Arrival[], chosen: number, onChoose: (index: number) => void }} props */
 function List({ arrivals, chosen, onChoose }) {
   const [top, setTop] = useState(0);
   const first = Math.max(0, Math.floor(top / ROW) - 5);

@@ -75,5 +75,5 @@ async function followIfRunning(id) {
   if (UNFINISHED.has(library.peek(id).response?.status ?? "")) await followRun(id);
 }
 
-/** The end of a text: that is where it grows. @param {string} text */
+/** The end of a text, where new text appears. @param {string} text */
 const tail = (text) => (text.length > TAIL ? `…${oneLine(text.slice(-TAIL), TAIL)}` : oneLine(text, TAIL));

@@ -1,4 +1,4 @@
-/** One response: its items, its request, what it cost, and its events. @import { Response } from "../../types" */
+/** One response: its items, request, usage and events. @import { Response } from "../../types" */
 import { useEffect, useState } from "preact/hooks";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
@@ -86,7 +86,7 @@ function Request({ response }) {
     <h2>${S.resolved}</h2><${JsonView} value=${resolved} label=${S.resolved} />`;
 }
 
-/** Where the operator said that traces can be looked at, and this tab knows the trace. @param {{ id: string }} props */
+/** A link to the trace, if the operator has configured a trace URL and this tab knows the trace id. @param {{ id: string }} props */
 function TraceLink({ id }) {
   const { traceId } = library.read(id);
   const template = document.querySelector('meta[name="antiphon-trace-url"]')?.getAttribute("content") ?? "";

@@ -1,4 +1,4 @@
-/** The parameters of the next request, and what is wrong with them, beside the field that it is about.
+/** The parameters of the next request, each with its mistakes.
  * @import { Mistake, Settings } from "../../types" */
 import { html } from "../parts/html.js";
 import * as conversation from "../state/conversation.js";
@@ -23,14 +23,14 @@ const EXAMPLE = [
 
 /** @param {Partial<Settings>} changes */
 function change(changes) {
-  conversation.refused.value = null;
+  conversation.rejected.value = null;
   conversation.settings.value = { ...conversation.settings.peek(), ...changes };
 }
 
 export function SettingsPanel() {
   const settings = conversation.effectiveSettings();
-  const refused = conversation.refused.value;
-  const mistakes = [...conversation.request.value.mistakes, ...(refused ? [refused] : [])];
+  const rejected = conversation.rejected.value;
+  const mistakes = [...conversation.request.value.mistakes, ...(rejected ? [rejected] : [])];
   const number = (/** @type {keyof Settings} */ name, /** @type {string} */ label) =>
     html`<${Field} label=${label} mistakes=${mistakes.filter((each) => each.field === name)}
       control=${(/** @type {any} */ props) => html`<input ...${props} inputmode="decimal" placeholder=${S.default} value=${settings[name]} onInput=${(/** @type {any} */ event) => change({ [name]: event.currentTarget.value })} />`} />`;
@@ -53,7 +53,7 @@ export function SettingsPanel() {
   </aside>`;
 }
 
-/** A label, its control, and what is wrong with it. @param {{ label: string, control: (props: object) => any, mistakes?: Mistake[] }} props */
+/** A label, its control, and its mistakes. @param {{ label: string, control: (props: object) => any, mistakes?: Mistake[] }} props */
 function Field({ label, control, mistakes = [] }) {
   const id = `field-${label.replace(/\W+/g, "-").toLowerCase()}`;
   const props = mistakes.length > 0 ? { id, "aria-invalid": "true", "aria-describedby": `${id}-mistakes` } : { id };
@@ -62,7 +62,7 @@ function Field({ label, control, mistakes = [] }) {
   </div>`;
 }
 
-/** A mistake; its place leads into the text. @param {{ mistake: Mistake, fieldId: string }} props */
+/** A mistake, with a button that moves the cursor to its position. @param {{ mistake: Mistake, fieldId: string }} props */
 function MistakeLine({ mistake, fieldId }) {
   const { line, column, message } = mistake;
   if (line === undefined || column === undefined) return html`<li>${message}</li>`;

@@ -1,4 +1,4 @@
-/** The frame around all views: where one can go, and who one is. */
+/** The frame around all views: navigation and signing out. */
 import { useEffect, useRef } from "preact/hooks";
 import { ApiError } from "../core/errors.js";
 import { askedOf, shortId } from "../core/texts.js";
@@ -87,7 +87,7 @@ function Recents() {
   </section>`;
 }
 
-/** Loads the title of a conversation; one that was deleted meanwhile is left out. @param {string} root */
+/** Loads the title of a conversation. Removes the conversation from the list if it was deleted. @param {string} root */
 async function title(root) {
   await library.load(root);
   const { error } = library.peek(root);

@@ -1,4 +1,4 @@
-/** The key, typed once. */
+/** The form for the API key. */
 import { html } from "../parts/html.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { needsKey, problem, signIn } from "../state/session.js";

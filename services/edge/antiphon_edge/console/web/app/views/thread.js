@@ -38,7 +38,7 @@ function Pending() {
   </article>`;
 }
 
-/** Keeps the end in sight while it grows, unless the reader has scrolled away from it.
+/** Scrolls to the end as it grows, unless the user has scrolled away from it.
  * @param {{ current: HTMLElement | null }} list @param {string} end @param {boolean} isPending */
 function useStickyEnd(list, end, isPending) {
   const sticks = useRef(true);

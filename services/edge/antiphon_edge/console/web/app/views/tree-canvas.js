@@ -1,4 +1,4 @@
-/** The drawn tree: cards where they can be read, marks where they cannot, and lines between them.
+/** The drawn tree: cards, or marks at a small scale, and lines between them.
  * @import { Placed, Spot } from "../../types"
  * @import { View } from "../parts/stage.js" */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -71,7 +71,7 @@ function reveal(stage) {
   stage.move(revealing(stage.camera, box, stage.size, MARGIN / 2));
 }
 
-/** The lines to all children of what is seen, and from the parents of it. @param {{ places: Placed[] }} props */
+/** The lines between the visible spots, their parents and their children. @param {{ places: Placed[] }} props */
 function Lines({ places }) {
   const { byId, width, height } = layout.value;
   const path = new Set(forest.tree.value.pathTo(selected.value));
@@ -88,7 +88,7 @@ function Lines({ places }) {
   return html`<svg class="lines" width=${width} height=${height} aria-hidden="true"><path d=${[...plain].join("")} /><path class="active" d=${[...active].join("")} /></svg>`;
 }
 
-/** Marks of a status are one path, so that thousands of them are few elements. @param {{ places: Placed[] }} props */
+/** The marks. All marks of a status are one path, so that thousands of them are few elements. @param {{ places: Placed[] }} props */
 function Marks({ places }) {
   const { width, height } = layout.value;
   const paths = /** @type {Record<string, string>} */ ({});

@@ -10,7 +10,7 @@ import { go } from "../state/router.js";
 import { STRINGS } from "../strings.js";
 import { select } from "../state/tree-view.js";
 
-/** A card that is only passed by while the tree is moved is not worth a request. */
+/** Delay before a card loads its response, so that cards that only pass by while the tree moves cause no requests. */
 const LOAD_AFTER_MS = 150;
 
 /** @param {{ placed: Placed, isActive: boolean }} props */

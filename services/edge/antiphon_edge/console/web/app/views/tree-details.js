@@ -1,4 +1,4 @@
-/** The selected node beside the tree. */
+/** The details of the selected node. */
 import { useEffect } from "preact/hooks";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";

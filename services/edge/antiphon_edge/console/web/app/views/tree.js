@@ -1,4 +1,4 @@
-/** The tree: where the responses of a conversation stand, and one of them in full. */
+/** The tree of a conversation's responses, and the details of one of them. */
 import { useEffect, useRef } from "preact/hooks";
 import { idIn } from "../core/route.js";
 import { ErrorNote } from "../parts/error-note.js";

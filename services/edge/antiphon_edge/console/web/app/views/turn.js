@@ -1,4 +1,4 @@
-/** One turn: what was asked, what was answered, how fast, and where one can go from here.
+/** One turn: its input and output, its speed, and the actions on it.
  * @import { Response } from "../../types" */
 import { useEffect } from "preact/hooks";
 import { UNFINISHED } from "../core/fold.js";
@@ -45,7 +45,7 @@ function Answer({ response }) {
     ${response.store === false && html`<p class="note">${STRINGS.chat.unstored}</p>`}`;
 }
 
-/** Which of its siblings this answer is. @param {{ id: string }} props */
+/** Navigation between this response and its siblings. @param {{ id: string }} props */
 function Branches({ id }) {
   void forest.changes.value;
   const siblings = forest.tree.value.siblingsOf(id);
@@ -80,10 +80,10 @@ function Figures({ id, response }) {
   const { arrivals, sent } = library.read(id);
   const { usage } = response;
   const timings = timingsOf(sent ? arrivals : [], usage?.output_tokens);
-  const told = [
+  const figures = [
     timings.firstToken !== null && STRINGS.timing.ttft(duration(timings.firstToken)),
     timings.tokensPerSecond !== null && STRINGS.timing.perSecond(timings.tokensPerSecond),
     usage && `${usage.input_tokens} → ${usage.output_tokens}`,
   ].filter(Boolean);
-  return html`<span class="figures">${told.map((each) => html`<span>${each}</span>`)}</span>`;
+  return html`<span class="figures">${figures.map((each) => html`<span>${each}</span>`)}</span>`;
 }

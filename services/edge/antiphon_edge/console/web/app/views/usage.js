@@ -1,4 +1,4 @@
-/** Usage and timing of a response: cached and new tokens, and the parts of its time. @import { Response, Usage } from "../../types" */
+/** Usage and timing of a response. @import { Response, Usage } from "../../types" */
 import { duration, timingsOf } from "../core/timings.js";
 import { html } from "../parts/html.js";
 import * as library from "../state/library.js";

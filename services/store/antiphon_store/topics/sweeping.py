@@ -1,0 +1,89 @@
+"""Giving back the space of what nobody can see any more: one candidate after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from antiphon_core import limits
+from antiphon_core.ports.retention import Sweeping
+from antiphon_store.arguments import checked
+from antiphon_store.decisions import keys, lineage, nodes, sweeping
+from antiphon_store.decisions.sweeping import Family
+from antiphon_store.rows.model import Entry, Index, Kind, Partition, named_node
+from antiphon_store.topics.topic import Topic
+from antiphon_store.topics.trees import tree_of
+
+CANDIDATES_PER_LOOK = 32
+CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers while it is looked at
+
+
+class SweepOperations(Topic):
+    """The operation of `antiphon_core.ports.retention.Retention`, and whose turn it is."""
+
+    async def tenants(self) -> Sequence[str]:
+        """Everybody who may have something to sweep, each once; it need not be of one moment."""
+        return await self._rows.tenants()
+
+    @checked
+    async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
+        freed: list[int] = []
+        while len(freed) < limit:
+            most = min(CANDIDATES_PER_LOOK, limit - len(freed))
+            due = await self._rows.take_due(tenant, Index.ENDS, "", limit=most, hide_ms=CANDIDATE_HIDE_MS)
+            if not due:
+                return Sweeping(len(freed), sum(freed))
+            sizes = [await self._reclaim(tenant, each) for each in due]
+            freed += [each for each in sizes if each is not None]
+        now_ms, waiting = await self._rows.page(Partition(tenant, ""), Index.ENDS, "", after=None, limit=1)
+        return Sweeping(len(freed), sum(freed), has_more=bool(waiting) and waiting[0].at <= now_ms)
+
+    async def _clear(self, tenant: str, response_id: str) -> bool:
+        """Takes away a node that cannot be read, with everything below it, if nothing of that is kept."""
+        partition = tree_of(tenant, response_id)
+        now_ms, found = await self._rows.subtree(partition, [response_id], max_nodes=limits.TREE_WALK_NODES_MAX)
+        sessions = await self._trees.run(partition, lineage.sessions_of, only_reads=True)
+        heads = {row.fields.get("head") for _, row in sessions}
+        for each in found:
+            fields = each.row.fields if each.row is not None else {}
+            if not nodes.is_expired(fields, now_ms) and (not fields["deleted"] or each.id in heads):
+                return False
+        for each in sorted(found, key=lambda entry: -(entry.row.fields["depth"] if entry.row is not None else 0)):
+            await self._reclaim_node(tenant, each.id)
+        return True
+
+    async def _reclaim(self, tenant: str, entry: Entry) -> int | None:
+        """Takes a candidate away if it can go: the bytes of its content."""
+        kind, _, row_id = entry.id.partition("/")
+        if kind == Kind.NODE:
+            return await self._reclaim_node(tenant, row_id, entry.taken_until)
+        if kind == Kind.SESSION:
+            await self._limit_responses(tenant, row_id, entry.taken_until)
+            return None
+        decision = partial(sweeping.reclaim, kind=Kind(kind), row_id=row_id, taken_until=entry.taken_until)
+        return await self._trees.run(home_of(tenant, Kind(kind), row_id), decision)
+
+    async def _limit_responses(self, tenant: str, session_id: str, taken_until: int) -> None:
+        """Sets the end of the responses of a conversation that was deleted."""
+        read_end = partial(sweeping.read_responses_end, session_id=session_id)
+        expires_ms = await self._trees.of_response(tenant, session_id, read_end, only_reads=True)
+        if expires_ms is not None:
+            async for _, entry in self._entries(tree_of(tenant, session_id), Index.MADE, session_id):
+                if entry.row is not None and entry.row.fields["expires"] is None:
+                    await self._trees.decide(sweeping.limit_response, tenant, named_node(entry.id), expires_ms)
+        await self._trees.decide(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
+
+    async def _reclaim_node(self, tenant: str, response_id: str, taken_until: int = 0) -> int | None:
+        # In this order: a node that can be read may become a head, and a head that moves on gets a child.
+        now_ms, row = await self._trees.look_up(tenant, response_id)
+        is_dead = row is not None and not nodes.is_readable(row, now_ms)
+        partition = tree_of(tenant, response_id)
+        sessions = await self._trees.run(partition, lineage.sessions_of, only_reads=True)
+        _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
+        family = Family(row.fields["v"] if row is not None and is_dead else None, children, sessions)
+        return await self._trees.decide(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
+
+
+def home_of(tenant: str, kind: Kind, row_id: str) -> Partition:
+    """Where a row lies that an entry names."""
+    return keys.partition_of(tenant, row_id) if kind is Kind.KEY else tree_of(tenant, row_id)

@@ -1,0 +1,59 @@
+"""The line of tenants at work: who joins it, whose turn it is, and who leaves it (`decisions.tenant_line`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job
+from antiphon_store.decisions import tenant_line
+from antiphon_store.decisions.jobs import LOOK_MS
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Entry, Index, Partition
+from antiphon_store.topics.trees import Trees
+
+VISITS_MAX = 64
+"""Tenants that one claim looks at: those without a due job leave, so the next claim comes further."""
+FAR_MAX = 16
+
+
+class TenantLine:
+    """The tenants with jobs in DISPATCH_QUEUE."""
+
+    def __init__(self, rows: RowBackend, trees: Trees) -> None:
+        self._rows = rows
+        self._trees = trees
+
+    async def join(self, tenant: str, *, places: int = 1, only_missing: bool = False) -> None:
+        await self._trees.decide(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)
+
+    async def claim(self, claim_of: Callable[[str], Awaitable[Job | None]]) -> Job | None:
+        """A job of the tenant whose turn it is, by `claim_of`; None when no tenant has one that is due."""
+        for _ in range(VISITS_MAX):
+            places = await self._rows.take_due(DISPATCH_TENANT, Index.QUEUE, DISPATCH_QUEUE, limit=1, hide_ms=0)
+            places = places or await far_ahead(self._rows, DISPATCH_TENANT, DISPATCH_QUEUE)
+            for tenant in dict.fromkeys(tenant_line.tenant_of(each.id) for each in places):
+                job = await claim_of(tenant)
+                if job is not None:
+                    return job
+                await self._leave(tenant)
+            if not places:
+                break
+        return None
+
+    async def _leave(self, tenant: str) -> None:
+        """Lets a tenant without a due job leave, unless there is one by now."""
+        read = partial(tenant_line.read, tenant=tenant)
+        seen = await self._trees.of_response(DISPATCH_TENANT, tenant, read, only_reads=True)
+        now_ms, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=1)
+        due_at = entries[0].at if entries else None
+        if due_at is None or due_at > now_ms:
+            await self._trees.decide(tenant_line.leave, DISPATCH_TENANT, tenant, seen, due_at)
+
+
+async def far_ahead(rows: RowBackend, tenant: str, queue: str) -> Sequence[Entry]:
+    """Entries of a queue that were filed before the clock was set back: none is filed so far ahead."""
+    now_ms, entries = await rows.page(
+        Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=FAR_MAX, descending=True
+    )
+    return [each for each in entries if each.at > now_ms + LOOK_MS]

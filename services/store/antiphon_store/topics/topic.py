@@ -1,0 +1,107 @@
+"""The base of all topics, and operations of one step."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from antiphon_core.ids import Ids, RandomIds
+from antiphon_core.ports.spending import Spend, Spent
+from antiphon_store.arguments import argument_check
+from antiphon_store.decisions import prompts
+from antiphon_store.joint_calls import JointCalls
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition
+from antiphon_store.rows.view import Finish
+from antiphon_store.settings import StoreSettings
+from antiphon_store.topics.idempotency_keys import IdempotencyKeys
+from antiphon_store.topics.tenant_line import TenantLine
+from antiphon_store.topics.trees import Trees, session_of
+from antiphon_store.waiting import WaitingLines
+
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
+_Method = Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]]
+
+PAGE_ENTRIES = 200
+
+
+class Topic:
+    """The operations of one topic. All topics share what is here: the rows, the way to trees, and who waits."""
+
+    def __init__(self, rows: RowBackend, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
+        self._rows = rows
+        self._settings = settings or StoreSettings()
+        self._ids = ids or RandomIds()
+        self._trees = Trees(rows)
+        self._keys = IdempotencyKeys(self._trees)
+        self._line = TenantLine(rows, self._trees)
+        self._spends: dict[str, JointCalls[Spend, Spent]] = {}  # of tenants that spend now
+        self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
+        self._followers = WaitingLines(poll_s=self._settings.event_poll_ms / 1000)
+        self._claimers = WaitingLines(poll_s=self._settings.job_poll_ms / 1000)
+
+    async def _entries(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        after: tuple[int, str] | None = None,
+        *,
+        limit: int = PAGE_ENTRIES,
+        descending: bool = False,
+    ) -> AsyncIterator[tuple[int, Entry]]:
+        """Entries behind `after`, a page at a time, each with the time of its page, and with its node where that is of
+        the partition."""
+        size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
+        while True:
+            now_ms, page = await self._rows.page(
+                partition, index, key, after=after, limit=size, descending=descending, with_rows=with_rows
+            )
+            for each in page:
+                yield now_ms, each
+            if len(page) < size:
+                return
+            after = (page[-1].at, page[-1].id)
+
+
+def one_step(
+    port: _Method[_Parameters, _Answer], rule: Callable[..., Finish[_Answer]], *, only_reads: bool = False
+) -> _Method[_Parameters, _Answer]:
+    """Makes the method of `port`: arguments are checked, and `rule` decides on those behind the tenant, in the tree of
+    the first of them."""
+    require = argument_check(port)
+    _self, *places = [each.name for each in signature(port).parameters.values() if each.kind is not each.KEYWORD_ONLY]
+    defaults, run = port.__kwdefaults__ or {}, _RUNS[places[1]]
+
+    @wraps(port)
+    async def operation(self: Topic, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+        require(args, kwargs)
+        given: tuple[Any, ...] = args
+        named: dict[str, Any] = {**defaults, **kwargs}
+        tenant, subject, *rest = *given, *[named.pop(name) for name in places[len(given) :]]
+
+        def decide(view: Any) -> Finish[_Answer]:
+            return rule(view, subject, *rest, **named)
+
+        if "precondition" in named:
+            sessions = session_of(named["precondition"].fence, "precondition.")
+            return await self._trees.of_record(tenant, subject, sessions, decide)
+        answer: _Answer = await run(self._trees, tenant, subject, decide, only_reads=only_reads)
+        return answer
+
+    operation.__doc__ = port.__doc__ or rule.__doc__
+    return operation
+
+
+_RUNS: Mapping[str, Callable[..., Awaitable[Any]]] = {
+    "response_id": Trees.of_response,
+    "conversation_id": Trees.of_response,
+    "job_id": Trees.of_response,
+    "session_id": Trees.of_session,
+    "fence": lambda trees, tenant, fence, decide, **how: trees.of_session(tenant, fence.session_id, decide, **how),
+    "prompt_id": lambda trees, tenant, _id, decide, **how: trees.run(prompts.partition_of(tenant), decide, **how),
+}
+"""Where a decision on such an argument runs."""

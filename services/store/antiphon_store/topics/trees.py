@@ -1,0 +1,170 @@
+"""In which partition an operation runs: that of the tree that its ids belong to.
+
+A session's tree is the tag in its id, or follows from its name. One exception: a fork may give a session of any name a
+head in another tree. Then a row POINTER at the session's home says in which (`tree`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Concatenate, ParamSpec, TypeVar
+
+from antiphon_core.errors import AlreadyExists, InvalidRequest
+from antiphon_core.ids import session_tag, tree_tag
+from antiphon_core.ports.store import Fence
+from antiphon_store.decisions import lineage
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Condition, Kind, Partition, Row
+from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.rows.view import Decision, Finish, View, nothing
+
+POINTERS_MAX = 10_000
+
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
+
+
+class _Moved(Exception):
+    """The session (the first argument) is in another tree (the second)."""
+
+
+def tree_of(tenant: str, row_id: str) -> Partition:
+    """The tree of a response, job, conversation or session, as its id says."""
+    return Partition(tenant, session_tag(tenant, row_id))
+
+
+def session_of(fence: Fence | None, at: str = "") -> dict[str, str]:
+    """The session of a fence, with the field that names it. `at` comes before the fence's own name."""
+    return {fence.session_id: f"{at}fence.session_id"} if fence is not None else {}
+
+
+class Trees(DecisionRunner):
+    """Runs decisions in the partition of a tree."""
+
+    def __init__(self, rows: RowBackend) -> None:
+        super().__init__(rows)
+        self._pointers: dict[tuple[str, str], str] = {}  # seen so far: (tenant, session) -> tree
+
+    def of_response(
+        self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
+    ) -> Awaitable[_Answer]:
+        """Runs it in the tree of a response, job or conversation."""
+        return self.run(tree_of(tenant, response_id), decision, only_reads=only_reads)
+
+    def decide(
+        self,
+        rule: Callable[Concatenate[View, str, _Parameters], Finish[_Answer]],
+        tenant: str,
+        row_id: str,
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
+    ) -> Awaitable[_Answer]:
+        """Runs a rule that changes a response, job or conversation, in its tree."""
+        return self.run(tree_of(tenant, row_id), lambda view: rule(view, row_id, *args, **kwargs))
+
+    async def of_session(
+        self, tenant: str, session_id: str, decision: Decision[_Answer], *, only_reads: bool = False
+    ) -> _Answer:
+        """Runs it in the tree of a session."""
+        while True:
+            partition = self._place(tenant, session_id)
+            try:
+                return await self.run(partition, _at_home(partition, [session_id], decision), only_reads=only_reads)
+            except _Moved as moved:
+                self._remember(tenant, moved)
+
+    async def of_record(
+        self, tenant: str, response_id: str, sessions: Mapping[str, str], decision: Decision[_Answer]
+    ) -> _Answer:
+        """Runs it in the tree of a response together with sessions, of which each comes with the field that names it.
+        InvalidRequest: they are not of one tree."""
+        partition = tree_of(tenant, response_id)
+        while True:
+            for session_id, field in sessions.items():
+                if self._place(tenant, session_id) != partition:
+                    place = await self.locate(tenant, session_id)
+                    if place != partition:
+                        raise _apart(session_id, place.tree, field)
+            try:
+                return await self.run(partition, _at_home(partition, sessions, decision))
+            except _Moved as moved:
+                self._remember(tenant, moved)
+
+    async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
+        """Runs it in the tree that a session's name says. AlreadyExists: the session was sent to another tree."""
+        partition = tree_of(tenant, session_id)
+        try:
+            return await self.run(partition, _at_home(partition, [session_id], decision))
+        except _Moved:
+            raise AlreadyExists.of(session_id) from None
+
+    async def look_up(self, tenant: str, response_id: str) -> tuple[int, Row | None]:
+        """The time, and the node of a response, readable or not."""
+        look = partial(lineage.rows_of, response_ids=[response_id])
+        now_ms, (row,) = await self.of_response(tenant, response_id, look, only_reads=True)
+        return now_ms, row
+
+    async def locate(self, tenant: str, session_id: str) -> Partition:
+        """Where a session is."""
+        home = tree_of(tenant, session_id)
+        try:
+            if tree_tag(session_id) is None:
+                await self.run(home, _at_home(home, [session_id], lambda _view: nothing), only_reads=True)
+        except _Moved as moved:
+            self._remember(tenant, moved)
+        return self._place(tenant, session_id)
+
+    async def point(self, tenant: str, session_id: str, tree: str, require_free: Callable[[View], None]) -> None:
+        """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is.
+
+        AlreadyExists: it was sent to a third tree before, where it stays for ever, since pointers are remembered."""
+        home = tree_of(tenant, session_id)
+        if tree == self._pointers.get((tenant, session_id)):
+            return
+
+        def decide(view: View) -> Finish[None]:
+            row = view.need(Kind.POINTER, session_id)
+            if row is not None and row.fields["tree"] != tree:
+                raise AlreadyExists.of(session_id)
+            if row is None and tree != home.tree:
+                require_free(view)
+                view.put(Kind.POINTER, session_id, {"tree": tree})
+            return nothing
+
+        await self.run(home, decide)
+        await self.locate(tenant, session_id)
+
+    def _place(self, tenant: str, session_id: str) -> Partition:
+        """Where a session is, as far as it is known."""
+        tree = self._pointers.get((tenant, session_id))
+        return tree_of(tenant, session_id) if tree is None else Partition(tenant, tree)
+
+    def _remember(self, tenant: str, moved: _Moved) -> None:
+        if len(self._pointers) >= POINTERS_MAX:
+            self._pointers.clear()
+        session_id, tree = moved.args
+        self._pointers[tenant, session_id] = tree
+
+
+def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
+    """The decision, and that the sessions without a tag in their id were not sent elsewhere."""
+    nameless = [each for each in session_ids if tree_tag(each) is None and tree_of(partition.tenant, each) == partition]
+
+    def decide(view: View) -> Finish[_Answer]:
+        for each in nameless:
+            if not view.test(Kind.POINTER, each, Condition.ABSENT):
+                row = view.need(Kind.POINTER, each)
+                if row is not None:
+                    raise _Moved(each, row.fields["tree"])
+        return decision(view)
+
+    return decide if nameless else decision
+
+
+def _apart(session_id: str, tree: str, field: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Session '{session_id}' and its responses must be of one tree: their ids begin with 'resp_{tree}'.",
+        field=field,
+        code="invalid_value",
+    )

@@ -1,0 +1,121 @@
+"""Sessions and turns: waiting for a lease, keys, and what follows a commit."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from antiphon_core import limits
+from antiphon_core.errors import LimitExceeded
+from antiphon_core.ports.jobs import DISPATCH_QUEUE
+from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
+from antiphon_store.arguments import checked
+from antiphon_store.decisions import conversations, forks, leases, records, turns
+from antiphon_store.rows.model import Index
+from antiphon_store.rules import common as rules
+from antiphon_store.topics.jobs import JobOperations
+from antiphon_store.topics.records import RecordOperations
+from antiphon_store.topics.topic import one_step
+
+
+class TurnOperations(RecordOperations, JobOperations):
+    """Leases of sessions, and turns in two steps."""
+
+    renew_session = one_step(ResponseStore.renew_session, leases.renew)
+    describe_session = one_step(ResponseStore.describe_session, forks.describe, only_reads=True)
+
+    @checked
+    async def acquire_session(
+        self,
+        tenant: str,
+        session_id: str,
+        *,
+        holder: str,
+        ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
+        wait_ms: int = 0,
+    ) -> Lease:
+        """Raises what `decisions.leases.acquire` raises, after `wait_ms`."""
+        acquire = partial(leases.acquire, session_id=session_id, holder=holder, ttl_ms=ttl_ms)
+        attempt = partial(self._trees.of_session, tenant, session_id, acquire)
+        return await self._session_lines.until_free((tenant, session_id), attempt, wait_ms=wait_ms)
+
+    @checked
+    async def release_session(self, tenant: str, fence: Fence) -> bool:
+        """Ends a living lease; False when there was none of this fence."""
+        released = await self._trees.of_session(tenant, fence.session_id, partial(leases.release, fence=fence))
+        self._session_lines.wake_first((tenant, fence.session_id))
+        return released
+
+    @checked
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        """Lease and history in one step, under a claim of the key. A history that is refused takes no lease.
+
+        Raises what `decisions.turns.begin` raises. IdempotencyMismatch."""
+        claim_ttl_ms, begin = self._settings.turn_claim_s * 1000, partial(self._begin, tenant, request)
+        begin_once = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
+        if request.session_id is None:
+            return await begin_once()
+        if self._settings.max_session_responses is not None:
+            await self._require_room(
+                tenant, request.session_id, holder=request.holder, most=self._settings.max_session_responses
+            )
+        return await self._session_lines.until_free((tenant, request.session_id), begin_once, wait_ms=request.wait_ms)
+
+    @checked
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        """Record, head, the end of the lease and of the log in one step, under a binding of the key.
+
+        Raises what `decisions.turns.commit` raises. IdempotencyMismatch: the key is another response's."""
+        write, fence, record_id = await self._write(commit), commit.fence, commit.record.id
+        if commit.job is not None:
+            await self._require_room_for(tenant, record_id)
+        write_once = partial(self._commit, tenant, write, fence)
+        stamp = await self._keys.commit(tenant, commit.idempotency_key, record_id, write_once)
+        if commit.job is not None:  # a store that dies before it leaves this to `describe_job`
+            await self._hand_in(tenant, DISPATCH_QUEUE)
+        if fence is not None:
+            self._session_lines.wake_first((tenant, fence.session_id))
+        if commit.log_end is not None:
+            self._followers.wake_all((tenant, record_id))
+        return stamp
+
+    @checked
+    async def abort_turn(
+        self,
+        tenant: str,
+        fence: Fence | None,
+        *,
+        idempotency_key: str | None = None,
+        response_id: str | None = None,
+    ) -> None:
+        """Ends the lease, and frees a key that the response has claimed and not bound."""
+        rules.require_owner(idempotency_key, response_id)
+        if idempotency_key is not None and response_id is not None:
+            await self._keys.forget(tenant, idempotency_key, response_id)
+        if fence is not None:
+            await self.release_session(tenant, fence)
+
+    async def _begin(self, tenant: str, request: TurnRequest) -> TurnStart:
+        begin, session_id = partial(turns.begin, request=request), request.session_id
+        if session_id is None:
+            behind = request.previous_response_id or ""
+            return await self._trees.of_response(tenant, behind, begin, only_reads=True)
+        try:
+            return await self._trees.of_session(tenant, session_id, begin)
+        except turns.EditedContext:
+            context = partial(conversations.read_context, session_id=session_id)
+            size_bytes = len(await self._trees.of_session(tenant, session_id, context, only_reads=True))
+            if size_bytes > request.max_bytes:
+                raise turns.too_long(session_id, "bytes", request.max_depth, request.max_bytes) from None
+            return await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
+
+    async def _require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
+        """Returns if a turn of `holder` may make one more response in the session, as things stand. A queued turn has
+        made its own already. LimitExceeded."""
+        partition = await self._trees.locate(tenant, session_id)
+        _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
+        if len(made) < most or (await self._trees.look_up(tenant, holder))[1] is not None:
+            return
+        try:
+            await self._count_dead(partition, session_id, most)
+        except LimitExceeded:
+            raise records.too_many(session_id, most, field="conversation") from None

@@ -1,0 +1,87 @@
+"""Turns and writes under a key: what becomes of the key when the tree refuses, or an answer is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import (
+    PreviousResponseNotFound,
+    ResponseNotFound,
+    StoreUnavailable,
+)
+from antiphon_core.ports.store import TurnCommit
+from antiphon_store.rows.model import Partition, Program
+from antiphon_store.service import StoreService
+from antiphon_store.testing.idempotency import FINGERPRINT, keyed
+from antiphon_store.testing.subject import draft
+from tests.support.rows import SpiedRows
+
+T, HASH = "t", FINGERPRINT
+
+
+async def test_a_refused_turn_claims_no_key(store: StoreService) -> None:
+    record = draft()
+    with pytest.raises(PreviousResponseNotFound):
+        await store.begin_turn(T, keyed(record, previous_response_id=draft().id))
+    other = draft()
+    assert (await store.begin_turn(T, keyed(other))).running_response_id is None
+
+
+async def test_a_refused_repetition_keeps_the_claim(store: StoreService) -> None:
+    record = draft()
+    await store.begin_turn(T, keyed(record))
+    with pytest.raises(PreviousResponseNotFound):
+        await store.begin_turn(T, keyed(record, previous_response_id=draft().id))
+    assert (await store.begin_turn(T, keyed(draft()))).running_response_id == record.id
+
+
+async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_over(
+    store: StoreService, rows: SpiedRows, clock: ManualClock
+) -> None:
+    record = draft()
+
+    async def fail(_partition: Partition, program: Program) -> None:
+        if any(getattr(each, "id", "") == record.id for each in program.changes):
+            raise StoreUnavailable("down")
+
+    rows.before_transact = fail
+    with pytest.raises(StoreUnavailable):
+        await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
+    rows.before_transact = None
+    asked = keyed(draft())
+    assert (await store.begin_turn(T, asked)).running_response_id == record.id
+    clock.advance(61)
+    assert (await store.begin_turn(T, asked)).running_response_id is None
+
+
+async def test_a_bound_key_whose_response_is_gone_is_free(store: StoreService) -> None:
+    record, other = draft(), draft()
+    await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
+    replayed = (await store.begin_turn(T, keyed(other))).replay
+    assert replayed is not None
+    await store.delete(T, record.id)
+    start = await store.begin_turn(T, keyed(other))
+    assert (start.replay, start.running_response_id) == (None, None)
+
+
+async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
+    store: StoreService, rows: SpiedRows
+) -> None:
+    orphan, record = draft(draft()), draft()
+    with pytest.raises(ResponseNotFound):
+        await store.put(T, orphan, idempotency_key="k")
+    first = await store.put(T, record, idempotency_key="k")
+    await store.delete(T, record.id)
+    assert await store.put(T, record, idempotency_key="k") == first
+
+    async def lose_the_answer(_partition: Partition, program: Program) -> None:
+        if any(getattr(each, "id", "") == lost.id for each in program.changes):
+            rows.after_transact = None
+            raise StoreUnavailable("lost")
+
+    lost = draft()
+    rows.after_transact = lose_the_answer
+    with pytest.raises(StoreUnavailable):
+        await store.put(T, lost, idempotency_key="l")
+    assert (await store.put(T, lost, idempotency_key="l")).version == 1

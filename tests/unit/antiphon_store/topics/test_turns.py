@@ -1,0 +1,66 @@
+"""Turns wait for a lease, keep their key for a time, and are refused over the bounds of a history."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound
+from antiphon_core.ports.store import TurnCommit, TurnRequest
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.conversations import array, names_in, new_id
+from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from tests.support.rows import SpiedRows
+
+T = "t"
+SESSION = new_session_id()
+
+
+@pytest.mark.parametrize("way", ["commit", "abort", "release"])
+async def test_whoever_waits_is_woken_by_the_end_of_a_turn(rows: SpiedRows, way: str) -> None:
+    store = StoreService(rows, StoreSettings(lease_poll_ms=3_600_000))
+    start = await store.begin_turn(T, turn_in(SESSION))
+    assert start.lease is not None
+    waiting = asyncio.create_task(store.begin_turn(T, turn_in(SESSION, holder="other", wait_ms=60_000)))
+    await asyncio.sleep(0.01)
+    if way == "commit":
+        await store.commit_turn(T, TurnCommit(draft(tag=SESSION, session_id=SESSION), start.lease.fence))
+    elif way == "abort":
+        await store.abort_turn(T, start.lease.fence)
+    else:
+        await store.release_session(T, start.lease.fence)
+    second = await asyncio.wait_for(waiting, 30)
+    assert second.lease is not None
+    assert second.lease.holder == "other"
+
+
+async def test_how_long_a_key_is_claimed_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+    store = StoreService(rows, StoreSettings(turn_claim_s=5))
+    first = draft()
+    await store.begin_turn("t", keyed(first))
+    clock.advance(4.999)
+    assert (await store.begin_turn("t", keyed(draft()))).running_response_id == first.id
+    clock.advance(0.001)
+    assert (await store.begin_turn("t", keyed(draft()))).running_response_id is None
+
+
+async def test_the_bound_of_a_history_is_for_what_is_left(store: StoreService) -> None:
+    conversation_id = new_id()
+    await store.create_conversation(T, conversation_id=conversation_id, items=array("a", "b"))
+    await store.delete_conversation_item(T, conversation_id, "b")
+    left = len(array("a"))
+    start = await store.begin_turn(T, turn_in(conversation_id, max_bytes=left))
+    assert names_in(start.history.items) == ["a"]
+    with pytest.raises(ChainTooLong):
+        await store.begin_turn(T, turn_in(conversation_id, max_bytes=left - 1))
+
+
+async def test_a_turn_behind_another_tenants_response_finds_nothing(store: StoreService) -> None:
+    record = draft()
+    await store.put(T, record)
+    with pytest.raises(PreviousResponseNotFound):
+        await store.begin_turn("other", TurnRequest(previous_response_id=record.id))
