@@ -18,7 +18,6 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
-from functools import partial
 
 from antiphon_core.flow import Flow
 from antiphon_core.http2.backoff import Backoff
@@ -52,8 +51,10 @@ class GrpcCall:
         self._cleanup = ExitStack()
         # The loop reads a connection with the context variables of the task that connected, so log lines of all calls
         # would have the ids of the first one's response.
-        receive_here = partial(copy_context().run, receive)
-        self._stream = link.connection.calls.open(request, receive_here, self._on_end)
+        context = copy_context()
+        self._stream = link.connection.calls.open(
+            request, lambda messages: context.run(receive, messages), self._on_end
+        )
         if flow is not None:
             self._cleanup.enter_context(flow.listening(pause=self._pause, resume=self._resume_soon))
         if deadline_s is not None:
