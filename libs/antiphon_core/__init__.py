@@ -1,1 +1,1 @@
-"""The vocabulary that Antiphon's services share. It knows no service and imports none."""
+"""Types, limits, errors and protocols that Antiphon's services share. The package imports none of the services."""

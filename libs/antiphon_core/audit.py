@@ -1,11 +1,8 @@
-"""The audit log: a line of JSON for each request, with its caller, tenant, action, the ids that it named and its
-result.
+"""The audit log: one line of JSON for each request, with its caller, tenant, action, result and the ids that it named.
 
-Rules that hold here:
-
-1. A line has the fields of `Action` and the time, and no others. No content, no credential, no header comes into it.
-2. An id is written only in the form of one; the rest is written as `?`: a caller may put any text where an id belongs.
-3. Lines are appended to a file of their own, never to the other logs. It is opened anew after it was moved away.
+1. A line has the time and the fields of `Action`, and no others: no content, no credentials, no headers.
+2. An id that is not well-formed is written as `?`, because a caller may send any text in place of an id.
+3. Lines are appended to a file of their own, never to the other logs. The file may be moved away: it is opened again.
 4. Without a file nothing is written, and a request costs one comparison.
 """
 
@@ -28,7 +25,7 @@ from antiphon_core.telemetry import remedies
 
 LOGGER = "antiphon.audit"
 IDS_MAX = 16
-"""Ids in one line; a request may name a thousand."""
+"""Ids in one line, at most; a request may name a thousand."""
 _ID = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _FIELDS = (
     "id",
@@ -46,13 +43,13 @@ _PARTS = ("record", "fence", "turn", "appends")
 _log = logging.getLogger(LOGGER)
 log = logging.getLogger(__name__)
 _open: list[logging.Handler] = []
-"""The file that is written, if there is one."""
+"""The handler of the file, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One request, and what came of it. `caller` is a key's id, a credential's name or an address, and empty where the
-    caller is not known; `action` is a route or the path of an RPC, `result` a status of HTTP or gRPC."""
+    """One request and its result. `caller` is the id of an API key, the name of a credential or an address; empty if
+    the caller is unknown. `action` is a route or the path of an RPC, `result` a status of HTTP or gRPC."""
 
     service: str
     caller: str
@@ -65,18 +62,19 @@ class Action:
 
 
 class _File(WatchedFileHandler):
-    """A line that cannot be written is lost, and the other logs say so: no request waits for a full disk."""
+    """The file of the audit log. A line that cannot be written is dropped and reported in the other logs, so that no
+    request waits for a full disk."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         log.error("a line of the audit log could not be written: %s", sys.exc_info()[1], extra=remedies.CHECK_FILE)
 
 
 def configure(path: Path | None) -> None:
-    """From now on lines are appended to this file; None writes none. SettingsError: it cannot be opened."""
+    """Appends lines to this file from now on; None turns the audit log off. SettingsError: it cannot be opened."""
     while _open:
         file = _open.pop()
         _log.removeHandler(file)
-        with suppress(OSError):  # what a full disk did not take
+        with suppress(OSError):  # a full disk, which lost the lines that were still buffered
             file.close()
     if path is None:
         return
@@ -96,14 +94,14 @@ def is_on() -> bool:
 
 
 def note(action: Action) -> None:
-    """Writes one line."""
+    """Writes one line, if the audit log is on."""
     if is_on():
-        told = asdict(action) | {"ids": [_shown(each) for each in action.ids[:IDS_MAX]]}
-        _log.info(dumps({"ts": round(time(), 3), **told}).decode())
+        fields = asdict(action) | {"ids": [_shown(each) for each in action.ids[:IDS_MAX]]}
+        _log.info(dumps({"ts": round(time(), 3), **fields}).decode())
 
 
 def ids_in(message: Any) -> list[str]:
-    """The ids that a request of gRPC names, by the names of its fields."""
+    """The first IDS_MAX ids in the message of a gRPC request, found by the names of their fields."""
     return list(_ids_in(message))[:IDS_MAX]
 
 

@@ -1,4 +1,4 @@
-"""Time as an argument: the wall clock for stored times, the monotonic clock for intervals."""
+"""Clocks that are passed as arguments: wall clock time for stored times, monotonic time for intervals."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Settings: declared once, as frozen dataclasses, and loaded from everywhere.
+"""Settings: declared once, as frozen dataclasses, and loaded from a file, environment variables and flags.
 
-Each service declares one dataclass of settings, a *section*. A field's name carries its unit, its metadata a `doc` line
-and, where NVIDIA's NIM has a variable for the same thing, that variable as `alias`. From the declaration follow:
+Each service declares one dataclass of settings, a *section*. The name of a field has the unit in it. Its metadata has a
+`doc` text and, where NVIDIA's NIM has an environment variable for the same setting, that variable as `alias`. Each
+field can be set in three ways:
 
     file                  [edge]            in a TOML file named by --config or ANTIPHON_CONFIG
                           port = 8080
-    environment variable  ANTIPHON_EDGE_PORT=8080      (or its alias, which counts less)
+    environment variable  ANTIPHON_EDGE_PORT=8080      (or its alias, with lower precedence)
     flag                  --edge-port 8080
 
-Later ones win: default < file < alias < ANTIPHON_* < flag. What is not declared is refused by name. A section may have
-a method `warnings()`; it gives (message, explanation) for settings that are legal and unwise.
+Precedence, lowest first: default < file < alias < ANTIPHON_* < flag. A setting that is not declared is an error. A
+section may have a method `warnings()`, which yields (message, explanation) for settings that are valid but unsafe.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Sections = Mapping[str, type]
 
 
 class SettingsError(Exception):
-    """A setting that is unknown or has no valid value. The message says which, from where, and what would do."""
+    """A setting that is unknown or has an invalid value. The message names the setting, its source and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +80,15 @@ def load(
     file: Path | None = None,
     preset: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """One instance per section. `flags` maps flag names (with dashes) to their text; `preset` holds, by section and
-    field, what the caller prefers to the declared defaults.
+    """Loads one instance of each section. `flags` maps flag names (with dashes) to their text; `preset` has values, by
+    section and field, that replace declared defaults. `file` replaces the one that ANTIPHON_CONFIG names.
 
     SettingsError: an unknown name, or a value that does not fit its type.
     """
     config = environ.get(CONFIG_VARIABLE)
     path = file or (Path(config) if config else None)
     from_file = _read_file(path, sections) if path else {}
-    _refuse_unknown_variables(sections, environ)
+    _reject_unknown_variables(sections, environ)
     values: dict[str, dict[str, Any]] = {name: dict((preset or {}).get(name, {})) for name in sections}
     for setting in declared(sections):
         found = _find(setting, from_file, environ, flags or {})
@@ -100,7 +101,7 @@ def load(
 def _find(
     setting: Setting, from_file: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, str]
 ) -> tuple[str, Any] | None:
-    """The value of a setting and where it came from, the source that counts most first."""
+    """(source, value) of a setting, from the source with the highest precedence; None if no source has it."""
     if setting.flag in flags:
         return setting.flag, flags[setting.flag]
     for variable in (setting.variable, setting.alias):
@@ -127,7 +128,7 @@ def _read_file(path: Path, sections: Sections) -> dict[str, Any]:
     return content
 
 
-def _refuse_unknown_variables(sections: Sections, environ: Mapping[str, str]) -> None:
+def _reject_unknown_variables(sections: Sections, environ: Mapping[str, str]) -> None:
     known = {setting.variable for setting in declared(sections)} | {CONFIG_VARIABLE}
     for variable in environ:
         if variable.startswith(ENV_PREFIX) and variable not in known:
@@ -140,7 +141,7 @@ def _hint(name: str, known: Any) -> str:
 
 
 def _convert(kind: Any, given: Any, source: str) -> Any:
-    """`given` (text, or a value from TOML) as the declared type."""
+    """Converts `given`, a text or a value from TOML, to the declared type. SettingsError names the `source`."""
     options = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
         if given in (None, ""):
@@ -167,7 +168,8 @@ def _scalar(kind: Any, given: Any, source: str) -> Any:
 
 
 def _number(kind: type[int] | type[float], given: Any) -> float:
-    """ValueError: NaN compares as false, so a time of NaN never passes; no setting has a meaning below zero."""
+    """Converts to a number of 0 or more. ValueError: it is negative, infinite or NaN. A timeout of NaN would never
+    pass, because NaN compares as false, and no setting has a meaning below zero."""
     number = kind(given)
     if not 0 <= number < math.inf:
         raise ValueError

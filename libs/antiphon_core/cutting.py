@@ -1,4 +1,4 @@
-"""Texts that may have any length, cut to what there is room for."""
+"""Truncation of texts that may have any length."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _GAP = " [...] "
 
 
 def cut(text: str, bytes_max: int) -> str:
-    """A text of so many bytes of UTF-8 at most: of one that is longer, its beginning and its end."""
+    """Truncates a text to `bytes_max` bytes of UTF-8. Of a longer text the beginning and the end are kept."""
     raw = text.encode(errors="surrogatepass")
     if len(raw) <= bytes_max:
         return text
@@ -15,5 +15,5 @@ def cut(text: str, bytes_max: int) -> str:
 
 
 def _whole(raw: bytes) -> str:
-    """The letters that are whole in a piece of a text."""
+    """Decodes a piece of a text, without the characters that were cut apart at its ends."""
     return raw.decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""How clients are told of an error: as the body of an answer, and as the `error` of a response that failed."""
+"""The two forms in which clients get an error: the body of an HTTP answer, and the `error` of a failed response."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CODES_IN_RESPONSES = frozenset(
         "context_length_exceeded",
     }
 )
-"""The values of `error.code` in a response: OpenAI's closed list as far as it can happen here. The last one is not on
-that list, but OpenAI sends it and Codex acts on it."""
+"""The values of `error.code` in a response: those of OpenAI's closed list that can occur here, and
+context_length_exceeded, which is not on that list although OpenAI sends it and Codex acts on it."""
 
-_SHOWN = ("code", "retry_after_ms")  # the facts that an answer over HTTP is made of
+_SHOWN = ("code", "retry_after_ms")  # the facts that appear in an HTTP answer
 
 
 def envelope(error: AntiphonError) -> dict[str, dict[str, str | None]]:
-    """The body of an HTTP error answer: OpenAI's envelope with all four keys."""
+    """The body of an HTTP error answer: OpenAI's error object with all four keys."""
     return {
         "error": {
             "message": error.message,
@@ -43,7 +43,7 @@ def envelope(error: AntiphonError) -> dict[str, dict[str, str | None]]:
 
 
 def code_in_response(error: AntiphonError) -> str:
-    """The code of an error within a failed response: its own `code` if OpenAI's list has it."""
+    """The `error.code` of a failed response: the error's own code if CODES_IN_RESPONSES has it, else a general one."""
     if error.code in CODES_IN_RESPONSES:
         return str(error.code)
     return "invalid_prompt" if isinstance(error, InvalidRequest) else "server_error"

@@ -1,11 +1,11 @@
-"""Everything that can go wrong, drawn once, and what each fault is called on every surface.
+"""All errors of Antiphon, and the names and codes that each of them has in the gRPC API and in the HTTP API.
 
     AntiphonError
-    ├── InvalidRequest                 the caller's mistake; `field` names the culprit, `code` what was wrong
+    ├── InvalidRequest                 a mistake in the request; `field` names the wrong field, `code` the mistake
     │   ├── PreviousResponseNotFound
     │   └── ContextLengthExceeded
-    ├── InvalidApiKey                  the edge does not know who asks over HTTP
-    ├── Unauthenticated                a service does not know who calls it
+    ├── InvalidApiKey                  the edge could not authenticate an HTTP request
+    ├── Unauthenticated                a service could not authenticate an RPC
     ├── PermissionDenied               the caller is known, and lacks the tenant or the role
     ├── NotFound
     │   ├── ResponseNotFound
@@ -23,30 +23,30 @@
     │   ├── PositionMismatch
     │   ├── LogClosed
     │   ├── SessionLocked
-    │   ├── SessionLost                others went on in it meanwhile, or may have
-    │   └── PreviousResponseNotReady   what is to be continued has not ended
+    │   ├── SessionLost                the lease was lost: other turns may have continued the session meanwhile
+    │   └── PreviousResponseNotReady   the response that the request continues has not ended
     ├── LimitExceeded
     │   ├── ChainTooLong
     │   ├── TooLarge
-    │   ├── RequestRateExceeded        more than its tenant may ask for now; `retry_after_ms` says when
+    │   ├── RequestRateExceeded        the tenant's rate limit; `retry_after_ms` is the time until a retry
     │   └── TokenRateExceeded
     ├── Unavailable                    try again later, possibly elsewhere
     │   ├── StoreUnavailable
     │   ├── TranslatorUnavailable
     │   └── EngineUnavailable
-    │       └── EngineOverloaded       it has too much to do; `retry_after_ms` says when, if it said so
+    │       └── EngineOverloaded       `retry_after_ms` is the engine's own advice, if it gave one
     ├── Timeout
     │   └── EngineTimeout
-    ├── EngineFault                    the engine answered, with an error of its own
+    ├── EngineFault                    the engine answered with an error of its own
     ├── Unimplemented
-    └── InternalError                  a bug of ours; the cause is logged, never sent
+    └── InternalError                  a bug of Antiphon; the cause is logged, never sent
 
-Each class knows its *facts* (short strings: ids, counts, the field), so that nobody parses messages. `TABLE` maps a
-class to its gRPC status, its HTTP status and OpenAI's `type` and `code`. Exceptions of libraries stop at the module
-that called the library.
+An error has *facts*, short strings such as ids and counts, so that no program has to parse its message. `TABLE` maps a
+class to its gRPC status, its HTTP status and OpenAI's `type` and `code`. Exceptions of libraries are caught in the
+module that calls the library.
 
-Messages and facts repeat what callers wrote, however long that is. They are cut here, for whoever raises them: what the
-trailers of an RPC cannot hold would arrive as another error.
+Messages and facts quote what callers wrote, which may be long. The constructor truncates them: an error that does not
+fit into the trailers of an RPC would arrive as another error.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ ERROR_DOMAIN = "antiphon"
 
 
 class AntiphonError(Exception):
-    """The root. Raised itself never: pick the class that says what happened."""
+    """The base class of all errors. It is never raised itself."""
 
     usage: Mapping[str, Any] | None = None
-    """The usage of what was generated in vain before it, for the quota of its tenant. It does not leave the process."""
+    """The usage of tokens that were generated before the error, for the tenant's quota. It is not sent to callers."""
 
     def __init__(self, message: str, *, field: str | None = None, **facts: object) -> None:
         self.message = cut(message, ERROR_MESSAGE_BYTES_MAX)
@@ -96,7 +96,7 @@ class PreviousResponseNotFound(InvalidRequest):
 class ContextLengthExceeded(InvalidRequest):
     @classmethod
     def of(cls, *, input_tokens: int, context_length: int, is_floor: bool = False) -> Self:
-        """`is_floor`: the input has so many tokens at least, and was not counted to its end."""
+        """`is_floor`: `input_tokens` is a lower bound, because the input was not counted to its end."""
         at_least = "at least " if is_floor else ""
         return cls(
             f"The input is {at_least}{input_tokens} tokens long, and this model's context holds {context_length}. "
@@ -192,21 +192,21 @@ class StatusMismatch(Conflict):
 class StaleFence(Conflict):
     @classmethod
     def of(cls, session_id: str, *, token: int) -> Self:
-        message = f"'{session_id}' was taken over, or left for too long: what was done in it was not kept."
+        message = f"The lease on '{session_id}' has expired or was taken over: nothing was written."
         return cls(message, session_id=session_id, token=token)
 
 
 class PositionMismatch(Conflict):
     @classmethod
     def of(cls, response_id: str, *, expected: int, actual: int) -> Self:
-        message = f"The events of '{response_id}' go on at {actual}; at {expected} there is a gap or something else."
+        message = f"The event log of '{response_id}' ends at position {actual}: events at {expected} do not follow it."
         return cls(message, id=response_id, expected=expected, actual=actual)
 
 
 class LogClosed(Conflict):
     @classmethod
     def of(cls, response_id: str) -> Self:
-        return cls(f"The events of '{response_id}' have come to their end.", id=response_id)
+        return cls(f"The event log of '{response_id}' has ended: no events can be added.", id=response_id)
 
 
 class IdempotencyMismatch(Conflict):
@@ -245,8 +245,8 @@ class SessionLost(Conflict):
     @classmethod
     def of(cls, session_id: str) -> Self:
         return cls(
-            "This conversation was taken over, or left for too long, while the response was generated. Nothing of the "
-            "response was kept. Send the request again.",
+            "Another request may have continued this conversation while the response was generated, because its lease "
+            "was lost. The response was not stored. Send the request again.",
             field="conversation",
             session_id=session_id,
         )
@@ -282,12 +282,12 @@ class TokenRateExceeded(LimitExceeded):
 class Unavailable(AntiphonError):
     @property
     def is_away(self) -> bool:
-        """Whether the caller has no connection: nobody answered that something is wrong."""
+        """Whether the service could not be reached, as opposed to answering that it is unavailable."""
         return "away" in self.facts
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for anything new. What is there can be read and taken away."""
+        """Whether only new data is rejected, for lack of room. Stored data can still be read and deleted."""
         return "full" in self.facts
 
 
@@ -330,8 +330,8 @@ class InternalError(AntiphonError):
 
 
 class GrpcStatus(IntEnum):
-    """The status codes of gRPC that errors have here, by their numbers: settings and commands use this module, and
-    importing `grpc` costs as much as all of them."""
+    """The gRPC status codes of Antiphon's errors. `grpc` has them, too, but settings and commands import this module,
+    and importing `grpc` takes as long as all of them."""
 
     UNKNOWN = 2
     INVALID_ARGUMENT = 3
@@ -382,7 +382,7 @@ TABLE: tuple[Row, ...] = (
         "context_length_exceeded",
     ),
     Row(InvalidApiKey, "INVALID_API_KEY", _Code.UNAUTHENTICATED, 401, _REQUEST, "invalid_api_key"),
-    # Between services: whoever asked the edge over HTTP showed no such credential, and cannot mend it.
+    # 500, because these concern the credentials of Antiphon's own services: the HTTP client cannot correct them.
     Row(Unauthenticated, "UNAUTHENTICATED", _Code.UNAUTHENTICATED, 500, _SERVER, "service_unauthenticated"),
     Row(PermissionDenied, "PERMISSION_DENIED", _Code.PERMISSION_DENIED, 500, _SERVER, "service_permission_denied"),
     Row(NotFound, "NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
@@ -420,7 +420,7 @@ TABLE: tuple[Row, ...] = (
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),
     Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),
-    # OpenAI's types of a 429 say what there was too much of.
+    # OpenAI's `type` of a 429 names the exceeded quota.
     Row(
         RequestRateExceeded,
         "REQUEST_RATE_EXCEEDED",
@@ -454,7 +454,7 @@ def row_of(error: AntiphonError) -> Row:
 
 
 def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:
-    """The error that `reason`, `message` and `facts` describe, as the other end of a wire raised it."""
+    """Rebuilds an error that another process raised. An unknown `reason` becomes an InternalError."""
     row = _ROW_BY_REASON.get(reason)
     cls = row.error if row else InternalError
     rest = dict(facts)

@@ -1,4 +1,4 @@
-"""The event loop of every process of ours: uvloop where it is installed, asyncio's own elsewhere."""
+"""The event loop of every Antiphon process: uvloop where it is installed, or else asyncio's own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 SWITCH_INTERVAL_S = 0.0005
-"""How long a thread of Python code keeps the GIL when the event loop wants it. The loop gives it up whenever it waits
-for the kernel. With Python's default of 5 ms a request of 30 loop iterations took 28 ms beside one busy thread, with
-0.5 ms 8 ms; alone it takes 4 ms."""
+"""How long another thread may keep the GIL while the event loop waits for it. The loop releases the GIL whenever it
+waits for the kernel, and has to get it back. Beside one busy thread, a request of 30 loop iterations took 28 ms with
+Python's default of 5 ms, and 8 ms with 0.5 ms; alone it takes 4 ms."""
 YOUNG_OBJECTS = 10_000
-"""New objects that start a garbage collection; Python's default is 700. Turns leave no cycles behind, so collections
-free little. With 512 streams they took 8 % of the event loop's time, in pauses of 1, 7 and 80 ms."""
+"""The number of new objects that starts a garbage collection; Python's default is 700. Turns leave few reference
+cycles, so collections free little. With the default and 512 streams they took 8 % of the event loop's time, in pauses
+of 1, 7 and 80 ms."""
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
@@ -27,8 +28,8 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Makes event loops; None for asyncio's own. The package needs no uvloop: it is in the extras of the services, and
-    installs on CPython for Linux and macOS only."""
+    """Returns uvloop's factory, or None for asyncio's own loop. uvloop is optional: the extras of the services have it,
+    and it is available for CPython on Linux and macOS only."""
     try:
         import uvloop
     except ImportError:
@@ -37,11 +38,11 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def spare_garbage_collection() -> None:
-    """Has the garbage collector pass over everything that exists now: modules, classes, routes, templates. It collects
-    less often from now on.
+    """Excludes all objects that exist now (modules, classes, routes, templates) from garbage collection, and makes
+    collections rarer.
 
-    Called once, when a process has started. A full collection of an idle edge takes 50 ms, and parsing a body of
-    100,000 small values sets one off: it then took 57 ms instead of 6."""
+    Called once, when a process has started. Otherwise a full collection of an idle edge takes 50 ms: parsing a body of
+    100,000 small values caused one and took 57 ms instead of 6."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])

@@ -1,7 +1,7 @@
-"""The events of a response: their names, and how they are framed for a stream.
+"""The events of a response: their names, and their frames as server-sent events.
 
-A frame is `event: <type>`, one line `data: <JSON>`, a blank line; its `data` carries `type` and `sequence_number` too.
-Frames are made once, by whoever makes the event, and travel as bytes from there on (docs/adr/0002).
+A frame is a line `event: <type>`, a line `data: <JSON>` and a blank line. The JSON has `type` and `sequence_number`.
+The process that makes an event also makes its frame; from there on the frame is passed on as bytes (docs/adr/0002).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ COMPACTING = "response.compaction.compacting"
 COMPLETED = "response.completed"
 INCOMPLETE = "response.incomplete"
 FAILED = "response.failed"
-CANCELLED = "response.cancelled"  # ours: no API has an event for it, and the reader of a log has to be told
+CANCELLED = "response.cancelled"  # Antiphon's own, in event logs only: OpenAI has no event for a cancellation
 QUEUED = "response.queued"
 ERROR = "error"
 
 TERMINAL = frozenset({COMPLETED, INCOMPLETE, FAILED, CANCELLED})
 
-# Open Responses wants it after the terminal event, OpenAI does not send it, every measured client accepts it.
+# Open Responses requires it after the terminal event. OpenAI does not send it; all clients that were tested accept it.
 DONE_FRAME = b"data: [DONE]\n\n"
 KEEP_ALIVE_FRAME = b": keep-alive\n\n"
 _CANCELLED_LINE = f"event: {CANCELLED}\n".encode()
@@ -55,27 +55,27 @@ def encode(event: Object) -> bytes:
 
 
 def decode(frames: bytes) -> list[Object]:
-    """The events in a run of frames; comments and [DONE] are passed over."""
+    """Parses the events in `frames`; comments and [DONE] are skipped."""
     return [loads(data) for data in bare(frames)]
 
 
 def bare(frames: bytes) -> list[bytes]:
-    """The events in a run of frames as JSON, without their frames: a message each, where messages have their own."""
+    """The JSON of each event in `frames`, for transports such as WebSocket that frame messages themselves."""
     marker = b"data: {"
     return [line[len(marker) - 1 :] for line in frames.split(b"\n") if line.startswith(marker)]
 
 
 def for_clients(frames: bytes) -> bytes:
-    """A run of frames without CANCELLED, which is always the last event of a log: to clients a stream that was
-    cancelled just ends. Frames hold no line feeds but their own, so that no text can look like it."""
+    """Removes CANCELLED, which is always the last event of a log: for clients a cancelled stream just ends. JSON has no
+    line feeds, so no text within an event can be taken for it."""
     return frames.partition(_CANCELLED_LINE)[0]
 
 
 def error_event(sequence_number: int, error: AntiphonError) -> Object:
-    """The `error` event in both shapes at once: flat as OpenAI's schema has it, nested as Open Responses has it.
+    """The `error` event, with the members of both specifications: flat as in OpenAI's, nested as in Open Responses'.
 
-    Every client that was measured reads its message from one of the two; Codex reads neither, which is why
-    `response.failed` always follows. Its code is always a string, as Open Responses wants it.
+    Every client that was tested reads the message from one of the two. Codex reads neither, which is why
+    `response.failed` always follows. The code is always a string, as Open Responses requires.
     """
     body = dict(envelope(error)["error"])
     body["code"] = body["code"] or body["type"]

@@ -1,8 +1,8 @@
 """Backpressure for streams that are pushed.
 
-The source of a stream calls its receiver for everything that one read brought, and that call never waits. A receiver
-that cannot take more pauses the flow; the source then stops reading, and the peer's own flow control stops the sender.
-What was read before the pause is still delivered, so a receiver holds at most one read more than its limit.
+The source of a stream calls its receiver with the data of each read, and that call never waits. A receiver that cannot
+take more pauses the flow: the source stops reading, and the peer's own flow control stops the sender. Data that was
+read before the pause is still delivered, so a receiver holds at most one read more than its limit.
 
 A flow has one source at a time and any number of receivers. It is paused while at least one receiver pauses it. Timers
 that watch the source listen to the flow as the source does.
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 
 class Flow:
-    """The flow of one stream. Use inside one event loop; no call but `wait_until_open` waits."""
+    """The flow of one stream, for use in one event loop. Only `wait_until_open` waits."""
 
     def __init__(self) -> None:
         self._pausing: set[int] = set()
@@ -44,9 +44,9 @@ class Flow:
                 resume()
 
     @contextmanager
-    def fed_by(self, *, pause: Callable[[], None], resume: Callable[[], None]) -> Iterator[None]:
-        """For a source that a socket drives, and for its timers: `pause` and `resume` are called as the flow changes,
-        `pause` at once if it is paused already."""
+    def listening(self, *, pause: Callable[[], None], resume: Callable[[], None]) -> Iterator[None]:
+        """Calls `pause` and `resume` when the flow changes, and `pause` at once if it is paused already. For a source
+        that a socket drives, and for timers that watch it."""
         listener = (pause, resume)
         self._listeners.append(listener)
         if self.is_paused:
@@ -57,8 +57,8 @@ class Flow:
             self._listeners.remove(listener)
 
     async def wait_until_open(self) -> None:
-        """For a source that asks for more in a loop: returns when the flow is not paused."""
+        """Returns when the flow is not paused. For a source that reads in a loop."""
         while self._pausing:
             opened = asyncio.Event()  # made when needed: it has 0.7 KB, and few streams are ever paused
-            with self.fed_by(pause=opened.clear, resume=opened.set):
+            with self.listening(pause=opened.clear, resume=opened.set):
                 await opened.wait()

@@ -1,8 +1,8 @@
-"""Identifiers: how they look and where their randomness comes from.
+"""Identifiers: their forms, and the sources of their digits.
 
-A response id is `resp_` + 48 hex digits. The first 16 are its *tree tag*: all responses that continue one another, and
-the conversation they were made in, share it. A clustered store routes by the tag, so a whole tree lives in one place
-(docs/adr/0004-tree-tag-in-ids.md). The other 32 digits (128 bits) are random.
+A response id is `resp_` + 48 hex digits. The first 16 are its *tree tag*, which all responses that continue one another
+share with the conversation that they were made in. A clustered store routes by the tag, so one partition holds a whole
+tree (docs/adr/0004-tree-tag-in-ids.md). The other 32 digits (128 bits) are random.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ class Ids(Protocol):
     """A source of hexadecimal digits."""
 
     def hex(self, digits: int) -> str:
-        """So many lower-case hexadecimal digits that no earlier call returned."""
+        """Returns a unique number of this many lower-case hexadecimal digits."""
 
 
 class RandomIds:
-    """Unguessable identifiers from the operating system's randomness."""
+    """Identifiers that cannot be guessed, from the operating system's random numbers."""
 
     def hex(self, digits: int) -> str:
         return secrets.token_hex((digits + 1) // 2)[:digits]
 
 
 class DerivedIds:
-    """Identifiers that follow from a seed: whoever does the same work again, elsewhere, gives it the same names."""
+    """Identifiers that are derived from a seed: a process that repeats the work of another one makes the same ids."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed
         self._next = count(1)
 
     def hex(self, digits: int) -> str:
-        """At most 64 digits."""
+        """Returns the next digits of the sequence, at most 64."""
         digest = hashlib.sha256(f"{self._seed}/{next(self._next)}".encode()).hexdigest()
         return digest[:digits]
 
@@ -63,13 +63,13 @@ class SequentialIds:
 
 
 def new_response_id(ids: Ids, *, relative: str | None = None) -> str:
-    """A response id in the tree of `relative` (a response or conversation id), or in a tree of its own."""
+    """A response id in the tree of `relative` (a response or conversation id), or in a new tree."""
     tag = tree_tag(relative) if relative else None
     return f"resp_{tag or ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
 
 
 def new_conversation_id(ids: Ids) -> str:
-    """A conversation id, in a tree of its own."""
+    """A conversation id, in a new tree."""
     return f"conv_{ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
 
 
@@ -84,15 +84,15 @@ def new_request_id(ids: Ids) -> str:
 
 
 def tree_tag(tagged_id: str) -> str | None:
-    """The tree tag of a response or conversation id; None when it is not shaped like one."""
+    """The tree tag of a response or conversation id; None if it has the form of neither."""
     match = _TAGGED_ID.fullmatch(tagged_id)
     return match.group(1) if match else None
 
 
 def session_tag(tenant: str, session_id: str) -> str:
-    """The tag of the tree that a session's responses belong to: the one in its id, else one that follows from its name,
-    so that first turns at the same time are of one tree. It can be worked out, which opens nothing: the rest of a
-    response's id is random."""
+    """The tree tag of a session's responses: the one in its id, or else one derived from tenant and id, so that
+    concurrent first turns of a session are in one tree. A derived tag can be computed by anybody, which is harmless:
+    the rest of a response's id is random."""
     return tree_tag(session_id) or DerivedIds(f"session\n{tenant}\n{session_id}").hex(TREE_TAG_DIGITS)
 
 
@@ -121,5 +121,5 @@ def is_tenant(text: str) -> bool:
 
 
 def is_reserved_tenant(text: str) -> bool:
-    """Whether a tenant is Antiphon's own: its queue is the line of tenants with jobs, and no caller speaks for it."""
+    """Whether a tenant is one of Antiphon's own, such as DISPATCH_TENANT. Only gateways may name it."""
     return text.lower().startswith(RESERVED_TENANT_PREFIX)

@@ -1,7 +1,7 @@
-"""Items: what conversations are made of, in the one form that is stored and sent on.
+"""Items of conversations, in the full form that is stored and sent to the translator.
 
-Clients write items in several short forms; `normalise_input` brings each to its full form: `id`, `type` and `status`
-present, message content a list of parts. Members that are not known here are kept.
+Clients may write items in short forms. `normalise_input` expands them: every item gets `id`, `type` and `status`, and
+the content of a message becomes a list of parts. Unknown members are kept, null ones dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import ItemPage, Order
 
 EXTENSION = r"[A-Za-z0-9_.-]+:[A-Za-z0-9_.:-]+"
-"""How Open Responses names types of items that it does not define: by who does, and what it is."""
+"""The form of item types that Open Responses does not define itself: `vendor:type`."""
 
 ID_PREFIX = {
     "message": "msg",
@@ -36,12 +36,12 @@ ID_PREFIX = {
 
 
 def is_extension(item_type: str) -> bool:
-    """Whether somebody else defines this type of item: such an item is carried as it is."""
+    """Whether this is the type of another vendor's item, which is kept unchanged."""
     return ":" in item_type
 
 
 def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:
-    """The input of a validated request as full items. An id that stands in it twice stays with the first."""
+    """The input of a validated request as full items. If two items have the same id, the second gets a new one."""
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     full: dict[str, Object] = {}
@@ -54,11 +54,11 @@ def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:
 
 
 def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPage | None:
-    """One page of a JSON array of items; None when `after` is not among them.
+    """One page of a JSON array of items; None if `after` is not among them.
 
-    Where an id stands again, `first_id` and `last_id` tell the two apart: a page after the second must not begin behind
-    the first."""
-    entries = _distinctly(loads(items))
+    If several items have the same id, `first_id` and `last_id` distinguish them by a suffix (`_named`), so that
+    the next page begins behind the right one."""
+    entries = _named(loads(items))
     if order is Order.DESCENDING:
         entries.reverse()
     names = [name for name, _ in entries]
@@ -74,8 +74,9 @@ def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPa
     )
 
 
-def _distinctly(entries: Sequence[Object]) -> list[tuple[str, Object]]:
-    """Each item under its id; the second of an id under `ID~2`, and so on. Items that follow change no name."""
+def _named(entries: Sequence[Object]) -> list[tuple[str, Object]]:
+    """Names each item by its id, the second with the same id `ID~2`, and so on. Items that are added later do not
+    change these names."""
     seen: Counter[str] = Counter()
     named = []
     for entry in entries:

@@ -1,4 +1,4 @@
-"""JSON as Antiphon writes and reads it: compact UTF-8, and arrays joined as bytes rather than parsed."""
+"""Reading and writing of JSON: compact UTF-8, with limits for JSON from outside, and arrays joined without parsing."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ _COUNTED_BYTES_MAX = 256 * 2**10
 dumps = orjson.dumps
 loads = orjson.loads
 Fragment = orjson.Fragment
-"""JSON bytes that stand in a value and are written as they are."""
+"""JSON bytes as a part of a value; `dumps` writes them unchanged."""
 
 
 def compact(value: Any) -> bytes:
-    """A value as bytes that are kept: `dumps` gives bytes that occupy 4 KiB, however few they are."""
+    """A value as JSON bytes that are to be kept in memory. The bytes from `dumps` occupy at least 4 KiB."""
     return bytes(memoryview(orjson.dumps(value)))
 
 
 def canonical(value: Any) -> bytes:
-    """A value as bytes that depend on nothing but the value: members in alphabetical order."""
+    """A value as JSON bytes that are equal for equal values: members are sorted by name."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def join_arrays(arrays: Iterable[bytes]) -> bytes:
-    """One JSON array with the elements of several, without parsing any."""
+    """Concatenates JSON arrays without parsing them."""
     return b"[" + b",".join(inner for array in arrays if (inner := array.strip()[1:-1].strip())) + b"]"
 
 
 def with_member(body: bytes, name: str, value: bytes) -> bytes:
-    """A JSON object with one more member at its end, without parsing it. `body` must not have that member yet."""
+    """Appends a member to a JSON object without parsing it. `body` must not have that member yet."""
     head = body.rstrip()[:-1]
     comma = b"" if head.rstrip().endswith(b"{") else b","
     return b"".join((head, comma, dumps(name), b":", value, b"}"))
 
 
 def parse_object(data: bytes, *, field: str | None = None) -> Object:
-    """A JSON object from outside. InvalidRequest: no JSON, no object, nested deeper than JSON_DEPTH_MAX, or with more
-    than JSON_VALUES_MAX values."""
+    """Parses a JSON object from outside. InvalidRequest: it is not JSON, no object, nested deeper than JSON_DEPTH_MAX,
+    or has more than JSON_VALUES_MAX values."""
     value = _parse(data, field)
     if not isinstance(value, dict):
         raise InvalidRequest(
@@ -56,8 +56,8 @@ def parse_object(data: bytes, *, field: str | None = None) -> Object:
 
 
 def parse_array(data: bytes, *, field: str | None = None, is_known: bool = False) -> list[Any]:
-    """A JSON array from outside. InvalidRequest as in parse_object. `is_known`: its elements were parsed like this when
-    they came, so how deep they nest is not looked at again."""
+    """Parses a JSON array from outside. InvalidRequest as in parse_object. `is_known`: its elements have passed these
+    checks before, so depth and number of values are not checked again."""
     value = _parse(data, field, is_known=is_known)
     if not isinstance(value, list):
         raise InvalidRequest(
@@ -67,18 +67,18 @@ def parse_array(data: bytes, *, field: str | None = None, is_known: bool = False
 
 
 def work_bytes(data: bytes) -> int:
-    """How much work it is to parse, check and rewrite a JSON text, in bytes of one that is mostly text: a value takes
-    as long as 32 bytes. Commas in texts are taken for values."""
+    """Estimates the work to parse, check and rewrite JSON, in bytes of JSON that is mostly text. A value counts as 32
+    bytes; commas within strings are counted as values, too."""
     if len(data) > _COUNTED_BYTES_MAX:
         return len(data)
     return max(len(data), 32 * len(data.translate(None, _NO_BEGINNING)))
 
 
 def has_values_over(data: bytes, most: int, *, piece_bytes: int = 64 * 2**10) -> bool:
-    """Whether a JSON text has more than `most` commas and opening brackets outside its texts. Each value but the first
-    stands behind one of them.
+    """Whether JSON has more than `most` commas and opening brackets outside its strings. Each value but the first
+    follows one of them.
 
-    Reads `piece_bytes` at a time. Making the values, to count them, is what would take long."""
+    Scans `piece_bytes` at a time. Parsing the JSON to count its values would take the time that this check limits."""
     if len(data) <= most or len(data.translate(None, _NO_BEGINNING)) <= most:  # commas in texts included
         return False
     values, is_text, held = 0, False, b""
@@ -95,7 +95,7 @@ def has_values_over(data: bytes, most: int, *, piece_bytes: int = 64 * 2**10) ->
 
 
 def kind(value: object) -> str:
-    """The kind of a JSON value in words, for messages."""
+    """The JSON type of a value in words, for messages."""
     names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer"}
     return "null" if value is None else names.get(type(value), "a number")
 
@@ -117,7 +117,7 @@ def _subject(field: str | None) -> str:
 
 
 def _depth_over(value: object, levels: int) -> bool:
-    """Whether a JSON value nests deeper than so many levels; walks level by level, without recursion."""
+    """Whether a JSON value is nested deeper than `levels`. Walks level by level, without recursion."""
     level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(levels):
         level = [

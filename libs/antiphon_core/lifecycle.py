@@ -1,6 +1,7 @@
-"""Starting and stopping: parts start in order, and stop in the opposite order when a signal asks for it.
+"""Starting and stopping of a process: its parts start in order, and stop in the opposite order after a signal.
 
-A part that fails to start stops those before it. SIGTERM and SIGINT begin the drain; a second one ends it at once.
+If a part fails to start, the parts before it are stopped. SIGTERM and SIGINT begin the drain; a second signal of the
+same kind ends the process at once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Part(Protocol):
-    """Something that runs for as long as the process does."""
+    """A part of a process, such as a server, that runs as long as the process."""
 
     @property
     def name(self) -> str: ...
@@ -28,14 +29,14 @@ class Part(Protocol):
         """Returns when the part can be used."""
 
     async def stop(self) -> None:
-        """Refuses new work, lets running work end for as long as the part's own settings say, then lets go."""
+        """Rejects new work, waits for running work as long as the part's own settings say, then releases resources."""
 
 
 @contextmanager
 def building() -> Iterator[None]:
-    """Around the building of parts, which imports most of what a process needs. All of that stays: the garbage
-    collector does not look through it meanwhile, and not afterwards either, in pauses of tens of milliseconds between
-    the tokens of streams."""
+    """A context for the construction of parts, without garbage collection. The modules and objects that exist at its
+    end live as long as the process and are excluded from later collections, whose pauses would delay streams by tens of
+    milliseconds."""
     gc.disable()
     try:
         yield
@@ -65,7 +66,7 @@ async def run(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
 
 
 async def _start_unless(stopping: asyncio.Event, part: Part) -> bool:
-    """Starts a part; False when a signal came first."""
+    """Starts a part. Returns False, with the start cancelled, if a signal came first."""
     starting = asyncio.create_task(part.start())
     signalled = asyncio.create_task(stopping.wait())
     both: set[asyncio.Task[Any]] = {starting, signalled}
@@ -85,7 +86,7 @@ def _on_signals() -> asyncio.Event:
     loop = asyncio.get_running_loop()
 
     def stop(number: signal.Signals) -> None:
-        log.info("%s: draining; once more to stop at once", number.name)
+        log.info("%s: draining; send it again to stop at once", number.name)
         stopping.set()
         loop.remove_signal_handler(number)
 

@@ -1,11 +1,11 @@
-"""Logging: one line per event, for people or as JSON, with the ids of what it is about.
+"""Logging: one line for each event, as text or as JSON, with the ids of the request, response or job that it concerns.
 
-Modules log with Python's `logging`, as the libraries do. Text is for a laptop and needs no library. Lines in JSON are
-made by structlog; they have the fields that `telemetry/log_fields.py` declares and no others. Prompts, answers and
+Modules log with Python's `logging`, as the libraries do. Text is for development and needs no library. JSON lines are
+made by structlog and have the fields that `telemetry/log_fields.py` declares, no others. Prompts, answers and
 credentials are never logged.
 
-Names in a line may be a stranger's. A line is one line: control characters in it are escaped and its length is bounded,
-so that nobody writes a line of their own, or colours a terminal. The lines of a traceback are indented.
+A line may quote names that a client chose. To prevent log injection and terminal escapes, control characters are
+escaped and the length is limited. The lines of a traceback are indented.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from antiphon_core.telemetry import correlation, log_fields
 MESSAGE_CHARS_MAX = 4_096
 TRACEBACK_LINES_MAX = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that end a line, steer a terminal, turn the direction of a text, or cannot be encoded."""
+"""Characters that end a line, control a terminal, change the direction of text, or cannot be encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = field(
-        default="INFO", metadata={"doc": "Least level that is written.", "alias": "NIM_LOG_LEVEL"}
+        default="INFO", metadata={"doc": "Lowest level that is logged.", "alias": "NIM_LOG_LEVEL"}
     )
     json: bool = field(
         default=False, metadata={"doc": "One JSON object per line instead of text.", "alias": "NIM_JSONL_LOGGING"}
@@ -48,7 +48,7 @@ class LogSettings:
 
 def configure(settings: LogSettings, *, worker: int | None = None) -> None:
     """Sends all logs to standard error in the chosen form, and the audit log to its file. `worker` is the number of
-    this process among several that write to the same place. SettingsError: that file cannot be opened."""
+    this process if several write to the same standard error. SettingsError: the audit log cannot be opened."""
     audit.configure(settings.audit)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_json_lines(worker) if settings.json else _TextLine(worker))
@@ -77,13 +77,13 @@ class _TextLine(logging.Formatter):
 
 
 def one_line(text: str, *, most: int = MESSAGE_CHARS_MAX) -> str:
-    """A text without control characters, cut to so many characters."""
+    """Escapes control characters in a text and truncates it to `most` characters."""
     shown = text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], shown)
 
 
 def indented(text: str) -> str:
-    """A traceback of which no line can be taken for a line of the log."""
+    """Indents a traceback, so that none of its lines can be taken for a line of the log."""
     return "\n".join("    " + one_line(line) for line in text.split("\n")[:TRACEBACK_LINES_MAX])
 
 
@@ -100,7 +100,7 @@ def _json_lines(worker: int | None) -> logging.Formatter:
             log_fields.LEVEL: record.levelname,
             log_fields.LOGGER: record.name,
         }
-        message = one_line(str(line[log_fields.EVENT]))  # JSON escapes what ends a line; this bounds it, too
+        message = one_line(str(line[log_fields.EVENT]))  # for the length: JSON escapes line ends itself
         return {**facts, **process, **correlation.current().fields(), **line, log_fields.EVENT: message}
 
     def bound_traceback(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

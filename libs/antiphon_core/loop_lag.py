@@ -1,7 +1,7 @@
-"""How late the event loop runs its callbacks. One slow call on the loop delays every request of the process.
+"""The lag of the event loop: how late it runs its callbacks. One blocking call delays every request of the process.
 
-A timer is due every PERIOD_S; the lag is how much later it runs. What makes it late is a call that blocks the loop, a
-library that keeps the GIL, a pause of the garbage collector, or a machine without a free processor.
+A timer is due every PERIOD_S; the lag is how much later it runs. Causes are a call that blocks the loop, a library that
+keeps the GIL, a pause of the garbage collector, or a machine without a free processor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WARNING_EVERY_S = 60.0
 
 
 class LoopLag:
-    """The lag of one event loop, in seconds. Metrics read the properties."""
+    """The measured lag of one event loop."""
 
     def __init__(self) -> None:
         self.last_s = 0.0
@@ -41,7 +41,7 @@ class LoopLag:
 
     @property
     def standing_s(self) -> float:
-        """The least of the last measurements: a loop that was blocked once has none."""
+        """The smallest of the last STANDING_COUNT measurements; near 0 if the loop was only blocked once."""
         last = [self._recent[-number][1] for number in range(1, min(STANDING_COUNT, len(self._recent)) + 1)]
         return min(last) if len(last) == STANDING_COUNT else 0.0
 
@@ -81,4 +81,4 @@ class LoopLag:
 
 PROCESS = LoopLag()
 """The lag of this process's event loop, measured by `lifecycle.run`."""
-metrics.LOOP_LAG_MAX.of().ask(lambda: PROCESS.recent_max_s)
+metrics.LOOP_LAG_MAX.of().set_function(lambda: PROCESS.recent_max_s)

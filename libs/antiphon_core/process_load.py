@@ -1,7 +1,7 @@
-"""How much one process has to do: the memory that it uses, and the standing delay of its event loop.
+"""The load of one process: its share of memory in use, and the standing lag of its event loop.
 
-A loop that was blocked once has caught up at the next measurement. One that is late again and again has more to do than
-it can (CoDel's standing queue): that is what `lag_s` tells.
+A loop that was blocked once has caught up at the next measurement. A loop that is late several times in a row is
+overloaded (as in CoDel's standing queue), and `lag_s` is this lag.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ProcessLoad:
 
     @property
     def lag_s(self) -> float:
-        """The delay that the event loop has not got rid of."""
+        """The standing lag of the event loop; 0 or little if it has caught up."""
         return self._lag.standing_s
 
     @property

@@ -1,8 +1,8 @@
-"""Stored prompts as templates: which variables one has, and what it is with their values.
+"""Stored prompts as templates: finds their variables and renders them with values.
 
-`{{name}}` in the instructions and in the texts of messages stands for a variable. A text takes its place within the
-text; an image or a file becomes a part of its own, between the parts before and behind it. Values are put in once: what
-looks like a variable in a value stays as it is.
+`{{name}}` in the instructions and in the texts of messages is a variable. A text value replaces it within the text; an
+image or a file becomes a part of its own, between the text before it and the text after it. Values are not templates:
+`{{name}}` in a value stays as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request.prompts import VARIABLE
 
-_PLACE = re.compile(r"\{\{\s*(" + VARIABLE + r")\s*\}\}")
+_VARIABLE = re.compile(r"\{\{\s*(" + VARIABLE + r")\s*\}\}")
 _TEXTS = ("input_text", "output_text", "text")
 
 Value = str | Object
@@ -30,13 +30,13 @@ class Rendered:
 
 
 def variables_of(content: Object) -> list[str]:
-    """The names of the variables of a prompt, in the order in which they come."""
-    return list(dict.fromkeys(name for text in _texts_of(content) for name in _PLACE.findall(text)))
+    """The names of a prompt's variables, in the order of their first occurrence."""
+    return list(dict.fromkeys(name for text in _texts_of(content) for name in _VARIABLE.findall(text)))
 
 
 def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Rendered:
-    """A prompt with the values of its variables. InvalidRequest: one is missing, one is not in the prompt, or one that
-    is no text stands in the instructions."""
+    """Renders a prompt. InvalidRequest: a value is missing, the prompt does not have the variable of a value, or an
+    image or a file is the value of a variable in the instructions."""
     names = variables_of(content)
     for name in names:
         if name not in values:
@@ -46,7 +46,7 @@ def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Re
             raise _fault(name, f"Prompt '{prompt_id}' has no variable '{name}'.", "unknown_parameter")
     instructions = content.get("instructions")
     return Rendered(
-        None if instructions is None else "".join(_instructed(instructions, values)),
+        None if instructions is None else "".join(_instructions(instructions, values)),
         [_message(message, values) for message in content.get("input", ())],
     )
 
@@ -60,10 +60,10 @@ def _texts_of(content: Object) -> Iterator[str]:
                 yield part["text"]
 
 
-def _instructed(text: str, values: Mapping[str, Value]) -> Iterator[str]:
+def _instructions(text: str, values: Mapping[str, Value]) -> Iterator[str]:
     for name, piece in _pieces(text, values):
         if not isinstance(piece, str):
-            raise _fault(name, f"Variable '{name}' stands in the instructions, and must be a text.", "invalid_type")
+            raise _fault(name, f"Variable '{name}' is used in the instructions, and must be a text.", "invalid_type")
         yield piece
 
 
@@ -78,7 +78,7 @@ def _message(message: Object, values: Mapping[str, Value]) -> Object:
 
 
 def _part(part: Object, values: Mapping[str, Value]) -> Iterator[Object]:
-    """A part of a message with values: the texts between images and files as parts of their own."""
+    """Renders one part of a message. Images and files split its text into several parts."""
     if part["type"] not in _TEXTS:
         yield part
         return
@@ -96,8 +96,9 @@ def _part(part: Object, values: Mapping[str, Value]) -> Iterator[Object]:
 
 
 def _pieces(text: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
-    """A text in pieces, each with the name of the variable that it is the value of, or "". Texts are strings."""
-    for number, piece in enumerate(_PLACE.split(text)):
+    """Splits a text into literal pieces and values of variables: ("", text) or (variable, value). Text values are
+    strings, others JSON objects."""
+    for number, piece in enumerate(_VARIABLE.split(text)):
         if number % 2 == 0:
             yield "", piece
             continue

@@ -1,6 +1,6 @@
-"""A stored response told as events: for who asks for a stream when all has been said, and the stream was not kept.
+"""Makes the events of a stored response again, for a client that asks for its stream when the event log is gone.
 
-Each text comes as one delta; otherwise the events are those of a stream, and they fold to the response.
+Each text is one delta; otherwise the events are those of the original stream, and they fold to the response.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _MEMBER_EVENTS = {
     "function_call": ("arguments", events.FUNCTION_CALL_ARGUMENTS_DELTA, events.FUNCTION_CALL_ARGUMENTS_DONE),
     "custom_tool_call": ("input", events.CUSTOM_TOOL_CALL_INPUT_DELTA, events.CUSTOM_TOOL_CALL_INPUT_DONE),
 }
-_UNBORN: Object = {"status": "in_progress", "completed_at": None, "error": None, "incomplete_details": None}
+_NOT_ENDED: Object = {"status": "in_progress", "completed_at": None, "error": None, "incomplete_details": None}
 
 
 def frames_of(record: Record) -> list[bytes]:
-    """The frames of a finished response, from the first to the terminal one."""
+    """The frames of a finished response, from response.created to the terminal event."""
     response: Object = loads(record.body) | {"output": loads(record.output_items)}
     return [events.encode(event | {"sequence_number": number}) for number, event in enumerate(_events(response))]
 
 
 def _events(response: Object) -> Iterator[Object]:
-    born = response | _UNBORN | {"output": [], "usage": None}
-    yield {"type": events.CREATED, "response": born}
-    yield {"type": events.IN_PROGRESS, "response": born}
+    created = response | _NOT_ENDED | {"output": [], "usage": None}
+    yield {"type": events.CREATED, "response": created}
+    yield {"type": events.IN_PROGRESS, "response": created}
     for index, item in enumerate(response["output"]):
         yield from _item(item, index)
     if response["status"] == "failed":
@@ -42,12 +42,12 @@ def _events(response: Object) -> Iterator[Object]:
 
 def _item(item: Object, index: int) -> Iterator[Object]:
     place = {"item_id": item["id"], "output_index": index}
-    tell = _TOLD.get(item["type"])
-    begun = {"status": "in_progress"} if "status" in item else {}
-    blank = item | begun | _BLANK.get(item["type"], {})
-    yield {"type": events.OUTPUT_ITEM_ADDED, "output_index": index, "item": blank}
-    if tell is not None:
-        yield from tell(item, place)
+    content_events = _CONTENT_EVENTS.get(item["type"])
+    in_progress = {"status": "in_progress"} if "status" in item else {}
+    empty = item | in_progress | _EMPTY_CONTENT.get(item["type"], {})
+    yield {"type": events.OUTPUT_ITEM_ADDED, "output_index": index, "item": empty}
+    if content_events is not None:
+        yield from content_events(item, place)
     yield {"type": events.OUTPUT_ITEM_DONE, "output_index": index, "item": item}
 
 
@@ -61,8 +61,8 @@ def _parts(item: Object, place: Object) -> Iterator[Object]:
         yield {"type": events.CONTENT_PART_DONE, "part": part, **at}
 
 
-def _thoughts(item: Object, place: Object) -> Iterator[Object]:
-    """A summary, or the reasoning itself; a client's own item may have both, or lack either."""
+def _reasoning(item: Object, place: Object) -> Iterator[Object]:
+    """The events of a reasoning item, which may have a summary, content, both or neither."""
     for index, part in enumerate(item.get("summary") or ()):
         at = place | {"summary_index": index}
         yield {"type": events.REASONING_SUMMARY_PART_ADDED, "part": part | {"text": ""}, **at}
@@ -75,9 +75,9 @@ def _thoughts(item: Object, place: Object) -> Iterator[Object]:
 
 def _text(part: Object, at: Object) -> Iterator[Object]:
     delta, done = _PART_EVENTS[part["type"]]
-    none: Object = {"logprobs": []} if "logprobs" in part else {}
+    no_logprobs: Object = {"logprobs": []} if "logprobs" in part else {}
     logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
-    yield {"type": events.CONTENT_PART_ADDED, "part": part | none | {"text": ""}, **at}
+    yield {"type": events.CONTENT_PART_ADDED, "part": part | no_logprobs | {"text": ""}, **at}
     if part["text"]:
         yield {"type": delta, "delta": part["text"], **logprobs, **at}
     yield {"type": done, "text": part["text"], **logprobs, **at}
@@ -87,17 +87,17 @@ def _member(item: Object, place: Object) -> Iterator[Object]:
     name, delta, done = _MEMBER_EVENTS[item["type"]]
     if item[name]:
         yield {"type": delta, "delta": item[name], **place}
-    called = {"name": item["name"]} if item["type"] == "function_call" else {}
-    yield {"type": done, **called, name: item[name], **place}
+    function = {"name": item["name"]} if item["type"] == "function_call" else {}
+    yield {"type": done, **function, name: item[name], **place}
 
 
-_TOLD: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
+_CONTENT_EVENTS: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
     "message": _parts,
-    "reasoning": _thoughts,
+    "reasoning": _reasoning,
     "function_call": _member,
     "custom_tool_call": _member,
 }
-_BLANK: dict[str, Object] = {
+_EMPTY_CONTENT: dict[str, Object] = {
     "message": {"content": []},
     "reasoning": {"summary": [], "content": []},
     "function_call": {"arguments": ""},

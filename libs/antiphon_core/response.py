@@ -1,7 +1,7 @@
-"""The response object: how it looks at birth, at its end, and between storage and the client.
+"""The response object: as it is created, as it ends, and in the two parts that the store keeps.
 
-All 31 members that Open Responses requires are there from the first event on, numbers never null. The store keeps a
-response in two parts, the object without `output` and the output items, because history is made of items alone.
+All 31 members that Open Responses requires are present from the first event on, and its numbers are never null. The
+store keeps the object without `output` apart from the output items, because histories are built from items only.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from antiphon_core.jsons import Object, compact, with_member
 from antiphon_core.ports.store import Status
 
 _CACHING = {"mode": "implicit"}
-"""How engines cache, whatever a request hints at. None promises a lifetime."""
-_NOT_TOLD = ("context", "mode", "generate_summary")
-"""Members of `reasoning` that the response does not repeat: the chat template decides about them."""
-
+"""The `prompt_cache_options` of every response: engines cache implicitly and promise no lifetime."""
+_NOT_REPEATED = ("context", "mode", "generate_summary")
+"""Members of `reasoning` that the response does not repeat, because the chat template decides about them."""
 
 _REPEATED: Object = {
     "previous_response_id": None,
@@ -44,14 +43,14 @@ _REPEATED: Object = {
     "prompt_cache_retention": None,
     "user": None,
 }
-"""The parameters that every response repeats, in their order, and their values where a request leaves them out."""
+"""The parameters of the request that every response repeats, in this order, with their default values."""
 
 _REPEATED_IF_GIVEN = ("prompt", "prompt_cache_options", "dropped_tools", "conversation")
 
 
 def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object:
-    """A response that has just been created. `parameters` are those of the request, validated; `created_at` is in
-    Unix seconds."""
+    """A response as it is created. `parameters` are the validated ones of the request; `created_at` is in Unix
+    seconds."""
     asked = {name: value for name, value in parameters.items() if value is not None}
     return {
         "id": response_id,
@@ -69,7 +68,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
 
 
 def _repeated(asked: Object) -> Object:
-    """The parameters as the response repeats them, with all members that clients look for."""
+    """The parameters in the form in which the response repeats them, with all members that clients expect."""
     repeated: Object = {name: asked.get(name, default) for name, default in _REPEATED.items()}
     repeated["tools"] = [_declared(tool) for tool in repeated["tools"]]
     repeated["text"] = _text(repeated["text"])
@@ -82,21 +81,21 @@ def _repeated(asked: Object) -> Object:
 
 
 def _declared(tool: Object) -> Object:
-    """A tool with all members that clients look for."""
+    """A tool with all members that clients expect."""
     if tool["type"] != "function":
         return tool
     return {"description": None, "parameters": None, "strict": None} | tool
 
 
 def _reasoning(asked: Object) -> Object:
-    """How the model is to think, without the hints that change nothing."""
-    told = {name: value for name, value in asked.items() if name not in _NOT_TOLD}
-    return {"effort": None, "summary": None} | told
+    """The member `reasoning`, without the hints that change nothing."""
+    repeated = {name: value for name, value in asked.items() if name not in _NOT_REPEATED}
+    return {"effort": None, "summary": None} | repeated
 
 
 def _text(asked: Object) -> Object:
-    """How the model is to answer, with all members that clients look for. A verbosity is a hint that no model here can
-    be given, so the response says `medium`, as of any other."""
+    """The member `text`, with all members that clients expect. Verbosity cannot be passed on to any model, so the
+    response always says `medium`, OpenAI's default."""
     given = {"format": {"type": "text"}} | _without_null(asked) | {"verbosity": "medium"}
     if given["format"]["type"] == "json_schema":
         given["format"] = {"description": None, "strict": False} | given["format"]
@@ -104,7 +103,7 @@ def _text(asked: Object) -> Object:
 
 
 def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reasoning_tokens: int = 0) -> Object:
-    """The `usage` member, with both detail objects in full."""
+    """The member `usage`, with all members of both detail objects."""
     return {
         "input_tokens": input_tokens,
         "input_tokens_details": {"cached_tokens": cached_tokens, "cache_write_tokens": 0},
@@ -115,33 +114,33 @@ def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reas
 
 
 def failed(response: Object, error: AntiphonError) -> Object:
-    """The response as it ends when something broke: what it had so far, its open item marked incomplete.
+    """The response after a failure, with the output so far. An open item is marked incomplete.
 
-    `code` is one of a closed list of OpenAI's, in which every fault of a server is server_error. `cause` is ours:
-    whoever asks for the response again is told what its first caller was told."""
-    told = {"code": code_in_response(error), "message": error.message, "cause": cause_of(error)}
-    return _ended(response, Status.FAILED) | {"error": told}
+    `code` is one of OpenAI's closed list, in which every server fault is server_error. `cause` is an extension: later
+    requests for this response get the same error as the first caller (`error_of`)."""
+    described = {"code": code_in_response(error), "message": error.message, "cause": cause_of(error)}
+    return _ended(response, Status.FAILED) | {"error": described}
 
 
 def error_of(response: Object) -> AntiphonError:
-    """The error that a failed response ended with."""
+    """The error with which a failed response ended."""
     cause = dict(response["error"].get("cause", {}))
     return revive(cause.pop("reason", InternalError.reason), response["error"]["message"], cause)
 
 
 def cancelled(response: Object) -> Object:
-    """The response as it ends when its caller gave it up."""
+    """The response after its cancellation, with the output so far."""
     return _ended(response, Status.CANCELLED)
 
 
 def split(response: Object) -> tuple[bytes, bytes]:
-    """A response as the store keeps it: (body without `output`, output items)."""
+    """Splits a response into the parts that the store keeps: (body without `output`, output items)."""
     body = {name: value for name, value in response.items() if name != "output"}
     return compact(body), compact(response["output"])
 
 
 def join(body: bytes, output_items: bytes) -> bytes:
-    """A stored response as the client gets it. Bytes in, bytes out."""
+    """Joins the parts of a stored response, without parsing them."""
     return with_member(body, "output", output_items)
 
 

@@ -1,10 +1,11 @@
-"""Keys for authenticated encryption (AES-256-GCM), by their ids, from a file that is rotated by a line above.
+"""Keys for authenticated encryption (AES-256-GCM), read from a file with an id and a key on each line.
 
     # ID     64 HEXADECIMAL DIGITS
     2027-01  6f1c...
     2026-07  0b9e...
 
-The first key seals; all of them open. Needs no library: whoever seals brings `cryptography`.
+The first key encrypts, all of them decrypt: to rotate keys, add a new first line. This module does not encrypt, and
+needs no library.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _LINE = re.compile(r"(?P<id>[A-Za-z0-9_-]{1,32})\s+(?P<key>[0-9a-fA-F]{64})")
 
 @dataclass(frozen=True, slots=True)
 class SealingKeys:
-    """Keys by id; `current` seals."""
+    """Keys by id. `current` is the id of the key that encrypts."""
 
     current: str
     keys: Mapping[str, bytes] = field(repr=False)
 
     @classmethod
     def read(cls, path: Path, what: str = "the sealing keys") -> SealingKeys:
-        """SettingsError: what is wrong in which line; never what a key is."""
+        """Reads a file of keys. SettingsError: it is unusable; the message names the line, and never a key."""
         lines = read_secret(path, what).splitlines()
         keys: dict[str, bytes] = {}
         for number, line in enumerate(lines, 1):
@@ -48,16 +49,16 @@ class SealingKeys:
         return cls(next(iter(keys)), keys)
 
     def get(self) -> SealingKeys:
-        """These keys at any time; a file of keys gives those of the moment."""
+        """Implements KeySource by keys that never change."""
         return self
 
     @classmethod
     def ephemeral(cls) -> SealingKeys:
-        """A key that ends with this process."""
+        """A random key that is lost when the process ends."""
         return cls("ephemeral", {"ephemeral": secrets.token_bytes(KEY_BYTES)})
 
 
 class KeySource(Protocol):
-    """Keys that may change: `SealingKeys`, or a file of them that is watched."""
+    """A source of the current keys: fixed `SealingKeys`, or a file that is read again when it changes."""
 
     def get(self) -> SealingKeys: ...

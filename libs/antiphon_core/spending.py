@@ -1,11 +1,9 @@
-"""Buckets and places of tenants: what becomes of them with time, and with each spend. Pure: time is an argument.
+"""The rules of quotas: token buckets and stream slots of tenants, and how a spend changes them. Time is an argument.
 
-A bucket fills steadily up to its capacity. Capacity and rate are those of whoever drew on it last, and its level is
-clipped to them, so limits may change while it is in use. A bucket that is full and was not used for
-SPENDING_MEMORY_MS is forgotten, and so nothing piles up; as a new one is full, only a draw that does not describe it
-can tell.
-
-Engines that keep buckets elsewhere do the same in their own words, and compose their answers here: `spent`.
+A bucket fills steadily up to its capacity. Capacity and rate are those of the last draw that gave them, and the level
+is cut to the capacity, so limits may change while the bucket is in use. A bucket that is full and was not used for
+SPENDING_MEMORY_MS is forgotten, which bounds the number of buckets. A new bucket is full, too, so only draws that do
+not give a capacity notice the difference.
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ from antiphon_core import limits
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spent
 
 MINUTE_MS = 60_000
-PLACES = ""  # in place of a bucket's name: it was the places that were refused
-TINY = 1e-6  # of a unit: what adding up times in floating point may lose
+PLACES = ""  # stands for the stream slots where a bucket's name is expected
+TINY = 1e-6  # of a unit: the rounding error of levels that were added up in floating point
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket as it was at `at_ms`."""
+    """The state of a bucket at the time `at_ms`."""
 
     level: float
     capacity: float
@@ -40,20 +38,22 @@ class Bucket:
         return now_ms - self.at_ms >= limits.SPENDING_MEMORY_MS and self.level_at(now_ms) >= self.capacity
 
     def wait_ms(self, level: float) -> int:
-        """How long after `at_ms` it holds so much, to half of what may be lost: who comes back then is let through."""
+        """The time from `at_ms` until the bucket has this level, with half the tolerance of TINY: a draw that is
+        retried then succeeds."""
         return max(0, math.ceil((level - TINY / 2 - self.level) * MINUTE_MS / self.per_minute))
 
 
-def described(bucket: Bucket | None, draw: Draw, now_ms: int) -> Bucket | None:
-    """The bucket as of now and as the draw describes it; None when nobody ever did."""
+def _bucket_at(bucket: Bucket | None, draw: Draw, now_ms: int) -> Bucket | None:
+    """The bucket at `now_ms`, with the capacity and rate of the draw, if it gives them; None if they are unknown."""
     if bucket is None or bucket.is_forgotten(now_ms):
         return Bucket(draw.capacity, draw.capacity, draw.per_minute, now_ms) if draw.capacity else None
     capacity, per_minute = (draw.capacity, draw.per_minute) if draw.capacity else (bucket.capacity, bucket.per_minute)
     return Bucket(min(bucket.level_at(now_ms), capacity), capacity, per_minute, max(now_ms, bucket.at_ms))
 
 
-def spent(draws: Sequence[Draw], buckets: Mapping[str, Bucket], refused: str | None) -> Spent:
-    """The answer. `refused` is the name of a bucket that had too little, or PLACES."""
+def answer_of(draws: Sequence[Draw], buckets: Mapping[str, Bucket], refused: str | None) -> Spent:
+    """The answer to a spend. `refused` is the name of the bucket that has too little, or PLACES; None if all was
+    done."""
     levels = tuple(
         Level(name, bucket.level, bucket.capacity, bucket.wait_ms(bucket.capacity)) for name, bucket in buckets.items()
     )
@@ -67,7 +67,7 @@ def spent(draws: Sequence[Draw], buckets: Mapping[str, Bucket], refused: str | N
 
 @dataclass(slots=True)
 class Account:
-    """The quota state of one tenant: buckets by their names, and until when its stream slots are held."""
+    """The quotas of one tenant: buckets by name, and the time until which each stream slot (`places`) is held."""
 
     buckets: dict[str, Bucket] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
@@ -79,28 +79,28 @@ class Account:
         buckets = {
             draw.name: bucket
             for draw in spend.draws
-            if (bucket := described(self.buckets.get(draw.name), draw, now_ms)) is not None
+            if (bucket := _bucket_at(self.buckets.get(draw.name), draw, now_ms)) is not None
         }
         if not is_repeated:
             refused = _refused(spend.draws, buckets, hold, held)
             if refused is not None:
-                return spent(spend.draws, buckets, refused)
+                return answer_of(spend.draws, buckets, refused)
             for draw in spend.draws:
                 if draw.name in buckets:
                     bucket = buckets[draw.name]
                     buckets[draw.name] = replace(bucket, level=bucket.level - draw.amount)
         self.buckets |= buckets
         self.places = held | {id_: max(held.get(id_, 0), now_ms + hold.ttl_ms) for id_ in hold.ids}
-        return spent(spend.draws, buckets, None)
+        return answer_of(spend.draws, buckets, None)
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether there is nothing to remember."""
+        """Whether no slot is held and all buckets are forgotten."""
         is_held = any(until > now_ms for until in self.places.values())
         return not is_held and all(bucket.is_forgotten(now_ms) for bucket in self.buckets.values())
 
 
 class Accounts:
-    """The accounts of all tenants that one process counts for."""
+    """The quotas of all tenants, for a process that counts by itself."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, Account] = {}
@@ -115,7 +115,8 @@ class Accounts:
         return tenant in self._accounts
 
     def _forget_some(self, now_ms: int) -> None:
-        """Looks at the next two, and lets them go if they are idle: more goes than comes. Others stand last then."""
+        """Drops the next two accounts if they are idle, or moves them to the end. Each spend adds at most one account,
+        so idle ones do not pile up."""
         for tenant in list(islice(self._accounts, 2)):
             account = self._accounts.pop(tenant)
             if not account.is_idle(now_ms):

@@ -1,4 +1,4 @@
-"""Features that clients may ask for and this server does not have: refused by name, never ignored."""
+"""Features of the API that this server does not have. A request that uses one is rejected, so that none is ignored."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from antiphon_core.errors import InvalidRequest
 
 
 def anything(_: object) -> bool:
-    """Whatever is given is a wish, also when it is empty."""
+    """For `Unserved.asked`: every value asks for the feature, even an empty one."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """A well-formed wish that cannot be granted, and what to say then. `field` is the path of a member; `asked` tells a
-    wish from a value that only says what is so anyway."""
+    """A member of requests for an unsupported feature, and the error for it. `field` is the path of the member; `asked`
+    returns whether a value asks for the feature, rather than for the default."""
 
     field: str
     asked: Callable[[Any], bool]
@@ -25,12 +25,12 @@ class Unserved:
     code: str = "unsupported_parameter"
 
 
-def refuse(wishes: Iterable[Unserved], request: object) -> None:
-    """InvalidRequest: the first of the wishes that the request has."""
-    for wish in wishes:
-        value = _member(request, wish.field)
-        if value is not None and wish.asked(value):
-            raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
+def reject(features: Iterable[Unserved], request: object) -> None:
+    """Raises InvalidRequest for the first of `features` that the request asks for."""
+    for feature in features:
+        value = _member(request, feature.field)
+        if value is not None and feature.asked(value):
+            raise InvalidRequest(feature.message, field=feature.field, code=feature.code)
 
 
 def _member(request: object, path: str) -> Any:

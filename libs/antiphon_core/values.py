@@ -1,4 +1,4 @@
-"""Values that are made once per token."""
+"""A fast kind of dataclass, for values that are created for every token."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def value(cls: type[T]) -> type[T]:
-    """A dataclass that the type checker takes for a frozen one. At run time it is none: the `__init__` of a frozen
-    dataclass takes three times as long."""
+    """Makes a dataclass that type checkers treat as frozen. At run time it is not: the `__init__` of a frozen dataclass
+    takes three times as long."""
     return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -121,7 +121,7 @@ async def test_a_stop_text_ends_the_answer_and_is_not_shown(translator: Translat
 async def test_an_answer_has_the_form_that_was_asked_for(translator: TranslatorService, signature: str) -> None:
     given = named(turn("Bob is 42 years old.", temperature=0, max_output_tokens=100, text=AS_A_PERSON))
     if signature == TAKES_NO_GUIDES:
-        with pytest.raises(InvalidRequest, match=r"'text\.format' cannot be granted") as caught:
+        with pytest.raises(InvalidRequest, match=r"'text\.format' is not supported") as caught:
             await run(translator, given)
         assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_parameter")
         return

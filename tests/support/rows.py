@@ -12,6 +12,7 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import nodes
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
+    ChainRows,
     Change,
     Condition,
     Delete,
@@ -69,6 +70,11 @@ def node(record: Record, **fields: Any) -> Row:
     written, items, body = nodes.written(record)
     backend_fields = {"v": 1, "version": 1, "depth": 0, "created": 10, "updated": 20}
     return Row({**written, **backend_fields, **fields}, items, body)
+
+
+def chain_rows(nodes_: Sequence[tuple[str, Row]]) -> ChainRows:
+    """A chain of these nodes."""
+    return ChainRows(*zip(*((row_id, *row) for row_id, row in nodes_), strict=True))
 
 
 def with_status(record: Record, status: Status) -> Record:

@@ -1,16 +1,16 @@
-"""When a connection may be tried again after a failed attempt."""
+"""Exponential backoff between attempts to connect."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-_FACTOR = 1.6  # gRPC's, as the jitter
+_FACTOR = 1.6  # this and the jitter are gRPC's
 _JITTER = 0.2
 
 
 class Backoff:
-    """The delay before the next attempt: it grows with each failure in a row, and differs between clients, so that not
-    all of them come at once. `uniform` is `random.uniform`, or a stand-in."""
+    """The delay before the next attempt, which grows with each consecutive failure. Jitter keeps clients from
+    connecting all at once. `uniform` is `random.uniform`, or a test's stand-in."""
 
     def __init__(self, first_s: float, max_s: float, uniform: Callable[[float, float], float]) -> None:
         self._first_s = first_s

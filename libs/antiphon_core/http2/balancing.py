@@ -1,9 +1,9 @@
-"""gRPC streams to everything that a name resolves to, in turn: round robin over the addresses that are connected.
+"""gRPC streams to all addresses of a name: round robin over the addresses that are connected.
 
-The name is looked up by the first call, and again while calls are made: after RESOLVE_INTERVAL_S, or sooner when no
-address is connected. A new address gets calls as soon as it is connected, which no call waits for while another address
-is. An address that the name has no more gets no new calls, and its connection is closed behind its last one. A look-up
-that fails changes nothing.
+The first call resolves the name. Later calls resolve it again after RESOLVE_INTERVAL_S, or after RESOLVE_RETRY_S if no
+address is connected. A new address gets calls once it is connected; calls only wait for a connection if no other
+address has one. An address that is no longer resolved gets no new calls, and its connection is closed after its last
+call. If resolving fails, the known addresses stay.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ log = logging.getLogger(__name__)
 
 RESOLVE_INTERVAL_S = 10.0
 RESOLVE_RETRY_S = 1.0  # while no address is connected
-AVOID_S = 5.0  # after a call without any sign of life; the next one looks again
+AVOID_S = 5.0  # after a call without any message; then calls may try the address again
 
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """One address. `users` is how many calls it has."""
+    """One address and its connection. `users` is the number of its calls."""
 
     streams: GrpcStreams
     users: int = 0
     _avoided_s: float = -math.inf
 
     def avoid(self) -> None:
-        """Gives calls to other addresses, as long as there are any, for AVOID_S or until something comes from this."""
+        """Makes calls prefer other addresses, for AVOID_S or until this one sends something."""
         self._avoided_s = time.monotonic()
 
     @property
@@ -50,7 +50,8 @@ class Peer:
 
 
 class BalancedStreams:
-    """Gives each call a GrpcStreams. `tls` and `options` as there. For one event loop. ValueError: no endpoint."""
+    """Chooses an address for each call. `tls` and `options` are those of GrpcStreams. For one event loop. ValueError:
+    the endpoint is malformed."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class BalancedStreams:
         self._tls = tls
         self._options = options
         self._peers: dict[str, Peer] = {}
-        self._leaving: set[Peer] = set()  # addresses that the name has no more, with calls that go on
+        self._leaving: set[Peer] = set()  # no longer resolved addresses, with running calls
         self._turn = 0
         self._last_error = ""
         self._resolved_s = -math.inf
@@ -74,7 +75,7 @@ class BalancedStreams:
         self._is_closed = False
 
     async def choose(self) -> Peer:
-        """The next address. ConnectionLost: none can be reached."""
+        """The address for the next call. ConnectionLost: none can be reached."""
         for _ in range(2):
             if self._is_closed:
                 raise ConnectionLost("The client was closed.", is_unprocessed=True)
@@ -93,7 +94,7 @@ class BalancedStreams:
 
     @contextmanager
     def used(self, peer: Peer) -> Iterator[GrpcStreams]:
-        """Keeps the connection to `peer` open."""
+        """Keeps the connection to `peer` open while the context is open."""
         peer.users += 1
         try:
             yield peer.streams
@@ -114,7 +115,8 @@ class BalancedStreams:
         return [peer for peer in self._peers.values() if peer.streams.is_connected]
 
     async def _until_connected(self) -> Sequence[Peer]:
-        """Those that are connected, after waiting for the first if there is none. Has the others connect meanwhile."""
+        """The connected addresses. Waits for the first connection if there is none, and lets the others connect in the
+        background."""
         attempts: set[asyncio.Task[None]] = set()
         for peer in self._peers.values():
             if not peer.streams.is_connected:

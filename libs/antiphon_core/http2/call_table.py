@@ -1,8 +1,8 @@
-"""The calls of one connection: those that wait for one of the server's streams, and those that have one.
+"""The calls of one connection: those that have a stream, and those that wait until the server allows one more.
 
-Frames change streams, in any order; `settle` then gives each changed stream its due: its receiver gets all its messages
-in one call, the server gets credit for them, and the stream is reported if it has ended. Callbacks may call `open`,
-`cancel`, `pause` and `resume`.
+While frames are read, changed streams are only noted (`unsettle`). `settle` then processes each of them: its receiver
+gets all its messages in one call, the server gets flow control credit, and if the stream has ended, its `on_end` is
+called. Callbacks may call `open`, `cancel`, `pause` and `resume`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from antiphon_core.http2.statuses import ErrorCode
 from antiphon_core.http2.stream import OnEnd, Receive, Stream
 
 _REFUSALS_MAX = 10  # of one call
-_STREAMS_UNLIMITED = 2**32  # what holds until the server's settings say otherwise
+_STREAMS_UNLIMITED = 2**32  # the limit until the server's settings arrive
 
 
 class CallTable:
-    """`out` takes the frames to send, except bodies, which `sender` keeps until they may go."""
+    """The calls of a connection. Frames to send are appended to `out`, except bodies, which `sender` keeps until flow
+    control allows to send them."""
 
     def __init__(self, out: list[bytes], codec: HeaderCodec, sender: Sender, options: Options) -> None:
-        self.reading: dict[int, Stream] = {}  # streams of which messages may come
+        self.reading: dict[int, Stream] = {}  # streams that may receive messages
         self.streams_max = _STREAMS_UNLIMITED
-        self.refusal: str | None = "The connection is not ready."  # why no call can begin; None if one can
+        self.closed_reason: str | None = "The connection is not ready."  # why no call can begin; None if one can
         self.is_held = False  # a stream was refused: nothing begins until `begin_again`
         self._out = out
         self._codec = codec
@@ -48,19 +49,20 @@ class CallTable:
 
     @property
     def can_open(self) -> bool:
-        return self.refusal is None and self._next_id <= frames.STREAM_ID_MAX
+        return self.closed_reason is None and self._next_id <= frames.STREAM_ID_MAX
 
     def open(self, request: Request, receive: Receive, on_end: OnEnd) -> Stream:
-        """Begins a call, at once or when the server allows one more stream. ConnectionLost: no call can begin here."""
+        """Begins a call, at once or when the server allows one more stream. ConnectionLost: this connection takes no
+        calls."""
         if not self.can_open:
-            raise ConnectionLost(self.refusal or "The connection has had all its streams.", is_unprocessed=True)
+            raise ConnectionLost(self.closed_reason or "The connection has had all its streams.", is_unprocessed=True)
         stream = Stream(request, receive, on_end, message_bytes_max=self._options.message_bytes_max)
         self._waiting.append(stream)
         self.begin_waiting()
         return stream
 
     def cancel(self, stream: Stream, error: Exception) -> bool:
-        """Ends a call with this error, at once and without what its receiver has not had yet. False: it had ended."""
+        """Ends a call with this error, and drops messages that were not delivered. False: it had ended before."""
         if stream.is_reported:
             return False
         stream.drop_messages()
@@ -73,7 +75,7 @@ class CallTable:
         return True
 
     def pause(self, stream: Stream) -> None:
-        """Delivers no more messages, and gives the server no more credit to send them."""
+        """Stops the delivery of messages and the flow control credit for the server."""
         stream.is_paused = True
 
     def resume(self, stream: Stream) -> None:
@@ -84,13 +86,13 @@ class CallTable:
     # ---- for the connection ----
 
     def find(self, stream_id: int) -> Stream | None:
-        """The stream of a frame; None if it has ended. ConnectionFault: there was never such a stream."""
+        """The stream of a frame; None if it has ended. ConnectionFault: the client never opened this stream."""
         if stream_id % 2 == 0 or stream_id >= self._next_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"A frame belongs to stream {stream_id}, which is none.")
         return self._open.get(stream_id)
 
     def begin_waiting(self) -> None:
-        """Begins calls that wait, as far as the server's settings allow."""
+        """Begins waiting calls, as many as the server's settings allow."""
         while self._waiting and not self.is_held and self.can_open and len(self._open) < self.streams_max:
             stream = self._waiting.popleft()
             stream.id, self._next_id = self._next_id, self._next_id + 2
@@ -100,7 +102,7 @@ class CallTable:
             self._sender.add(stream.id, stream.body)
 
     def end(self, stream: Stream, error: Exception | None) -> bool:
-        """Nothing more comes for this stream. Whether part of its request was not sent."""
+        """Ends a stream that receives no more frames. Returns whether part of its request was not sent."""
         self._open.pop(stream.id, None)
         self.reading.pop(stream.id, None)
         stream.end(error)
@@ -110,11 +112,11 @@ class CallTable:
         return has_rest
 
     def refuse(self, stream: Stream, error: GrpcError) -> None:
-        """Has the call wait to be sent again, because the server has not looked at it. `error` is its end if that does
-        not help.
+        """Lets a call that the server refused (REFUSED_STREAM) wait, to be sent again. It ends with `error`
+        after _REFUSALS_MAX refusals, or if it cannot be sent again.
 
         gRPC's own server refuses streams for which it has just made room: while its process is busy, it counts a stream
-        that it ended for some milliseconds longer. So nothing begins until `begin_again`.
+        that it ended for some milliseconds longer. So no call begins until `begin_again`.
         """
         stream.refusals += 1
         if stream.has_headers or stream.refusals > _REFUSALS_MAX or not self.can_open:
@@ -127,12 +129,12 @@ class CallTable:
         self.is_held = True
 
     def begin_again(self) -> None:
-        """Some time has passed since a stream was refused."""
+        """Lets calls begin again, some time after a stream was refused."""
         self.is_held = False
         self.begin_waiting()
 
     def reset(self, stream: Stream, code: ErrorCode, error: Exception) -> None:
-        """Ends a stream from this side."""
+        """Ends a stream by the client, with RST_STREAM if the server knows it."""
         if stream.id:
             self._out.append(frames.reset_frame(stream.id, code))
         else:
@@ -140,8 +142,9 @@ class CallTable:
         self.end(stream, error)
 
     def refuse_above(self, last_id: int, reason: str) -> None:
-        """Takes no more calls, and ends those that the server has not begun: with ids above `last_id`, and waiting."""
-        self.refusal = reason
+        """Takes no more calls, and ends those that the server did not process: waiting ones, and ids above
+        `last_id`."""
+        self.closed_reason = reason
         waiting, self._waiting = self._waiting, deque()
         unbegun = [stream for stream in self._open.values() if stream.id > last_id]
         for stream in (*unbegun, *waiting):
@@ -170,7 +173,7 @@ class CallTable:
         stream.is_unsettled = False
         try:
             stream.deliver()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends this call and no other
+        except Exception as error:  # noqa: BLE001 - an error in a receiver ends only its own call
             self.cancel(stream, error)
         if not stream.is_ended and not stream.is_paused and stream.owed_bytes * 2 >= self._options.stream_window_bytes:
             self._out.append(frames.window_update_frame(stream.id, stream.owed_bytes))

@@ -1,11 +1,11 @@
-"""gRPC streams to one endpoint: what callers use.
+"""The interface for callers: gRPC streams to one endpoint.
 
     streams = GrpcStreams("triton:8001")
     call = await streams.start("/inference.GRPCInferenceService/ModelStreamInfer", message, receive)
     await call.ended()
 
-`receive` is called, as a plain call from the event loop, with all messages of the call that one read brought. It must
-not wait. What it raises ends the call.
+`receive` is a plain function. The event loop calls it with all messages of the call that were in one read of the
+socket. It must not block. An exception from it ends the call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLOSED = "The client was closed."
 
 
 class GrpcCall:
-    """One call that has begun, or waits for one of the streams that the server allows. Made by `GrpcStreams.start`."""
+    """One call, which runs or waits until the server allows one more stream. `GrpcStreams.start` makes it."""
 
     def __init__(
         self,
@@ -49,24 +49,25 @@ class GrpcCall:
         self._cleanup = ExitStack()
         self._stream = link.connection.calls.open(request, receive, self._on_end)
         if flow is not None:
-            self._cleanup.enter_context(flow.fed_by(pause=self._pause, resume=self._resume_soon))
+            self._cleanup.enter_context(flow.listening(pause=self._pause, resume=self._resume_soon))
         if deadline_s is not None:
             timer = asyncio.get_running_loop().call_at(deadline_s, self._on_timeout)
             self._cleanup.callback(timer.cancel)
         link.flush()
 
     async def ended(self) -> None:
-        """Returns when the server ended the call with OK. GrpcError: any other end; otherwise what `receive` raised."""
+        """Returns when the server has ended the call with OK. GrpcError: the call failed. Raises what `receive`
+        raised."""
         await self._done.wait()
         if self._outcome is not None:
             raise self._outcome
 
     def cancel(self) -> bool:
-        """Ends the call at once; nothing is received after it. False if it had ended."""
+        """Ends the call at once, without further messages. False if it had ended before."""
         return self._end(GrpcError(CANCELLED, "The call was cancelled by its caller."))
 
     def give_up(self, reason: str, silence_s: float) -> None:
-        """Ends the call as ConnectionLost, and its connection, too, if nothing came on that for `silence_s` either."""
+        """Ends the call as ConnectionLost. Closes the whole connection if nothing came on it for `silence_s`."""
         if self._link.silence_s >= silence_s:
             self._link.close(reason)
         else:
@@ -89,7 +90,8 @@ class GrpcCall:
         self._link.connection.calls.pause(self._stream)
 
     def _resume_soon(self) -> None:
-        """Resumes in the next pass of the loop: the code that resumes a flow cannot receive at once."""
+        """Resumes in the next iteration of the loop, because `receive` must not run within the call that resumes the
+        flow."""
         asyncio.get_running_loop().call_soon(self._resume)
 
     def _resume(self) -> None:
@@ -101,8 +103,9 @@ class GrpcCall:
 class GrpcStreams:
     """gRPC streams to one endpoint, `host:port` or `dns:///host:port`, all over one connection. For one event loop.
 
-    The connection is made by the first call, and again by the next one after it is lost. After a failed attempt calls
-    fail at once until its backoff has passed. `tls` is told to offer HTTP/2. ValueError: the endpoint is none.
+    The first call connects, and so does the next call after the connection was lost. After a failed attempt calls fail
+    at once until the backoff has passed. `tls` is changed to offer HTTP/2 by ALPN. ValueError: the endpoint is
+    malformed.
     """
 
     def __init__(
@@ -117,21 +120,21 @@ class GrpcStreams:
         self._last_error = ""
         self._attempt: asyncio.Task[Link | None] | None = None
         self._link: Link | None = None
-        self._links: set[Link] = set()  # also those that the server is ending, with calls that go on
+        self._links: set[Link] = set()  # with those that the server is closing, whose calls continue
         self._is_closed = False
 
     @property
     def is_connected(self) -> bool:
-        """Whether a call could begin at once."""
+        """Whether there is a connection that takes calls."""
         return self._link is not None and self._link.connection.calls.can_open
 
     @property
     def silence_s(self) -> float:
-        """For how long nothing has come on the connection; for ever without one."""
+        """The time since something was received on the connection; infinite without a connection."""
         return math.inf if self._link is None else self._link.silence_s
 
     async def connect(self) -> None:
-        """Makes the connection if there is none. ConnectionLost: it cannot be made now."""
+        """Connects if there is no connection. ConnectionLost: it fails, or the backoff has not passed."""
         await self._connected()
 
     async def start(
@@ -144,11 +147,11 @@ class GrpcStreams:
         metadata: Sequence[tuple[str, str]] = (),
         timeout_s: float | None = None,
     ) -> GrpcCall:
-        """Begins a call with its only message. While `flow` is paused, nothing is received, and the server may send
-        `Options.stream_window_bytes` more at most. `timeout_s` is for the whole call, connecting included.
+        """Begins a call with one message. While `flow` is paused, nothing is received, and the server may send
+        `Options.stream_window_bytes` at most. `timeout_s` is for the whole call, connecting included.
 
-        Raises ConnectionLost: there is no connection; GrpcError: the time was up before there was one; ValueError: the
-        metadata is none.
+        Raises ConnectionLost: there is no connection; GrpcError: the timeout passed while connecting; ValueError: the
+        metadata is malformed.
         """
         scheme = "http" if self._tls is None else "https"
         request = Request(self._target.authority, scheme, path, message, metadata, timeout_s)
@@ -173,7 +176,7 @@ class GrpcStreams:
             await link.wait_closed()
 
     async def _connected(self) -> Link:
-        """The connection; all who wait for it share one attempt to make it."""
+        """The connection. All callers that wait for it share one attempt to connect."""
         if self._is_closed:
             raise ConnectionLost(_CLOSED, is_unprocessed=True)
         if self._link is not None and self.is_connected:
@@ -192,7 +195,7 @@ class GrpcStreams:
         return link
 
     async def _connect(self) -> Link | None:
-        """None: it could not be made, for `_last_error`."""
+        """Connects once. Returns None if that fails, and sets `_last_error`."""
         try:
             link = await connect(self._target, self._tls, self._options, self._links.discard)
         except ConnectionLost as error:

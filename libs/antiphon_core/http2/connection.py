@@ -1,10 +1,10 @@
-"""One connection to a gRPC server: bytes in, bytes out, callbacks in between. It knows no socket and no clock.
+"""The protocol of one connection to a gRPC server, without I/O: bytes in, bytes out, and callbacks for messages.
 
-What the owner of a Connection owes it:
+The owner of a Connection must
 
-* `receive` gets everything that was read, in order, however it was cut; callbacks must not call it;
-* after each call of any method, also of `calls`, what `data_to_send` returns is written, until it returns nothing;
-* when `is_finished` is true and the last bytes are written, the socket is closed; when the socket is lost, `lose`.
+* pass everything that it reads to `receive`, in order and in pieces of any size, but not from within a callback;
+* after each call of any method, also of `calls`, write the result of `data_to_send`, until that is empty;
+* close the socket when `is_finished` is true and everything is written, and call `lose` when the socket is lost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from antiphon_core.http2.errors import GrpcError
 from antiphon_core.http2.frames import FRAME_HEADER_BYTES, ConnectionFault
 from antiphon_core.http2.header_codec import HeaderBlock, HeaderCodec
 from antiphon_core.http2.options import Options
-from antiphon_core.http2.responses import fields_of, is_informational, outcome, refusal
+from antiphon_core.http2.responses import error_in_headers, fields_of, is_informational, outcome
 from antiphon_core.http2.sending import Sender
 from antiphon_core.http2.settings import check_settings, own_settings
 from antiphon_core.http2.statuses import INTERNAL, ErrorCode, error_code_name, status_of_reset
@@ -41,20 +41,20 @@ _unpack_header = frames.FRAME_HEADER.unpack_from
 
 
 class Connection:
-    """The client's side of a connection. Calls are made in `calls`."""
+    """The client's end of a connection. `calls` begins and ends its calls."""
 
     def __init__(self, options: Options) -> None:
-        self.is_ready = False  # the server's settings have come
+        self.is_ready = False  # the server's settings have arrived
         self.is_closed = False
-        self.reason = ""  # why it is closed
-        self.farewell: str | None = None  # why the server wants no more calls
+        self.reason = ""  # of the close
+        self.farewell: str | None = None  # the reason of the server's GOAWAY
         self._out = [frames.PREFACE, frames.settings_frame(own_settings(options)), _first_credit()]
         self._codec = HeaderCodec()
         self._sender = Sender()
         self.calls = CallTable(self._out, self._codec, self._sender, options)
         self._stream_window_bytes = options.stream_window_bytes
-        self._owed_bytes = 0  # of the connection's window: received, and not given back
-        self._rest = b""  # of a read, the beginning of a frame
+        self._owed_bytes = 0  # received, without flow control credit for the connection so far
+        self._rest = b""  # the incomplete frame at the end of the last read
         self._block: HeaderBlock | None = None
         self._handlers: dict[int | None, Callable[[Any], None]] = {
             ContinuationFrame.type: self._on_continuation,
@@ -69,7 +69,7 @@ class Connection:
 
     @property
     def is_finished(self) -> bool:
-        """Nothing more will come of this connection."""
+        """Whether no call runs or can begin any more."""
         return self.is_closed or (self.farewell is not None and not self.calls.has_open)
 
     def receive(self, data: bytes) -> None:
@@ -85,8 +85,8 @@ class Connection:
         self.calls.settle()
 
     def data_to_send(self, *, with_bodies: bool = True) -> bytes:
-        """Returns the bytes that must be written now. Bodies come in bursts, so that they can be stopped when the
-        socket is full: without `with_bodies` it returns answers and resets only."""
+        """Returns bytes to write now. Request bodies come in bursts, so that they can be stopped when the socket is
+        full: then pass `with_bodies` = False for control frames and headers only."""
         out: list[bytes | memoryview] = [*self._out]
         self._out.clear()
         if with_bodies and not self.is_closed:
@@ -103,7 +103,7 @@ class Connection:
             self.lose(reason)
 
     def lose(self, reason: str) -> None:
-        """Ends all calls: the server cannot be reached any more. Without effect if they have ended."""
+        """Ends all calls, because the server cannot be reached any more. No effect on a closed connection."""
         if not self.is_closed:
             self.is_closed, self.reason = True, reason
             self.calls.lose(reason)
@@ -112,7 +112,7 @@ class Connection:
     # ---- DATA ----
 
     def _read_frames(self, data: bytes) -> int:
-        """Reads all complete frames, and returns where the rest begins."""
+        """Reads all complete frames, and returns the offset of the incomplete rest."""
         start, end = 0, len(data)
         reading = self.calls.reading
         while end - start >= FRAME_HEADER_BYTES:
@@ -124,7 +124,7 @@ class Connection:
             stop = content + length
             if stop > end:
                 break
-            # Nearly all frames are of this kind. Padding and the end of a stream have flags.
+            # The fast path, for nearly all frames. Padded frames and the last frame of a stream have flags.
             if kind == frames.DATA and flags == 0 and self._block is None and (stream := reading.get(stream_id)):
                 self._take(stream, data, content, stop)
             else:
@@ -133,7 +133,7 @@ class Connection:
         return start
 
     def _take(self, stream: Stream, data: bytes, start: int, stop: int) -> None:
-        """Messages of a stream, and parts of them."""
+        """Reads messages, or parts of them, from the payload of a DATA frame."""
         self._owe(stream, stop - start)
         if not stream.is_unsettled:
             self.calls.unsettle(stream)
@@ -149,7 +149,7 @@ class Connection:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "The server sent more than a stream's window.")
 
     def _credit_connection(self) -> None:
-        """Gives the connection's window back at once, whatever receivers do: one that pauses must not stop others."""
+        """Credits the connection's window as data arrives, so that a paused receiver does not stop other streams."""
         if self._owed_bytes > HTTP2_CONNECTION_WINDOW_BYTES:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "The server sent more than the connection's window.")
         if self._owed_bytes * 2 >= HTTP2_CONNECTION_WINDOW_BYTES:
@@ -157,7 +157,8 @@ class Connection:
             self._owed_bytes = 0
 
     def _on_data(self, flags: int, stream_id: int, data: bytes, start: int, stop: int) -> None:
-        """DATA of every kind: padded, the last of its stream, of a stream that has ended, or where none may come."""
+        """Handles every DATA frame outside the fast path: padded, the last one, of an ended stream, or before
+        headers."""
         size = stop - start
         if flags & frames.PADDED:
             start, stop = frames.unpadded(data, start, stop)
@@ -199,7 +200,7 @@ class Connection:
         block.add(frame.data)
         if "END_HEADERS" in frame.flags:
             self._block = None
-            headers = self._codec.decode(block.content)  # also of a stream that has ended: later blocks refer to it
+            headers = self._codec.decode(block.content)  # even of an ended stream, because later blocks refer to it
             if (stream := self.calls.find(block.stream_id)) is not None:
                 self._take_headers(stream, headers, ends_stream=block.ends_stream)
 
@@ -212,8 +213,8 @@ class Connection:
             self.calls.reset(stream, ErrorCode.PROTOCOL_ERROR, error)
         elif is_informational(fields):
             return
-        elif (refused := refusal(fields)) is not None:
-            self.calls.reset(stream, ErrorCode.CANCEL, refused)
+        elif (fault := error_in_headers(fields)) is not None:
+            self.calls.reset(stream, ErrorCode.CANCEL, fault)
         else:
             stream.begin_reading()
             self.calls.reading[stream.id] = stream
@@ -221,7 +222,7 @@ class Connection:
     def _ended_by_server(self, stream: Stream, error: GrpcError | None) -> None:
         if error is None and not stream.messages.is_between_messages:
             error = GrpcError(INTERNAL, "The server ended the call inside a message.")
-        if self.calls.end(stream, error):  # it needs no more of the request
+        if self.calls.end(stream, error):  # the server does not need the rest of the request
             self._out.append(frames.reset_frame(stream.id, ErrorCode.CANCEL))
 
     def _on_reset(self, frame: RstStreamFrame) -> None:
@@ -244,7 +245,7 @@ class Connection:
         self.calls.streams_max = settings.get(SettingsFrame.MAX_CONCURRENT_STREAMS, self.calls.streams_max)
         self._out.append(frames.settings_answer())
         if not self.is_ready:
-            self.is_ready, self.calls.refusal = True, None
+            self.is_ready, self.calls.closed_reason = True, None
         self.calls.begin_waiting()
 
     def _on_window_update(self, frame: WindowUpdateFrame) -> None:
@@ -259,7 +260,7 @@ class Connection:
             self._out.append(frames.ping_frame(frame.opaque_data, is_answer=True))
 
     def _on_goaway(self, frame: GoAwayFrame) -> None:
-        """The server takes no more calls. Those that it has not begun are refused, the others go on."""
+        """The server takes no more calls. Calls that it did not process end as ConnectionLost, the others continue."""
         debug = frame.additional_data[: frames.DEBUG_BYTES_MAX].decode("ascii", errors="backslashreplace")
         self.farewell = f"The server ends the connection: {error_code_name(frame.error_code)} {debug}".rstrip()
         self.calls.refuse_above(frame.last_stream_id, self.farewell)
@@ -274,5 +275,5 @@ class Connection:
 
 
 def _first_credit() -> bytes:
-    """The connection's window, which settings do not reach."""
+    """Enlarges the connection's window, which SETTINGS do not affect."""
     return frames.window_update_frame(0, HTTP2_CONNECTION_WINDOW_BYTES - frames.WINDOW_BYTES_DEFAULT)

@@ -1,9 +1,9 @@
-"""How a call fails.
+"""The errors of calls.
 
-    GrpcError              the call ended with a status other than OK; `status` is a number of gRPC's table
+    GrpcError              the call ended with a status other than OK; `status` is the number of a gRPC status
     └── ConnectionLost     UNAVAILABLE: there is no connection, or it ended before the call did
 
-What a caller's own `receive` raised is none of these: `GrpcCall.ended` raises it as it is.
+An exception that the caller's own `receive` raised is raised unchanged by `GrpcCall.ended`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class GrpcError(Exception):
     """A call that failed.
 
     `details` is the google.rpc.Status that the server sent with the status, serialized; empty if it sent none.
-    `is_unprocessed` is true if the server cannot have begun the call, so that sending it again does nothing twice.
+    `is_unprocessed` is true if the server cannot have begun the call, so that a retry is safe for any call.
     """
 
     def __init__(self, status: int, message: str, *, details: bytes = b"", is_unprocessed: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""Frames of HTTP/2 (RFC 9113): the nine bytes before each, frames to send, and errors of frames that came.
+"""Frames of HTTP/2 (RFC 9113): the frame header, frames to send, and errors in received frames.
 
-hyperframe reads and writes all frames but DATA. DATA frames carry the tokens: at one object per frame they would cost
-more than everything else that is done for a token.
+hyperframe reads and writes all frames but DATA. There is a DATA frame for every token, and making an object for each
+would take longer than all other work for a token.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ END_STREAM = 0x1
 PADDED = 0x8
 FRAME_HEADER = Struct(">HBBBL")  # length in two parts, kind, flags, stream
 FRAME_HEADER_BYTES = FRAME_HEADER.size
-FRAME_BYTES_MAX = 2**14  # of a payload, for either side until its settings say otherwise; ours never do
+FRAME_BYTES_MAX = 2**14  # of a payload; the default of both sides, which our settings keep
 WINDOW_BYTES_DEFAULT = 2**16 - 1
 WINDOW_BYTES_MAX = 2**31 - 1
 STREAM_ID_MAX = 2**31 - 1
@@ -37,7 +37,7 @@ DEBUG_BYTES_MAX = 200
 
 
 class ConnectionFault(Exception):
-    """The peer broke the protocol: the connection ends with a GOAWAY of this code."""
+    """The peer violated the protocol. The connection ends with a GOAWAY with this code."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class ConnectionFault(Exception):
 
 
 def parse(data: bytes, start: int, stop: int) -> Frame:
-    """The frame of which data[start:stop] is all. ConnectionFault: it is malformed."""
+    """Parses data[start:stop] as one frame. ConnectionFault: it is malformed."""
     try:
         frame, _length = Frame.parse_frame_header(memoryview(data)[start : start + FRAME_HEADER_BYTES])
         frame.parse_body(memoryview(data)[start + FRAME_HEADER_BYTES : stop])
@@ -58,7 +58,7 @@ def parse(data: bytes, start: int, stop: int) -> Frame:
 
 
 def unpadded(data: bytes, start: int, stop: int) -> tuple[int, int]:
-    """Where the content of a padded payload starts and stops."""
+    """(start, stop) of the content in a padded payload. ConnectionFault: the padding is too long."""
     if start == stop or data[start] >= stop - start:
         raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A frame has more padding than bytes.")
     return start + 1, stop - data[start]
@@ -69,7 +69,7 @@ def data_frame_header(stream_id: int, length: int, *, is_last: bool) -> bytes:
 
 
 def headers_frames(stream_id: int, block: bytes, frame_bytes_max: int) -> Iterator[bytes]:
-    """A request's headers, in as many frames as they need. Its body follows."""
+    """The frames of a request's headers. They do not end the stream, because the body follows."""
     pieces = [block[at : at + frame_bytes_max] for at in range(0, len(block), frame_bytes_max)]
     for number, piece in enumerate(pieces):
         flags = ["END_HEADERS"] if number == len(pieces) - 1 else []

@@ -1,8 +1,8 @@
-"""Header blocks, compressed with HPACK (RFC 7541) in both directions of one connection.
+"""HPACK (RFC 7541): encoding and decoding of the header blocks of one connection, with a cache.
 
-The calls of one connection repeat their headers, and answers theirs. From its second time on such a block consists of
-indexes into the table only, and leaves the table as it is: its bytes stand for these headers until another block
-changes the table. What such blocks stand for is kept, because hpack takes 60 us for the blocks of one call.
+The calls of a connection have the same headers again and again, and so do the answers. From the second time on such a
+block has only indexes into the dynamic table and does not change it: the same bytes mean the same headers until another
+block changes the table. The headers of such blocks are cached, because hpack takes 60 us for the blocks of one call.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ from antiphon_core.limits import HTTP2_HEADERS_BYTES_MAX
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
-_TABLE_BYTES_MAX = 4_096  # HPACK's default: the few headers of a call that repeat need no more
-
-
+_TABLE_BYTES_MAX = 4_096  # HPACK's default, which is enough for the few repeated headers of calls
 _KEPT_BLOCKS_MAX = 64
-_INDEX = 0x80  # begins a field that is nothing but an index (RFC 7541, section 6.1)
-_LONG_INDEX = 0xFF  # the index goes on in further bytes
+_INDEX = 0x80  # the bit of an indexed field (RFC 7541, section 6.1)
+_LONG_INDEX = 0xFF  # an index that continues in further bytes
 
 
 class HeaderBlock:
-    """A header block that is still coming, in one HEADERS frame and any number of CONTINUATION frames."""
+    """An incomplete header block, from one HEADERS frame and any number of CONTINUATION frames."""
 
     def __init__(self, stream_id: int, *, ends_stream: bool) -> None:
         self.stream_id = stream_id
@@ -37,7 +35,8 @@ class HeaderBlock:
         self._cost_bytes = 0
 
     def add(self, piece: bytes) -> None:
-        """ConnectionFault: the block is too large. Empty frames count too: they could come without end."""
+        """Adds the content of a frame. ConnectionFault: the block is too large. Empty frames count as well, because a
+        peer could send any number of them."""
         self._cost_bytes += FRAME_HEADER_BYTES + len(piece)
         if self._cost_bytes > HTTP2_HEADERS_BYTES_MAX:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "A header block is too large.")
@@ -45,7 +44,8 @@ class HeaderBlock:
 
 
 class HeaderCodec:
-    """The two compression contexts of a connection. Every block must be decoded, wanted or not, in its order."""
+    """The two compression contexts of a connection. All received blocks must be decoded, in order, even unneeded
+    ones."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
@@ -56,8 +56,9 @@ class HeaderCodec:
         self._decoded: dict[bytes, Sequence[tuple[bytes, bytes]]] = {}
 
     def limit_table(self, table_bytes: int) -> None:
-        """The peer's limit for what the encoder remembers. It is applied with the next block: hpack keeps a list of all
-        changes until then, which a peer that sends nothing but settings would make grow without end."""
+        """Sets the peer's limit for the encoder's table, which applies from the next block on. It is not passed to
+        hpack before, which keeps a list of all changes until the next block: a peer that only sends settings could make
+        that list grow without limit."""
         self._table_bytes = min(table_bytes, _TABLE_BYTES_MAX)
         self._table_bytes_least = min(self._table_bytes_least, self._table_bytes)
         self._encoded.clear()
@@ -71,16 +72,16 @@ class HeaderCodec:
         return block
 
     def _encode(self, headers: Sequence[tuple[str, str]]) -> bytes:
-        # RFC 7541, section 4.2: the smallest size since the last block is said as well as the last.
+        # RFC 7541, section 4.2: both the smallest size since the last block and the last size must be signalled.
         for table_bytes in (self._table_bytes_least, self._table_bytes):
             if table_bytes != self._encoder.header_table_size:
                 self._encoder.header_table_size = table_bytes
         self._table_bytes_least = self._table_bytes
-        # Huffman coding saves a few bytes of a call and costs Python a loop over all of them.
+        # Huffman coding saves a few bytes for each call, but takes a Python loop over all bytes.
         return self._encoder.encode(headers, huffman=False)
 
     def decode(self, block: bytes | bytearray) -> Sequence[tuple[bytes, bytes]]:
-        """ConnectionFault: the block is malformed, or too large; the context of all later ones is lost with it."""
+        """Decodes a block. ConnectionFault: it is malformed or too large. Later blocks cannot be decoded then."""
         key = bytes(block)
         headers = self._decoded.get(key)
         if headers is None:
@@ -98,12 +99,12 @@ class HeaderCodec:
 
 
 def _is_fixed(block: bytes) -> bool:
-    """Whether a block has nothing but indexes of one byte, and so leaves the table as it is."""
+    """Whether a block has only indexes of one byte, and so does not change the table."""
     return all(_INDEX <= byte < _LONG_INDEX for byte in block)
 
 
 def _keep(kept: dict[_Key, _Value], key: _Key, value: _Value, *, is_fixed: bool) -> None:
-    """Keeps what a fixed block stands for. Any other block may have changed the table, and with it all that is kept."""
+    """Caches the value of a fixed block. Any other block clears the cache, because it may have changed the table."""
     if not is_fixed or len(kept) == _KEPT_BLOCKS_MAX:
         kept.clear()
     if is_fixed:

@@ -1,4 +1,4 @@
-"""Whether a silent connection still has a peer: when to ping, and when to give up."""
+"""HTTP/2 keepalive: decides when to ping a silent peer, and when to give up its connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class Step(Enum):
 
 
 class Keepalive:
-    """Decides at each `step`; `due_s` is when the next step is. Times are of one monotonic clock."""
+    """The keepalive of one connection. The owner calls `step` at the time `due_s`. All times are of one monotonic
+    clock."""
 
     def __init__(self, interval_s: float, timeout_s: float, now_s: float) -> None:
         self._interval_s = interval_s
@@ -22,12 +23,13 @@ class Keepalive:
         self.due_s = now_s + interval_s
 
     def heard(self, now_s: float) -> None:
-        """Something came from the peer. It need not be the answer to a ping, which may stand behind much data."""
+        """Notes that the peer has sent something. This need not be the answer to a ping, which may come after much
+        data."""
         self._heard_s = now_s
         self._pinged_s = None
 
     def silence_s(self, now_s: float) -> float:
-        """How long nothing has come from the peer."""
+        """The time since the peer has sent something."""
         return now_s - self._heard_s
 
     def step(self, now_s: float, *, has_calls: bool) -> Step:

@@ -1,7 +1,7 @@
 """One connection on an event loop, asyncio's or uvloop's: the socket, its timers, and backpressure in both directions.
 
-When the socket is full, bodies of requests wait; answers to pings and settings are still written. A server that sends
-those and does not read the answers is not read either, once HTTP2_ANSWERS_BYTES_MAX of them wait.
+While the socket's write buffer is full, bodies of requests wait; answers to pings and settings are still written. If a
+server does not read these answers, it is not read any more once HTTP2_ANSWERS_BYTES_MAX of them wait.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from antiphon_core.limits import HTTP2_ANSWERS_BYTES_MAX
 log = logging.getLogger(__name__)
 
 ALPN = "h2"
-_REFUSED_PAUSE_S = 0.01  # until a stream that the server refused is sent again
-_CLOSE_GRACE_S = 1.0  # for the last bytes of a connection, then it is cut
-# Idle connections are watched by TCP: servers count pings of HTTP/2 and close connections that send too many.
+_REFUSED_PAUSE_S = 0.01  # before a stream that the server refused is sent again
+_CLOSE_GRACE_S = 1.0  # to write the last bytes, before the connection is aborted
+# For idle connections TCP keepalive is used: servers limit HTTP/2 pings and close connections that send too many.
 _TCP_IDLE_S = 60
 _TCP_INTERVAL_S = 10
 
@@ -34,7 +34,7 @@ _TCP_INTERVAL_S = 10
 async def connect(
     target: Target, tls: ssl.SSLContext | None, options: Options, on_closed: Callable[[Link], None]
 ) -> Link:
-    """A connection whose server has sent its settings. ConnectionLost: there is none, and why."""
+    """Connects, and returns when the server has sent its settings. ConnectionLost: it failed; the message says why."""
     link = Link(asyncio.get_running_loop(), target, options, on_closed)
     try:
         async with asyncio.timeout(options.connect_timeout_s):
@@ -63,14 +63,14 @@ class Link(asyncio.Protocol):
         self._on_closed = on_closed
         self._transport: asyncio.Transport | None = None
         self._keepalive = Keepalive(options.keepalive_interval_s, options.keepalive_timeout_s, loop.time())
-        self._timer: asyncio.TimerHandle | None = None  # watches the peer, and the end after that
-        self._hold: asyncio.TimerHandle | None = None  # after a refused stream
-        self._changed = asyncio.Event()  # the server's settings have come, or the connection is lost
+        self._timer: asyncio.TimerHandle | None = None  # of the keepalive, or of the close after that
+        self._hold: asyncio.TimerHandle | None = None  # of the pause after a refused stream
+        self._changed = asyncio.Event()  # the server's settings have arrived, or the connection is lost
         self._closed = asyncio.Event()
-        self._full_bytes: int | None = None  # how much waited when the socket was full; None while it is not
+        self._full_bytes: int | None = None  # in the write buffer when it became full; None if it is not full
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
-        """Returns when the server has sent its settings. OSError, ConnectionLost: it does not."""
+        """Connects, and returns when the server has sent its settings. OSError, ConnectionLost: it failed."""
         target = self._target
         hostname = target.host if tls is not None else None
         await self._loop.create_connection(
@@ -81,20 +81,20 @@ class Link(asyncio.Protocol):
             raise ConnectionLost(f"{self._target.authority}: {self.connection.reason}", is_unprocessed=True)
 
     def close(self, reason: str) -> None:
-        """Ends all calls, and the connection after its last bytes are written."""
+        """Ends all calls, and closes the connection when the last bytes are written."""
         self.connection.close(reason)
         self.flush()
 
     @property
     def silence_s(self) -> float:
-        """How long nothing has come."""
+        """The time since something was received."""
         return self._keepalive.silence_s(self._loop.time())
 
     async def wait_closed(self) -> None:
         await self._closed.wait()
 
     def abort(self) -> None:
-        """Cuts the connection."""
+        """Ends all calls, and closes the connection at once."""
         self.connection.lose("The connection was given up.")
         self._changed.set()
         if self._transport is None:
@@ -105,7 +105,7 @@ class Link(asyncio.Protocol):
     # ---- writing ----
 
     def flush(self) -> None:
-        """Writes what there is to write, as far as the socket takes it."""
+        """Writes pending data. Bodies are only written while the socket's buffer is not full."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -135,7 +135,7 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self.connection.is_closed:  # given up meanwhile
+        if self.connection.is_closed:  # aborted while connecting
             self._transport.abort()
             return
         encrypted = transport.get_extra_info("ssl_object")
@@ -194,8 +194,8 @@ class Link(asyncio.Protocol):
 
 
 def _watch_peer(connected: socket.socket, timeout_s: float) -> None:
-    """Has the kernel notice a peer that is gone: by probes while nothing is sent, and by `timeout_s` without an
-    acknowledgement otherwise. TCP_NODELAY is set already: both event loops do that."""
+    """Lets the kernel detect a dead peer: by TCP keepalive on an idle connection, and by `timeout_s` without an
+    acknowledgement of sent data. Both event loops set TCP_NODELAY themselves."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if sys.platform == "linux":
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_IDLE_S)

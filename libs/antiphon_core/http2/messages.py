@@ -1,6 +1,6 @@
-"""DATA payloads to messages: each message is preceded by a flag (is it compressed?) and its length, five bytes.
+"""Reads gRPC messages from DATA payloads. A message has a prefix of five bytes: a compression flag and its length.
 
-Where the payloads are cut means nothing: a frame may hold many messages, or a small part of one.
+Message boundaries are independent of frames: a frame may have many messages, or a small part of one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _unpack_prefix = PREFIX.unpack_from
 
 
 class MessageReader:
-    """Cuts the payloads of one stream. Complete messages are appended to `ready`, which the reader's owner empties."""
+    """Reads the messages of one stream. Complete messages are appended to `ready`, which the owner empties."""
 
     __slots__ = ("_bytes_max", "_part", "ready")
 
     def __init__(self, bytes_max: int) -> None:
         self.ready: list[bytes] = []
-        self._part = bytearray()  # of the message that has not come to its end, with its prefix
+        self._part = bytearray()  # the incomplete message at the end, with its prefix
         self._bytes_max = bytes_max
 
     @property
@@ -37,7 +37,7 @@ class MessageReader:
         while stop - start >= PREFIX_BYTES:
             is_compressed, length = _unpack_prefix(data, start)
             if is_compressed or length > self._bytes_max:
-                raise self._refused(is_compressed, length)
+                raise self._rejection(is_compressed, length)
             end = start + PREFIX_BYTES + length
             if end > stop:
                 break
@@ -47,7 +47,7 @@ class MessageReader:
             self._part += data[start:stop]
 
     def _continue_part(self, data: bytes, start: int, stop: int) -> int:
-        """Adds to the message that began in an earlier payload, and returns where the next one begins."""
+        """Adds to the message that began in an earlier payload, and returns the offset of the next one."""
         part = self._part
         if len(part) < PREFIX_BYTES:
             taken = min(PREFIX_BYTES - len(part), stop - start)
@@ -58,7 +58,7 @@ class MessageReader:
         length: int
         is_compressed, length = _unpack_prefix(part)
         if is_compressed or length > self._bytes_max:
-            raise self._refused(is_compressed, length)
+            raise self._rejection(is_compressed, length)
         taken = min(PREFIX_BYTES + length - len(part), stop - start)
         part += data[start : start + taken]
         if len(part) == PREFIX_BYTES + length:
@@ -66,10 +66,10 @@ class MessageReader:
             self._part = bytearray()
         return start + taken
 
-    def _refused(self, is_compressed: int, length: int) -> GrpcError:
+    def _rejection(self, is_compressed: int, length: int) -> GrpcError:
         if is_compressed:
-            return GrpcError(INTERNAL, "The server compressed a message, which it was not told that it may.")
-        return GrpcError(RESOURCE_EXHAUSTED, f"A message has {length} bytes, of {self._bytes_max} at most.")
+            return GrpcError(INTERNAL, "The server compressed a message, although the client does not accept that.")
+        return GrpcError(RESOURCE_EXHAUSTED, f"A message has {length} bytes; the limit is {self._bytes_max}.")
 
 
 def framed(message: bytes) -> bytes:

@@ -9,16 +9,17 @@ from antiphon_core.limits import ENGINE_MESSAGE_BYTES_MAX, HTTP2_STREAM_WINDOW_B
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`stream_window_bytes` is what one paused stream may hold in memory; `message_bytes_max` is for messages received.
+    """Options of connections. `stream_window_bytes` is the most that a paused stream holds in memory;
+    `message_bytes_max` is the limit of received messages.
 
-    A server counts pings against their sender. Triton, as every server with gRPC's own defaults, closes a connection
-    that pings more often than every five minutes, or at all while no call is open; so calls must be open for a ping.
+    Triton, like every server with gRPC's defaults, closes a connection that sends pings more often than every five
+    minutes, or while it has no open call. So pings are only sent while a call is open.
     """
 
     connect_timeout_s: float = 5.0  # address lookup, TCP, TLS and the server's settings together
     keepalive_interval_s: float = 300.0
     keepalive_timeout_s: float = 20.0
     backoff_first_s: float = 0.25
-    backoff_max_s: float = 1.0  # a restarted server is used again within about a second
+    backoff_max_s: float = 1.0  # so that a restarted server is used again within about a second
     stream_window_bytes: int = HTTP2_STREAM_WINDOW_BYTES
     message_bytes_max: int = ENGINE_MESSAGE_BYTES_MAX

@@ -1,4 +1,4 @@
-"""The request of a call: its headers in gRPC's form, and one message."""
+"""The request of a call: its headers as gRPC requires them, and one message."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 _NAME = re.compile(r"[0-9a-z_.-]+")
 _VALUE = re.compile(r"[\x20-\x7e]*")
 _RESERVED = ("grpc-", "content-type", "te", "user-agent", "host", "connection")
-_TIMEOUT_MS_MAX = 99_999_999  # a timeout has eight digits at most
+_TIMEOUT_MS_MAX = 99_999_999  # gRPC allows eight digits
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call. Values of metadata are ASCII; under a name that ends in -bin they are base64 already.
+    """The request of one call. Values of metadata are ASCII; those of names that end in -bin must be base64.
 
-    ValueError: a name or a value of the metadata is none that gRPC allows.
+    ValueError: gRPC does not allow a name or a value of the metadata.
     """
 
     authority: str
@@ -35,7 +35,7 @@ class Request:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Those that every call has come first, so that the compression context keeps them."""
+        """The HTTP/2 headers. Those that are the same for all calls come first."""
         timeout = [("grpc-timeout", timeout_text(self.timeout_s))] if self.timeout_s is not None else []
         return [
             (":method", "POST"),
@@ -51,7 +51,7 @@ class Request:
 
 
 def timeout_text(timeout_s: float) -> str:
-    """A timeout in milliseconds; in seconds if those are too many for its eight digits."""
+    """The value of `grpc-timeout`: in milliseconds, or in seconds if that would have more than eight digits."""
     timeout_ms = max(1, round(timeout_s * 1000))
     if timeout_ms <= _TIMEOUT_MS_MAX:
         return f"{timeout_ms}m"

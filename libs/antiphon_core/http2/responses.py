@@ -1,7 +1,7 @@
 """The status of a call, read from the headers and trailers of its response.
 
-Three forms are gRPC: headers, messages, trailers with a status; trailers alone; and, from a proxy that speaks for a
-server, an HTTP status that stands for a gRPC status.
+A response has one of three forms: headers, messages and trailers with a gRPC status; trailers only; or, from a proxy,
+an HTTP status that is mapped to a gRPC status.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Fields = Mapping[bytes, bytes]
 
 
 def fields_of(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
-    """The first value of each name."""
+    """Headers by name; of several values with one name, the first."""
     fields: dict[bytes, bytes] = {}
     for name, value in headers:
         fields.setdefault(name, value)
@@ -25,20 +25,20 @@ def fields_of(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
 
 
 def is_informational(fields: Fields) -> bool:
-    """Whether these are headers before the headers, such as 103 Early Hints."""
+    """Whether these are the headers of an interim response, such as 103 Early Hints."""
     status = fields.get(b":status", b"")
     return len(status) == 3 and status.startswith(b"1")
 
 
-def refusal(fields: Fields) -> GrpcError | None:
-    """Why no messages can follow these headers; None if they can."""
+def error_in_headers(fields: Fields) -> GrpcError | None:
+    """The error in a response's headers; None if messages can follow."""
     if fields.get(b":status") == b"200" and fields.get(b"content-type", b"").startswith(b"application/grpc"):
         return None
     return _status_of_fields(fields) or _not_grpc(fields)
 
 
 def outcome(fields: Fields, *, is_only_answer: bool) -> GrpcError | None:
-    """How the call ended, by its trailers; None is OK. `is_only_answer`: no headers came before them."""
+    """The outcome of a call by its trailers; None is OK. `is_only_answer`: no headers came before them."""
     if b"grpc-status" in fields:
         return _status_of_fields(fields)
     if is_only_answer:
@@ -58,7 +58,7 @@ def _status_of_fields(fields: Fields) -> GrpcError | None:
 
 
 def _details(text: bytes) -> bytes:
-    """Base64, whose padding senders leave out. What is none counts as nothing: the status says enough."""
+    """Decodes base64, which may lack its padding. Malformed details are ignored, because the status is enough."""
     try:
         return binascii.a2b_base64(text + b"=" * (-len(text) % 4))
     except binascii.Error:

@@ -1,7 +1,7 @@
-"""Request bodies on their way out, under the peer's flow control.
+"""Sending of request bodies under the peer's flow control.
 
-Bodies take turns, one frame each: a prompt with images does not hold up the short one behind it. A body whose window
-is used up has no turn until the peer gives it credit.
+Bodies are sent round robin, one frame each, so that a prompt with images does not delay a short one (head-of-line
+blocking). A body whose window is used up is skipped until the peer gives it credit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Body:
 
 
 class Sender:
-    """All bodies of one connection. Windows are the peer's, as are the settings."""
+    """All request bodies of one connection. Windows and settings are those of the peer."""
 
     def __init__(self) -> None:
         self.frame_bytes_max = FRAME_BYTES_MAX
@@ -40,12 +40,12 @@ class Sender:
         self._turns: deque[_Body] = deque()
 
     def add(self, stream_id: int, data: bytes) -> None:
-        """A body of at least one byte; the stream ends with its last."""
+        """Adds a body of at least one byte. Its last byte ends the stream."""
         body = self._bodies[stream_id] = _Body(stream_id, data, self._initial_window_bytes)
         self._give_turn(body)
 
     def drop(self, stream_id: int) -> bool:
-        """Sends no more of it. Whether something was left."""
+        """Drops the rest of a body. Returns whether there was one."""
         body = self._bodies.pop(stream_id, None)
         if body is not None and body.has_turn:
             self._turns.remove(body)
@@ -73,13 +73,14 @@ class Sender:
         self._window_bytes = _grown(self._window_bytes, increment)
 
     def credit(self, stream_id: int, increment: int) -> None:
-        """Ignored for a body that was sent to its end."""
+        """Enlarges the window of a body. Ignored if the body was sent completely."""
         if (body := self._bodies.get(stream_id)) is not None:
             body.window_bytes = _grown(body.window_bytes, increment)
             self._give_turn(body)
 
     def set_initial_window(self, window_bytes: int) -> None:
-        """Windows of open streams change by the difference, even below zero (RFC 9113, section 6.9.2)."""
+        """Sets the initial window. The windows of open streams change by the difference, even below zero (RFC 9113,
+        section 6.9.2)."""
         change, self._initial_window_bytes = window_bytes - self._initial_window_bytes, window_bytes
         for body in self._bodies.values():
             body.window_bytes = _grown(body.window_bytes, change)

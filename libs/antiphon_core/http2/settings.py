@@ -1,4 +1,4 @@
-"""SETTINGS: ours, and what a server's may be."""
+"""SETTINGS: those of this client, and the check of a server's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def own_settings(options: Options) -> dict[int, int]:
 
 
 def check_settings(settings: Mapping[int, int]) -> None:
-    """ConnectionFault: the server has set what RFC 9113, section 6.5.2, does not allow."""
+    """Checks a server's settings. ConnectionFault: RFC 9113, section 6.5.2, does not allow a value."""
     if settings.get(SettingsFrame.INITIAL_WINDOW_SIZE, 0) > WINDOW_BYTES_MAX:
         raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "The initial window is too large.")
     frame_bytes_max = settings.get(SettingsFrame.MAX_FRAME_SIZE, FRAME_BYTES_MAX)

@@ -1,4 +1,4 @@
-"""Status codes of gRPC and error codes of HTTP/2, and the tables of the gRPC specification that turn one into another.
+"""Status codes of gRPC and error codes of HTTP/2, and the mappings between them in the gRPC specification.
 
 https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md ("HTTP2 Transport Mapping", "Errors") and
 https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
@@ -28,7 +28,7 @@ STATUS_MAX = len(_NAMES) - 1
 
 
 class ErrorCode(IntEnum):
-    """Why a stream or a connection is ended (RFC 9113, section 7)."""
+    """The reason of a RST_STREAM or GOAWAY (RFC 9113, section 7)."""
 
     NO_ERROR = 0x0
     PROTOCOL_ERROR = 0x1
@@ -83,7 +83,7 @@ def status_of_reset(error_code: int) -> int:
 
 
 def status_of_http(http_status: int) -> int:
-    """The status of a call that was answered by HTTP alone, without a gRPC status."""
+    """The gRPC status for a response that only has an HTTP status."""
     return _BY_HTTP_STATUS.get(http_status, UNKNOWN)
 
 

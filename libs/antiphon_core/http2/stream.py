@@ -1,4 +1,4 @@
-"""One call on a connection, as the protocol sees it.
+"""The state of one call on a connection.
 
               begin            headers             trailers, reset,             messages
              ────────▶        ────────▶        connection lost, cancel         delivered
@@ -6,8 +6,8 @@
              ◀────────
               refused                   (waiting and open may end, too)
 
-A stream waits while the server allows no more of them. A stream that has ended is reported, with its outcome, after its
-receiver has had all messages: while the receiver pauses, both wait.
+A stream waits while the server allows no more streams. After a stream has ended, its outcome is reported once the
+receiver has all messages, so not while the receiver is paused.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ OnEnd = Callable[[Exception | None], None]
 
 
 class Stream:
-    """`receive` is called with what one read brought, `on_end` once; neither may wait.
+    """One call. `receive` is called with the messages of each read, `on_end` once at the end; neither may block.
 
-    `headers` and `body` are the request. They are kept until the server answers: a refused stream is sent again.
+    `headers` and `body` are the request. They are kept until the server answers, because a refused stream is sent
+    again.
     """
 
     __slots__ = (
@@ -50,18 +51,18 @@ class Stream:
         self.headers = request.headers
         self.body = framed(request.message)
         self.refusals = 0
-        self.id = 0  # none while it waits
+        self.id = 0  # 0 while it waits
         self.messages = MessageReader(message_bytes_max)
-        self.owed_bytes = 0  # received, and not given back as credit
+        self.owed_bytes = 0  # received, without flow control credit so far
         self.outcome: Exception | None = None  # None is OK
         self.has_headers = False
         self.is_paused = False
-        self.is_unsettled = False  # stands in its connection's list of streams to deliver or report
+        self.is_unsettled = False  # in the list of streams that `CallTable.settle` processes
         self.is_ended = False
         self.is_reported = False
 
     def begin_reading(self) -> None:
-        """The headers of the answer have come."""
+        """Notes that the headers of the answer have arrived."""
         self.has_headers = True
         self.body = b""
 
@@ -74,14 +75,15 @@ class Stream:
         self.messages.ready = []
 
     def deliver(self) -> None:
-        """Raises what the receiver raises."""
+        """Passes complete messages to the receiver, unless it is paused. Raises what the receiver raises."""
         if self.messages.ready and not self.is_paused:
             messages, self.messages.ready = self.messages.ready, []
             self._receive(messages)
 
     def report(self) -> None:
-        """Reports the end, and drops both callbacks. Callers hold the stream: a cycle would keep all that belongs to a
-        finished turn until a full garbage collection."""
+        """Calls `on_end` if the stream has ended and all messages are delivered, and drops both callbacks. The
+        callbacks refer to the caller, which refers to the stream: this cycle would keep a finished turn in memory until
+        a full garbage collection."""
         if self.is_ended and not self.is_reported and not self.messages.ready:
             self.is_reported = True
             on_end = self._on_end
@@ -90,4 +92,4 @@ class Stream:
 
 
 def _nothing_more(_given: object) -> None:
-    """The callback of a stream that was reported."""
+    """The callbacks of a stream whose end was reported."""

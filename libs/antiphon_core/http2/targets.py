@@ -1,4 +1,4 @@
-"""Where an endpoint is, and what its server is called."""
+"""Endpoints: parsing of host, port and authority."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Target:
     port: int
     authority: str
     address: str = ""
-    """An IP address of `host`; empty has the system look one up at each attempt to connect."""
+    """An IP address of `host`; if empty, the system resolves `host` at each attempt to connect."""
 
 
 def read_target(endpoint: str) -> Target:
-    """Of `host:port`, or `dns:///host:port`; an IPv6 address stands in brackets. ValueError: it is neither."""
+    """Parses `host:port` or `dns:///host:port`, with an IPv6 address in brackets. ValueError: it is neither."""
     match = _TARGET.fullmatch(endpoint)
     if match is None or not 0 < int(match["port"]) < 2**16:
         raise ValueError(f"not an endpoint, host:port or dns:///host:port: {endpoint!r}")

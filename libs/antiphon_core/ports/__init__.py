@@ -1,5 +1,5 @@
-"""Where services meet: what each offers to the others, as protocols over plain values.
+"""Ports: the interfaces that the services offer to each other, as protocols over plain values.
 
-A port is implemented by the service itself and by a gRPC client of it. Both pass the same suite (tests/contract), so a
-caller cannot tell which one it holds.
+Each port is implemented by the service itself and by its gRPC client. Both pass the same contract tests
+(tests/contract), so a caller can use either.
 """

@@ -1,6 +1,7 @@
-"""Conversations as their callers see them: sessions with metadata, whose context is one ordered list of items.
+"""The port of conversations: sessions with metadata, whose context is one ordered list of items.
 
-What a turn in the session adds and what is added by hand stand in the same order, in which a next turn gets them.
+The list has the items of turns and the items that clients added by `add_conversation_items`, in the order in which they
+came. The next turn gets the items in this order.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from antiphon_core import limits
 from antiphon_core.ports.store import Fence, ItemPage, Order
 
 ADDED_ITEMS = "conversation.items"
-"""The `object` of what stands in a chain for items that were added by hand: no response, and found by no id."""
+"""The `object` of a record that holds items which a client added to a conversation. It is part of chains, but it is no
+response, and no id finds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,10 @@ class Conversation:
 
 
 class ConversationStore(Protocol):
-    """Every call raises ConversationNotFound for an id that was never made, was deleted, has expired or is another
-    tenant's; InvalidRequest or TooLarge, with the field's name, for what may not be asked."""
+    """Operations on conversations.
+
+    All of them raise ConversationNotFound for a conversation that never existed, was deleted, has expired or is another
+    tenant's, and InvalidRequest or TooLarge, with the field's name, for invalid arguments."""
 
     async def create_conversation(
         self,
@@ -38,23 +42,23 @@ class ConversationStore(Protocol):
         items: bytes = b"[]",
         ttl_ms: int | None = None,
     ) -> Conversation:
-        """Makes a conversation, with its first items. Without an id the store chooses one; with an id the same call
-        again gives the same answer. None as `ttl_ms` means as long as the store's policy allows, else for ever.
+        """Creates a conversation, with its first items. Without an id the store chooses one; with an id the call is
+        idempotent. Without `ttl_ms` the conversation lives as long as the store's policy allows, or for ever.
 
-        AlreadyExists: there is one of that id, made from other metadata or items. SessionLocked: there are first items,
-        and somebody holds the lease of that session already."""
+        AlreadyExists: a conversation with this id was created from other metadata or items. SessionLocked: `items` are
+        given, and another holder has the lease of this session."""
 
     async def get_conversation(self, tenant: str, conversation_id: str) -> Conversation:
-        """The conversation as it is now."""
+        """The current state of a conversation."""
 
     async def update_conversation(
         self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
     ) -> Conversation:
-        """Replaces all metadata. The same update again changes nothing. VersionMismatch."""
+        """Replaces all metadata. Idempotent. VersionMismatch: the version is not `expected_version`."""
 
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
-        """Ends the conversation and its context; not the responses that were made in it. SessionLocked: a turn runs in
-        it."""
+        """Deletes a conversation and its context, but not the responses that were made in it. SessionLocked: a turn is
+        running in it."""
 
     async def add_conversation_items(
         self,
@@ -65,12 +69,12 @@ class ConversationStore(Protocol):
         fence: Fence | None = None,
         idempotency_key: str | None = None,
     ) -> bytes:
-        """Appends a JSON array of items, all or none, and gives them as stored: each with an id. The same items again
-        under the same key, or all with the same ids, are added once and get the same answer; items that were taken out
-        stay out. Items without ids and without a key are new ones each time.
+        """Appends a JSON array of items, all or none, and returns them as stored, each with an id. The call is
+        idempotent with an `idempotency_key`, or if all items have ids: then it adds them once, and does not add again
+        items that were deleted meanwhile. Otherwise each call adds new items.
 
-        SessionLocked: a turn runs in it, and `fence` is not given. StaleFence: it is not that turn's.
-        IdempotencyMismatch: the key was used for other items. AlreadyExists: the ids were."""
+        SessionLocked: a turn is running, and no `fence` is given. StaleFence: `fence` is not that of the running turn.
+        IdempotencyMismatch: the key was used for other items. AlreadyExists: an id was used for another item."""
 
     async def list_conversation_items(
         self,
@@ -81,11 +85,11 @@ class ConversationStore(Protocol):
         limit: int = limits.PAGE_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> ItemPage:
-        """A page of the context, by item ids. ChainTooLong."""
+        """One page of the items, behind the item with the id `after`. ChainTooLong."""
 
     async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
-        """One item of the context as a JSON object. ItemNotFound, ChainTooLong."""
+        """One item as a JSON object. ItemNotFound, ChainTooLong."""
 
     async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
-        """Takes an item out of this conversation's context; responses and forks keep theirs. A second time it changes
-        nothing. ItemNotFound, ChainTooLong."""
+        """Removes an item from this conversation's context, but not from responses and forks that have it. Idempotent.
+        ItemNotFound, ChainTooLong."""

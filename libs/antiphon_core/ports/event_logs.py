@@ -1,7 +1,7 @@
-"""The event logs of the store: what a response's stream said so far, for readers that come later or come back.
+"""The port of event logs: the stored events of responses, for replay, resume and follow.
 
-A log belongs to a response id, which need not be stored yet. Its events are numbered from 0 without gaps; frames are
-kept as they were given. It ends with the batch that says `terminal`, and is forgotten some time after its last append.
+A log belongs to a response id, whose record need not be stored yet. Its events are numbered from 0 without gaps; frames
+are stored unchanged. An append with `terminal` closes the log. A log is deleted some time after its last append.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from antiphon_core.ports.store import Fence
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Token ids that the model generated; `offset` is how many came before them."""
+    """Token ids that the model generated. `offset` is the number of ids generated before them."""
 
     offset: int
     token_ids: tuple[int, ...]
@@ -23,9 +23,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class EventAppend:
-    """Frames to be appended: `count` of them, each closed by a blank line, the first with number `expected_position`.
+    """`count` frames to append, each closed by a blank line, the first with the sequence number `expected_position`.
 
-    `checkpoint` holds the token ids since the last one, for whoever takes the generation over.
+    `checkpoint` has the token ids since the last checkpoint, so that another process can continue the generation.
     """
 
     response_id: str
@@ -38,7 +38,7 @@ class EventAppend:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Consecutive events of a log. `terminal`: the last of them ends the log."""
+    """Consecutive events of a log. `terminal`: the last of them is the last event of the log."""
 
     first_sequence: int
     count: int
@@ -51,15 +51,15 @@ class EventLogs(Protocol):
     """Every call belongs to one tenant; another tenant's logs do not exist for it."""
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
-        """Appends, and tells the number that the next event will have. The same again gives the same answer.
+        """Appends events and returns the sequence number of the next one. Idempotent.
 
-        `fence` is that of a session's lease, or of the job of the same id as the response. PositionMismatch: the log
-        does not end right before `expected_position`. LogClosed: it had its last event. StaleFence."""
+        `fence` is that of the session's lease, or of the job with the response's id. PositionMismatch: the log does not
+        end right before `expected_position`. LogClosed: the log has its terminal event. StaleFence."""
 
     def read_events(
         self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
     ) -> AsyncGenerator[EventBatch, None]:
-        """The events with a number higher than `after` (None: all), in order, without overlap.
+        """Yields the events with a sequence number higher than `after` (None: all), in order and each once.
 
-        Ends with what was there at the beginning; with `follow` it waits for more and ends with the log. Closing the
-        generator ends the reading. LogNotFound: never written to, or too long ago; also while following."""
+        Ends after the events that were stored when it began; with `follow` it waits for more, and ends after the
+        terminal event. LogNotFound: the log was never written or is deleted, which can happen while following."""

@@ -1,4 +1,4 @@
-"""The whole store, for who needs more of it than responses."""
+"""The whole store as one protocol."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ from antiphon_core.ports.store import ResponseStore
 
 
 class FullStore(ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, PromptStore, Spending, Protocol):
-    """All topics of the store: what its service and its client implement."""
+    """All ports of the store, which its service and its client implement."""

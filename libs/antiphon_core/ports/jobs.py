@@ -1,10 +1,12 @@
-"""The jobs of the store: work that any process may take up, one at a time, until it is done or given up.
+"""The port of jobs: queued work that one process at a time leases and runs.
 
     queued ──claim──> running ──settle──> succeeded, failed or cancelled
        ▲                 │
-       └─ retry or time ─┴─> failed when all attempts are used up, cancelled when that was asked for
+       └── retry, or ────┴─> failed when all attempts are used up, cancelled if that was requested
+        the lease expires
 
-A job is leased by whoever claims it. Its fence has the job's id as `session_id`; the token is the attempt's number.
+The process that claims a job gets its lease. The fence has the job's id as `session_id` and the number of the attempt
+as `token`.
 """
 
 from __future__ import annotations
@@ -17,18 +19,19 @@ from typing import Protocol
 from antiphon_core import limits
 from antiphon_core.ports.store import Fence
 
-ATTEMPTS_EXHAUSTED = "attempts exhausted"  # the reason of a job that failed because nobody could finish it
-
+ATTEMPTS_EXHAUSTED = "attempts exhausted"  # the reason of a job that failed because no attempt finished it
 
 DISPATCH_TENANT = "antiphon.dispatch"
-"""A tenant of our own. In its queue DISPATCH_QUEUE stand the tenants that have jobs in theirs, and take turns."""
+"""A tenant of Antiphon's own. Its DISPATCH_QUEUE lists the tenants that have jobs in their own DISPATCH_QUEUE, so that
+claims go round robin over tenants."""
 DISPATCH_QUEUE = "responses"
-"""The queue of background responses, in each tenant."""
+"""The queue of background responses of each tenant."""
 
 
 class JobOutcome(StrEnum):
-    """How an attempt ended. RETRY: claimable again, until the attempts are used up. POSTPONED: claimable again, and the
-    attempt does not count: what the job needs was away. WAITED: as POSTPONED, and nothing was tried."""
+    """The outcome of an attempt. RETRY: the job is claimable again until its attempts are used up. POSTPONED: it is
+    claimable again and the attempt does not count, because a service that it needs was unavailable. WAITED: like
+    POSTPONED, and the job was not even tried."""
 
     SUCCEEDED = "succeeded"
     RETRY = "retry"
@@ -48,7 +51,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobDraft:
-    """A job to be added. `id` is that of the response it produces; it is not claimable for `run_after_ms` from now."""
+    """A job to enqueue. `id` is that of the response it produces; the job is claimable after `run_after_ms`."""
 
     id: str
     queue: str
@@ -59,9 +62,11 @@ class JobDraft:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed job. `attempt` is 1 for the first run. `tenant` names the job's tenant where the job was claimed in
-    DISPATCH_TENANT, and is empty otherwise. There one may be given that ended by time, to have its response ended, too:
-    it has no lease, and `lease_expires_at_ms` is 0. `tries` counts the attempts so far that did not only wait."""
+    """A claimed job. `attempt` is 1 for the first claim; `tries` counts the attempts that did not end as WAITED.
+
+    `tenant` is the job's tenant if the job was claimed in DISPATCH_TENANT, and empty otherwise. Such a claim may also
+    return a job that ended when its last lease expired, so that the worker can end its response: this job has no lease,
+    and `lease_expires_at_ms` is 0."""
 
     id: str
     queue: str
@@ -77,7 +82,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class QueueHead:
-    """How many jobs of DISPATCH_QUEUE are due in all tenants, and for how long the first of them has been."""
+    """The number of due jobs in DISPATCH_QUEUE of all tenants, and the time since the first of them is due."""
 
     due: int
     oldest_ms: int
@@ -85,7 +90,7 @@ class QueueHead:
 
 @dataclass(frozen=True, slots=True)
 class JobPulse:
-    """The answer to a job holder's heartbeat."""
+    """The answer to a heartbeat of a job's holder."""
 
     cancel_requested: bool
     lease_expires_at_ms: int
@@ -93,7 +98,7 @@ class JobPulse:
 
 @dataclass(frozen=True, slots=True)
 class JobDescription:
-    """A job as it is now. `reason` is what its end was explained with."""
+    """The current state of a job. `reason` is the explanation that came with its end."""
 
     id: str
     queue: str
@@ -108,10 +113,10 @@ class Jobs(Protocol):
     """Every call belongs to one tenant; another tenant's jobs do not exist for it."""
 
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
-        """Adds a job. The same id with the same queue and payload again changes nothing, whatever became of the job.
+        """Adds a job. Idempotent for the same id, queue and payload, even after the job has ended.
 
-        AlreadyExists: the id is another job's. RequestRateExceeded: the tenant has as many open jobs in DISPATCH_QUEUE
-        as it may."""
+        AlreadyExists: the id is another job's. RequestRateExceeded: the tenant has the most open jobs in DISPATCH_QUEUE
+        that it may have."""
 
     async def claim_job(
         self,
@@ -122,28 +127,30 @@ class Jobs(Protocol):
         lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
         wait_ms: int = 0,
     ) -> Job | None:
-        """Leases the job of these queues that has been claimable for longest; None when there was none for `wait_ms`.
+        """Leases the job of these queues that has been claimable for longest; None if there is none within `wait_ms`.
 
-        A holder has one job at a time: claiming again before it was settled gives the same one, its lease extended.
+        A holder has one job at a time: claiming again before the job is settled returns the same job and extends its
+        lease.
 
-        In DISPATCH_TENANT the tenants take turns: each claim of DISPATCH_QUEUE gives a job of the next one. There a
-        claim whose answer got lost is not repeated: its job is claimable again when the lease has expired."""
+        In DISPATCH_TENANT claims go round robin over tenants: each claim of DISPATCH_QUEUE returns a job of the next
+        tenant. Such a claim is not repeatable. If its answer is lost, the job is claimable again after its lease."""
 
     async def heartbeat_job(
         self, tenant: str, fence: Fence, *, lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
     ) -> JobPulse:
-        """Extends the lease, and tells whether somebody asked for the job's end. JobNotFound, StaleFence."""
+        """Extends the lease and returns whether a cancellation was requested. JobNotFound, StaleFence."""
 
     async def settle_job(
         self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
     ) -> None:
-        """Ends the attempt. The same again changes nothing. A job that is to be claimed again is not claimable for
-        `after_ms` from now. JobNotFound, StaleFence."""
+        """Ends the attempt. Idempotent. A job that is to be claimed again is claimable after `after_ms`. JobNotFound,
+        StaleFence."""
 
     async def cancel_job(self, tenant: str, job_id: str) -> bool:
-        """Asks for the job's end: its holder sees it at its next heartbeat; without a holder it ends at once.
+        """Requests the cancellation of a job. Its holder sees the request at the next heartbeat; a job without a holder
+        ends at once.
 
-        False when it had ended before, other than by cancellation. JobNotFound."""
+        False if the job had already ended, other than by cancellation. JobNotFound."""
 
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
-        """A job as it is now, also when it has ended. JobNotFound: it was never queued, or is forgotten."""
+        """The current state of a job, also of one that has ended. JobNotFound: it was never enqueued, or is deleted."""

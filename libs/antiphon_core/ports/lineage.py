@@ -1,7 +1,7 @@
-"""The shape of the store's trees as its callers see it: forks, trees, lists, and what is found in any of them.
+"""The port of trees of responses: forks, trees, lists, and look-ups of responses and items by id.
 
-Another tenant's ids do not exist. Cursors are opaque and good for the question that they came with alone (tenant,
-operation, arguments other than the page's size): any other is an InvalidRequest with the field `cursor`.
+Another tenant's ids do not exist. A cursor is opaque and is valid only for the tenant, the operation and the arguments
+(except the page size) that it was returned for. Otherwise the call raises InvalidRequest with the field `cursor`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from antiphon_core.ports.store import NO_PRECONDITION, Order, Precondition, Reco
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
-    """The point that a new session begins from: a session's head, a response, or a response that was made in a
-    session."""
+    """The response that a fork continues: a session's head, any response, or one that was made in this session."""
 
     session_id: str | None = None
     up_to_response_id: str | None = None
@@ -25,7 +24,7 @@ class ForkSource:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A session that a fork made, and the response that it began from."""
+    """A session that was made by a fork, and its first head."""
 
     session_id: str
     head_id: str
@@ -35,8 +34,8 @@ class Fork:
 class TreeNode:
     """One response in a tree, without its content.
 
-    `status` is None for one that was deleted or has expired: it shows only because something below it can be read.
-    `child_count` counts the direct continuations that can be read.
+    `status` is None for a response that was deleted or has expired. Such a node is shown only if a response below it is
+    readable. `child_count` is the number of readable children.
     """
 
     id: str
@@ -65,8 +64,8 @@ class RecordPage:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedItem:
-    """An item, as a JSON object, and the response that it was found in: for one that was added to a conversation the id
-    that stands for the addition in chains."""
+    """An item as a JSON object, and the id of the response that has it. For an item that a client added to a
+    conversation this is the id of the record that holds it (`conversations.ADDED_ITEMS`)."""
 
     id: str
     response_id: str
@@ -75,25 +74,25 @@ class ResolvedItem:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedItems:
-    """The items that were found, in the order of the question, and the ids of those that were not."""
+    """The items that were found, in the order of the requested ids, and the ids that were not found."""
 
     items: Sequence[ResolvedItem]
     missing_ids: Sequence[str] = ()
 
 
 class LineageStore(Protocol):
-    """Operations on the shape of trees. `readable`: neither deleted nor expired."""
+    """Operations on trees of responses. A response is *readable* if it is neither deleted nor expired."""
 
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
         """The readable ones of up to LOOKUP_ITEMS_MAX responses, each once, in the order of `ids`.
 
-        LimitExceeded: together they are over PAGE_BYTES_MAX."""
+        LimitExceeded: together they are larger than PAGE_BYTES_MAX."""
 
     async def update_status(
         self, tenant: str, response_id: str, status: Status, *, precondition: Precondition = NO_PRECONDITION
     ) -> Stamp:
-        """Moves a response to another status under `precondition`, its content untouched. One that has the status
-        already, at the version that this change would have made, stays as it is.
+        """Changes the status of a response under `precondition`, and nothing else of it. Idempotent: a response that
+        already has the status, at the version that this change would have made, stays unchanged.
 
         ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
 
@@ -106,23 +105,22 @@ class LineageStore(Protocol):
         limit: int = limits.LIST_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> RecordPage:
-        """The readable responses that were made in a session, by their time of birth. A page ends early rather than
-        be larger than PAGE_BYTES_MAX, but has at least one record. An unknown session has none."""
+        """The readable responses that were made in a session, by time of creation. A page has at most PAGE_BYTES_MAX
+        bytes, but at least one record if there is one. An unknown session has no responses."""
 
     async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
-        """Up to LOOKUP_ITEMS_MAX items by their ids, from any readable response, and those that were added to a
-        conversation as long as they stand there: from the oldest where there are several.
+        """Up to LOOKUP_ITEMS_MAX items by their ids, from readable responses and from items that were added to
+        conversations and not deleted there. If several have an item of the same id, the oldest counts.
 
-        LimitExceeded: together they are over PAGE_BYTES_MAX."""
+        LimitExceeded: together they are larger than PAGE_BYTES_MAX."""
 
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
-        """Makes a session whose history is that of the source. Nothing is copied, whatever the length. The same fork
-        again gives the same answer, also when either session went on meanwhile; without `new_session_id` only a
-        repetition inside the client is the same fork.
+        """Makes a session whose history is that of the source, without copying it. Idempotent with a `new_session_id`,
+        even if either session has been continued meanwhile. Without it, only retries inside the client are the same
+        fork.
 
-        ResponseNotFound; PreviousResponseNotReady: the response has not ended, and cannot be continued; NotFound: the
-        source session has nothing to fork; AlreadyExists: the new session is in use;
-        SessionLocked: a turn is running in the new session."""
+        ResponseNotFound; PreviousResponseNotReady: the response has not ended; NotFound: the source session has no
+        head; AlreadyExists: the new session is in use; SessionLocked: a turn is running in the new session."""
 
     async def tree(
         self,
@@ -133,15 +131,15 @@ class LineageStore(Protocol):
         cursor: str | None = None,
         max_nodes: int = limits.TREE_NODES_DEFAULT,
     ) -> NodePage:
-        """A readable response and all below it, or the whole tree that it is part of: by depth, then by birth. What
-        cannot be read shows where something below it can.
+        """A readable response and all responses below it, or the whole tree that it is in: by depth, then by time of
+        creation. A response that is not readable is included if one below it is.
 
-        ResponseNotFound. LimitExceeded: more than TREE_WALK_NODES_MAX responses lie below."""
+        ResponseNotFound. LimitExceeded: more than TREE_WALK_NODES_MAX responses are below."""
 
     async def children(
         self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
     ) -> NodePage:
-        """The readable direct continuations of a readable response, oldest first. ResponseNotFound."""
+        """The readable children of a readable response, oldest first. ResponseNotFound."""
 
     async def siblings(
         self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
@@ -152,7 +150,7 @@ class LineageStore(Protocol):
     async def leaves(
         self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
     ) -> NodePage:
-        """The readable responses below a readable one, itself excluded, that have nothing readable below them, oldest
-        first.
+        """The readable responses below a readable one, itself excluded, that have no readable response below them,
+        oldest first.
 
         ResponseNotFound. LimitExceeded: as in `tree`."""

@@ -1,4 +1,4 @@
-"""Prompts as their callers see them: templates of a tenant, in versions that never change."""
+"""The port of stored prompts: templates of a tenant, in immutable versions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One version of a prompt. `content` is JSON that the store does not look into, empty in lists; `created_at_ms` is
-    when the prompt was made."""
+    """One version of a prompt. `content` is JSON that the store does not parse, and empty in lists; `created_at_ms` is
+    the time at which the first version was made."""
 
     id: str
     version: int
@@ -20,15 +20,17 @@ class Prompt:
 
 
 class PromptStore(Protocol):
-    """Every call that names a prompt raises NotFound for one that was never made, was deleted or is another tenant's;
-    InvalidRequest or TooLarge, with the field's name, for what may not be asked."""
+    """Operations on stored prompts.
+
+    Those that name a prompt raise NotFound if it never existed, was deleted or is another tenant's, and InvalidRequest
+    or TooLarge, with the field's name, for invalid arguments."""
 
     async def put_prompt(self, tenant: str, prompt_id: str, version: int, content: bytes) -> Prompt:
-        """Adds the version behind the latest; version 1 makes the prompt. A version that has the same content already
-        stays as it is, and is the answer. VersionMismatch: another version is the next one."""
+        """Adds the version after the latest one; version 1 makes the prompt. Idempotent for the same content.
+        VersionMismatch: `version` is not the next one."""
 
     async def get_prompt(self, tenant: str, prompt_id: str, *, version: int | None = None) -> Prompt:
-        """A version of a prompt, the latest one unless it is named."""
+        """One version of a prompt; None is the latest."""
 
     async def list_prompts(self, tenant: str) -> Sequence[Prompt]:
         """The latest version of each prompt, without content, in the order in which the prompts were made."""

@@ -1,4 +1,4 @@
-"""Tidying up the store: what nobody can see any more gives its space back. It never changes an answer."""
+"""The port of cleanup: reclaims the space of expired and deleted data. It never changes the answer of another call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon_core import limits
 @dataclass(frozen=True, slots=True)
 class Sweeping:
     """The result of one sweep: the number of responses, event logs, jobs and conversations that it reclaimed, and the
-    bytes of their content. `has_more`: there is more to look at."""
+    bytes of their content. `has_more`: another sweep may find more."""
 
     records: int = 0
     size_bytes: int = 0
@@ -20,4 +20,5 @@ class Sweeping:
 
 class Retention(Protocol):
     async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
-        """Reclaims at most `limit` responses, event logs, jobs and conversations of the tenant whose time is over."""
+        """Reclaims at most `limit` responses, event logs, jobs and conversations of the tenant that have expired or
+        were deleted."""

@@ -1,7 +1,7 @@
-"""Quotas of tenants: units of buckets that fill with time, and stream slots that are held for a while.
+"""The port of quotas: token buckets of tenants, and stream slots that they hold for a time.
 
-The store counts for all edges and workers. The caller says how large a bucket is, so limits need to be known nowhere
-else. A caller that does not know the size draws on the bucket as it was described last.
+The store counts for all edges and workers. A draw brings the capacity and the rate of its bucket, so the store need not
+know the limits. A caller that does not know them, such as a worker, draws with those of the last draw that did.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A draw on one bucket. `amount` may be more than is there: that is a debt, which fills up first. `at_least` is how
-    much must be there before; 0 means that the draw is never refused. The bucket holds `capacity` and fills at
-    `per_minute`; both 0 mean: as it was described last, and if it never was, nothing is drawn."""
+    """A draw of `amount` units on one bucket. The level may become negative, and then has to fill up first. `at_least`
+    is the level below which the draw is rejected; 0 means never. The bucket holds `capacity` units and fills at
+    `per_minute`. Both 0 mean those of the last draw that gave them; without such a draw nothing is drawn."""
 
     name: str
     amount: float = 0.0
@@ -26,8 +26,8 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Places to be held until `ttl_ms` from now, or for so much longer when they are held already. `most` is how many
-    the tenant may hold with them; 0 means any number."""
+    """Stream slots to hold until `ttl_ms` from now; those that are held already are extended. `most` is how many slots
+    the tenant may hold in total; 0 means any number."""
 
     ids: Sequence[str]
     ttl_ms: int
@@ -36,7 +36,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Spend:
-    """Draws, places to hold, and places to give back before; places that nobody holds are given back already."""
+    """Draws, stream slots to hold, and the ids of slots to release first. Ids that are not held are ignored."""
 
     draws: Sequence[Draw] = ()
     hold: Hold | None = None
@@ -45,7 +45,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A bucket as it is now; `level` is negative with debts. `full_in_ms` is how long it takes to fill up."""
+    """The current state of a bucket. `level` may be negative; `full_in_ms` is the time until the bucket is full."""
 
     name: str
     level: float
@@ -55,8 +55,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The quota that is used up: a bucket, or stream slots (None). `retry_after_ms`: until the bucket has enough; 0 for
-    slots, as nobody knows when one is given back."""
+    """The quota that is used up: the bucket of this name, or the stream slots (None). `retry_after_ms` is the time
+    until the bucket has enough; 0 for slots, because the time of a release is unknown."""
 
     bucket: str | None
     retry_after_ms: int = 0
@@ -64,7 +64,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The buckets, in the order of the draws, without those that nobody described. With a refusal nothing changed."""
+    """The buckets after a spend, in the order of the draws, without those of unknown capacity. With a `refusal` nothing
+    was changed."""
 
     levels: Sequence[Level] = ()
     refusal: Refusal | None = None
@@ -72,7 +73,7 @@ class Spent:
 
 class Spending(Protocol):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
-        """All of it or nothing, in one step.
+        """Draws, holds and releases in one transaction: all of it or nothing.
 
-        A spend whose places are all held already is one that is asked for again: it draws nothing, and the places are
-        held for longer. One without places can be counted twice when it is sent twice."""
+        A spend whose slots are all held already is taken for a retry: it draws nothing and extends the slots. A spend
+        without slots is counted twice if it is sent twice."""

@@ -1,4 +1,4 @@
-"""The store as its callers see it. Meaning, limits and errors of each operation: protos/antiphon/store/."""
+"""The port of responses, sessions and turns. protos/antiphon/store/ documents each operation, its limits and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon_core import limits
 
 
 class Status(StrEnum):
-    """The life of a response, as the Responses API names it."""
+    """The status of a response, with the names of the Responses API."""
 
     QUEUED = "queued"
     IN_PROGRESS = "in_progress"
@@ -32,7 +32,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One stored response. `version` and what follows is the store's to set; writers leave it alone.
+    """One stored response. The store sets `version` and the fields after it; writers leave them at their defaults.
 
     `body` is the response as a JSON object without `output`; `input_items` and `output_items` are JSON arrays of
     items, each with an `id`.
@@ -54,7 +54,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The store's own facts about a record, decided while writing it. `depth` is its number of ancestors."""
+    """The fields of a record that the store sets when it writes the record. `depth` is the number of ancestors."""
 
     version: int
     depth: int
@@ -65,7 +65,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Proof of a lease. Tokens of one session strictly increase, starting at 1."""
+    """The proof of a lease, checked with each write under it. The tokens of a session increase strictly, from 1."""
 
     session_id: str
     token: int
@@ -73,7 +73,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """Conditions that must hold in the same transaction as a write. `version` 0 means that the record must not exist
+    """Conditions that are checked in the same transaction as a write. `version` 0 means that the record must not exist
     yet."""
 
     version: int | None = None
@@ -94,7 +94,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`head_id` is the last response committed in it; `last_fence` the last token granted (0: none)."""
+    """A session. `head_id` is the last committed response, `last_fence` the last token granted (0: none)."""
 
     id: str
     head_id: str | None
@@ -104,7 +104,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """`items` is a JSON array."""
+    """One page of items. `items` is a JSON array."""
 
     items: bytes
     first_id: str | None
@@ -123,10 +123,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """How a turn begins: after a response that has ended, in a session, or from nothing.
+    """The beginning of a turn: after a response that has ended, in a session, or without history.
 
-    To an `idempotency_key` (up to IDEMPOTENCY_KEY_BYTES_MAX) belong the `fingerprint` of the request (SHA-256) and the
-    `response_id` that the turn will commit. IdempotencyMismatch: the key is another request's."""
+    An `idempotency_key` (up to IDEMPOTENCY_KEY_BYTES_MAX) needs the `fingerprint` of the request (SHA-256) and the
+    `response_id` that the turn will commit. IdempotencyMismatch: the key was used for another request."""
 
     previous_response_id: str | None = None
     session_id: str | None = None
@@ -142,8 +142,8 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """The start of a turn. With `replay` or `running_response_id` there is nothing to run and no lease: the request of
-    the idempotency key has this result, or runs elsewhere as this response."""
+    """The answer to a TurnRequest. If the idempotency key is known, there is nothing to run and no lease: `replay` is
+    the result of the first request, or `running_response_id` the response that it is still generating."""
 
     history: History
     lease: Lease | None = None
@@ -153,8 +153,8 @@ class TurnStart:
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """The last frames of the response's event log, each closed by a blank line; the first has number
-    `expected_position`. Of a turn that a job will run, the first frames."""
+    """The last frames of the response's event log, each closed by a blank line, the first with the sequence number
+    `expected_position`. In a TurnCommit with a job these are the first frames of the log."""
 
     expected_position: int
     frames: bytes
@@ -163,7 +163,7 @@ class LogEnd:
 @dataclass(frozen=True, slots=True)
 class TurnJob:
     """The job of a turn that a worker will run, in the queue of background responses of its tenant.
-    `lease_ttl_ms`: how long from now the session's lease lives, if the precondition brings its fence."""
+    `lease_ttl_ms`: the new lifetime of the session's lease, if the commit's precondition has its fence."""
 
     payload: bytes
     max_attempts: int
@@ -172,10 +172,10 @@ class TurnJob:
 
 @dataclass(frozen=True, slots=True)
 class TurnCommit:
-    """How a turn ends. `ttl_ms` is the record's lifetime from now; None means the store's default. `precondition` lets
-    it complete a record that is there already, and may bring the fence of a job besides the session's. `log_end` closes
-    the response's event log in the same step. With a `job` the turn has not run yet: record, job and the first events
-    of its log are one step."""
+    """The writes at the end of a turn, in one transaction. `ttl_ms` is the record's lifetime from now; None is the
+    store's default. `precondition` allows to complete an existing record, and may have the fence of a job besides the
+    session's. `log_end` closes the response's event log. With a `job` the turn has not run yet: record, job and the
+    first events of the log are written."""
 
     record: Record
     fence: Fence | None = None
@@ -187,7 +187,7 @@ class TurnCommit:
 
 
 class ResponseStore(Protocol):
-    """The ResponseStore. Every call belongs to one tenant; another tenant's ids do not exist for it."""
+    """Operations on responses, sessions and turns. Each call is for one tenant, to which others' ids do not exist."""
 
     async def put(
         self,
@@ -252,4 +252,4 @@ class ResponseStore(Protocol):
     ) -> None: ...
 
     async def ready(self) -> None:
-        """Returns when the store can serve; raises StoreUnavailable with the reason when it cannot."""
+        """Returns if the store is ready to serve. StoreUnavailable: it is not, for the reason in the message."""

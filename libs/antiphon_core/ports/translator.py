@@ -1,4 +1,4 @@
-"""The translator as its callers see it. Meaning and errors: protos/antiphon/translator/v1/translator.proto."""
+"""The port of the translator. protos/antiphon/translator/v1/translator.proto documents its messages and errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from antiphon_core.values import value
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn with everything before it. `request` is the create request without `input`; `history` and `input` are
-    JSON arrays of items; `created_at` is in Unix seconds. `tenant` is for shares of what turns have in common."""
+    """One turn with its history. `request` is the create request without `input`; `history` and `input` are JSON arrays
+    of items; `created_at` is in Unix seconds. `tenant` is the one whose share of the translator's resources it uses."""
 
     response_id: str
     created_at: int
@@ -25,14 +25,14 @@ class Turn:
 
     @property
     def size_bytes(self) -> int:
-        """How much JSON the turn is: how long work on it takes (offload.py)."""
+        """The size of the turn's JSON, which determines how long work on it takes (offload.py)."""
         return len(self.request) + len(self.history) + len(self.input)
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where to go on with a turn that another translator began: `token_ids` are all that were generated so far, and
-    the first event to be sent has the number `next_sequence`. Without ids only the opening of the stream was sent."""
+    """The point from which to continue a turn that another translator began. `token_ids` are all that were generated so
+    far; none means that only the opening events were sent. `next_sequence` is the number of the next event to send."""
 
     next_sequence: int
     token_ids: Sequence[int] = ()
@@ -40,7 +40,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A finished response in the parts that the store keeps: `body` has no `output`, `output_items` is its `output`."""
+    """A finished response in the two parts that the store keeps: `body` without `output`, and the output items."""
 
     status: Status
     body: bytes
@@ -49,10 +49,12 @@ class Final:
 
 @value
 class Batch:
-    """Events that were ready together, framed for the wire. Only the last batch has a `final`: its last frame is the
-    terminal event, to be sent after the record was committed. It is the only one, unless the turn failed: then all that
-    belongs to the failure comes with it, and whoever does not accept that end has seen nothing of it. `token_ids` are
-    those that were generated since the batch before, where they were asked for and the turn can be resumed by them."""
+    """Frames of events that were ready together.
+
+    Only the last batch has a `final`, and its frame is the terminal event, which must be sent after the commit of the
+    record. The last batch of a failed turn has all frames of the failure, so that a caller that retries the turn has
+    not passed on any of them. `token_ids` are those generated since the batch before, if checkpoints were requested
+    and the turn can be resumed from them."""
 
     first_sequence: int
     count: int
@@ -63,8 +65,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`context_length` is prompt and output together, in tokens, 0 where it is not known; `reason` says why a model is
-    not ready."""
+    """A served model. `context_length` is the number of tokens of prompt and output together, 0 if unknown; `reason`
+    says why the model is not ready."""
 
     id: str
     root: str
@@ -92,18 +94,18 @@ class Translator(Protocol):
 
         Cancelling the call stops the model within one token. While `flow` is paused the model's server is not read.
 
-        With `checkpoints` the batches carry token ids. With `resume` a turn goes on that another translator began: the
-        same turn, and what its batches carried; the events go on as if nothing had happened. InvalidRequest: ids are
-        resumed from that this turn cannot have given.
+        With `checkpoints` the batches have token ids. `resume` continues a turn that another translator began: the turn
+        must be the same, and the ids those of its batches. The events continue without a gap. InvalidRequest: this turn
+        cannot have generated the ids of `resume`.
 
-        Raises before the first batch for what is wrong with the turn; afterwards only TranslatorUnavailable, when
-        the translator itself was lost: failures of the engine arrive as a final batch.
+        Errors in the turn are raised before the first batch. After it only TranslatorUnavailable is raised, if the
+        translator itself is lost: failures of the engine arrive as the last batch.
         """
 
     async def count_tokens(self, turn: Turn) -> int:
-        """The exact number of prompt tokens that `generate` would send."""
+        """The exact number of prompt tokens that `generate` would send to the model."""
 
     async def models(self) -> Sequence[Model]: ...
 
     async def ready(self) -> None:
-        """Returns when at least one model can be served; raises TranslatorUnavailable with the reason otherwise."""
+        """Returns if at least one model can be served. TranslatorUnavailable: none can; the message says why."""

@@ -1,1 +1,1 @@
-"""The bodies that clients send: pydantic models, and their errors in OpenAI's form."""
+"""The bodies of HTTP requests as pydantic models, and validation errors in OpenAI's form."""

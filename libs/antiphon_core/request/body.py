@@ -1,10 +1,9 @@
-"""The body of POST /v1/responses: what it may say.
+"""The body of POST /v1/responses.
 
-`Parameters` declares everything but the input, `CreateRequest` adds the input (request/items.py); both refuse what they
-do not know. Tools are in request/tools.py, the form of an answer in request/text.py, small objects in
-request/options.py. How a finding becomes an error with OpenAI's code and the path of the culprit is request/errors.py's
-business; what is well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is
-dropped in silence.
+`Parameters` declares all members but the input, `CreateRequest` adds the input (request/items.py); both reject unknown
+members. Tools are in request/tools.py, the form of the answer in request/text.py, small objects in request/options.py.
+request/errors.py turns validation errors into errors with OpenAI's code and the path of the wrong member. A valid
+request for an unsupported feature is rejected by `reject_unserved`, so that no parameter is ignored silently.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from antiphon_core.request.options import (
     ServiceTier,
     StreamOptions,
 )
-from antiphon_core.request.previous import PreviousResponse, refuse_two_histories
+from antiphon_core.request.previous import PreviousResponse, reject_two_histories
 from antiphon_core.request.prompts import PromptRef
-from antiphon_core.request.text import Text, refuse_chat_spelling
+from antiphon_core.request.text import Text, reject_chat_spelling
 from antiphon_core.request.tools import Tool, ToolChoice
 from antiphon_core.unserved import Unserved, anything
 
@@ -54,8 +53,8 @@ Include = Literal[
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ]
-"""The values of `include`. OUTPUT_LOGPROBS and sealed reasoning add something; most of the others are about items that
-this server does not make."""
+"""The values of `include`. Only OUTPUT_LOGPROBS and sealed reasoning have an effect; most of the others concern items
+that this server does not make."""
 
 _NO_EXTENSIONS = Extensions()
 
@@ -65,18 +64,18 @@ class ConversationRef(Open):
 
 
 class Parameters(Body):
-    """Everything that a create request can say besides its input."""
+    """The members of a create request, except its input."""
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     """The name of a model, as `/v1/models` lists it."""
     instructions: str | None = None
-    """Instructions that the model reads before everything else. They hold for this response only: a response that
-    continues it has to bring its own."""
+    """Instructions that the model reads before everything else. They apply to this response only: a response that
+    continues it does not inherit them."""
     previous_response_id: str | None = None
-    """The stored response that this one continues. Several may continue the same one: responses form trees."""
+    """The id of the stored response that this one continues. Several responses may continue the same one."""
     previous_response: PreviousResponse | None = None
-    """An extension: the whole response that this one continues, as its client kept it. For what is not stored,
-    and so has no id that finds it."""
+    """An extension: the whole response that this one continues, as the client received it. For responses that are not
+    stored, which cannot be found by `previous_response_id`."""
     conversation: (
         Annotated[
             Annotated[str, Tag(TAG + "string")] | Annotated[ConversationRef, Tag(TAG + "object")],
@@ -84,38 +83,39 @@ class Parameters(Body):
         ]
         | None
     ) = None
-    """The conversation that this response continues and is added to, by its id."""
+    """The id of the conversation that this response continues and is added to."""
     store: bool | None = None
-    """`false`: nothing of the response is kept, and its id finds nothing. Otherwise it is kept."""
+    """Whether to store the response; the default is `true`. A response that is not stored cannot be found by its id."""
     stream: bool | None = None
-    """Whether to answer with events as they come, or with the whole response at its end."""
+    """Whether to stream events while the response is generated, or to answer with the whole response at its end."""
     background: bool | None = None
-    """Whether to answer at once, with a response that is queued for a worker. It can be read, followed and cancelled by
-    its id."""
+    """Whether to run the response in the background: the answer comes at once, with a queued response that can be read,
+    followed and cancelled by its id."""
     stream_options: StreamOptions | None = None
-    """How events are sent."""
+    """Options of the stream."""
     include: list[Include] | None = None
-    """Parts to add to the response: log probabilities of its text, a sealed copy of its reasoning. The other values add
-    nothing."""
+    """Parts to add to the response: log probabilities of its text, or an encrypted copy of its reasoning. The other
+    values have no effect."""
     metadata: Metadata | None = None
-    """Up to 16 texts by name, kept with the response. No model reads them."""
+    """Up to 16 key-value pairs, stored with the response. They are not shown to the model."""
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """How freely tokens are chosen; 0 takes the most likely one each time. Left out, the value is what the model
-    recommends, or else 1."""
+    """The sampling temperature; 0 always takes the most likely token. The default is the model's recommendation, or
+    else 1."""
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Tokens are chosen among the most likely ones, which together are this likely. Left out, as for `temperature`."""
+    """Nucleus sampling: only the most likely tokens, with this total probability, are sampled from. The default is the
+    model's recommendation, or else 1."""
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
-    """How much less likely a token becomes once it has been written."""
+    """A penalty for tokens that have been generated at least once."""
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
-    """How much less likely a token becomes each time that it is written."""
+    """A penalty for tokens, for each time that they have been generated."""
     top_logprobs: Annotated[int, Field(ge=0, le=limits.TOP_LOGPROBS_MAX)] | None = None
-    """How many alternatives to each token are told, where `include` asks for log probabilities."""
+    """The number of alternatives to return for each token, if `include` asks for log probabilities."""
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    """Tokens that the output may have, reasoning included. A response that is cut off there is `incomplete`."""
+    """The limit of output tokens, reasoning included. A response that reaches it is `incomplete`."""
     seed: Seed | None = None
-    """An extension, as chat completions have it: the same seed makes the same choices, as far as the engine
-    can."""
+    """An extension, as in chat completions: requests with the same seed sample the same tokens, as far as the engine
+    allows."""
     stop: (
         Annotated[
             Annotated[str, Field(min_length=1, max_length=limits.STOP_TEXT_CHARS_MAX), Tag(TAG + "string")]
@@ -124,60 +124,59 @@ class Parameters(Body):
         ]
         | None
     ) = None
-    """An extension, as chat completions have it: each of these texts ends the answer, and is not part of it."""
+    """An extension, as in chat completions: stop sequences. Each ends the answer, and is not part of it."""
     nvext: Extensions | None = None
-    """An extension: sampling and guides that OpenAI has no members for."""
+    """An extension: parameters of sampling and guided decoding that OpenAI does not have."""
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
-    """Echoed: it is about tools that run on the server, and none does here."""
+    """Repeated in the response. It has no effect, because no tools run on this server."""
     truncation: Literal["auto", "disabled"] | None = None
-    """Handling of a history that is longer than the model's context: `auto` leaves the oldest turns out; `disabled`,
-    which is the default, refuses it."""
+    """The handling of a history that exceeds the model's context: `auto` leaves out the oldest turns; `disabled`, the
+    default, rejects the request."""
 
     tools: Annotated[list[Tool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
-    """Tools that the model may call. The caller runs them and brings their results with the next request."""
+    """Tools that the model may call. The client runs them and sends their results with the next request."""
     tool_choice: ToolChoice | None = None
-    """Whether a tool must be called, and which may be."""
+    """Whether the model must call a tool, and which tools it may call."""
     parallel_tool_calls: bool | None = None
-    """With `false` the response ends with its first call."""
+    """Whether a response may have several calls; `false` ends it after the first call."""
     text: Text | None = None
-    """The form of the answer: free, any JSON object, or one of a schema."""
+    """The form of the answer: free text, any JSON object, or JSON of a schema."""
     reasoning: Reasoning | None = None
-    """How much the model is to think."""
+    """Options of the model's reasoning."""
 
     user: str | None = None
-    """Echoed."""
+    """Repeated in the response; no effect."""
     safety_identifier: Annotated[str, Field(max_length=limits.SAFETY_IDENTIFIER_CHARS_MAX)] | None = None
-    """Echoed."""
+    """Repeated in the response; no effect."""
     prompt_cache_key: str | None = None
-    """Where a model has several servers, requests with the same key go to the same one: its cache has what they
-    share."""
+    """Requests with the same key are sent to the same server of a model, whose cache has their common prefix."""
     prompt_cache_retention: Literal["in_memory", "24h"] | None = None
-    """The longest time that a cache may last. Engines cache in memory, and the response says so."""
+    """The longest lifetime of cached prompts. Engines cache in memory, so the response says `in_memory`."""
     prompt_cache_options: PromptCacheOptions | None = None
     """Hints about the engine's cache."""
     service_tier: ServiceTier | None = None
-    """All are accepted, and none makes a difference: the response says `default`."""
+    """All values are accepted without effect: the response says `default`."""
     client_metadata: Object | None = None
     """Accepted, because Codex sends it; not used."""
     context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
-    """Has a response begin with a compaction when its prompt is long."""
+    """Compacts the context before the response if the prompt is long."""
     prompt: PromptRef | None = None
     """A stored prompt, whose messages come before the input."""
     moderation: Object | None = None
-    """Not served: refused."""
+    """Not supported: rejected."""
     access_programs: Object | None = None
-    """Not served: refused."""
+    """Not supported: rejected."""
     image: ImageOptions | None = None
-    """How images are shown."""
+    """Options of images."""
     background_options: BackgroundOptions | None = None
-    """When a background response is to run."""
+    """Options of background responses."""
     dropped_tools: list[str] | None = None
-    """An extension, and the server's own to set: the types of hosted tools that were left out of the request, where the
-    operator has them dropped."""
+    """An extension that only the server sets: the types of hosted tools that were removed from the request, if the
+    operator has configured that."""
 
     def asked(self) -> Object:
-        """The parameters that were given, as JSON values, without the input; a conversation and a previous response by
-        their ids."""
+        """The given parameters as JSON values, without the input. A conversation and a previous response are replaced
+        by their ids."""
         named: Object = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
         if self.previous_response is not None:
             named["previous_response_id"] = self.previous_response.id
@@ -185,12 +184,12 @@ class Parameters(Body):
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation that the response continues, in whichever form it was named."""
+        """The id of the conversation, from either form of the member."""
         return self.conversation.id if isinstance(self.conversation, ConversationRef) else self.conversation
 
     @property
     def stop_texts(self) -> tuple[str, ...]:
-        """Each of them ends the answer."""
+        """The stop sequences, from either form of the member."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
     @property
@@ -199,18 +198,18 @@ class Parameters(Body):
 
     @classmethod
     def parse(cls, body: bytes) -> Self:
-        """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
+        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
         return cls.of(parse_object(body), work_bytes=work_bytes(body))
 
     @classmethod
     def of(cls, given: Object, *, work_bytes: int) -> Self:
-        """The request in a JSON object, as `parse`. `work_bytes` are those of its JSON."""
-        refuse_chat_spelling(given)
+        """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
+        reject_chat_spelling(given)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
             raise from_validation(error) from error
-        refuse_unserved(request)
+        reject_unserved(request)
         return request.with_work(work_bytes)
 
 
@@ -228,10 +227,10 @@ Input = Annotated[
 
 
 class CreateRequest(Parameters):
-    """A whole create request. `input_given` is the input as the client wrote it, members not declared included."""
+    """A whole create request. `input_given` is the input as the client wrote it, with undeclared members."""
 
     input: Input
-    """Input for the model: a text of the user's, or items. With a `prompt` it may be left out."""
+    """The input for the model: a user's text, or items. With a `prompt` it may be left out."""
 
     @property
     def input_given(self) -> str | list[Object]:
@@ -239,26 +238,26 @@ class CreateRequest(Parameters):
 
     @classmethod
     def parse(cls, body: bytes, *, drops_hosted: bool = False) -> Self:
-        """The request in a JSON body. With `drops_hosted` hosted tools are left out of it, and named in
-        `dropped_tools`. InvalidRequest: `field` is the path of the culprit."""
+        """Parses a JSON body. `drops_hosted` removes hosted tools and lists them in `dropped_tools`. InvalidRequest:
+        `field` is the path of the wrong member."""
         return cls.of(parse_object(body), work_bytes=work_bytes(body), drops_hosted=drops_hosted)
 
     @classmethod
     def of(cls, given: Object, *, work_bytes: int, drops_hosted: bool = False) -> Self:
-        """The request in a JSON object, as `parse`. `work_bytes` are those of its JSON."""
-        hosted_tools.refuse_note(given)
+        """Validates a parsed body. `work_bytes` are those of its JSON. InvalidRequest as in `parse`."""
+        hosted_tools.reject_note(given)
         if given.get("prompt") is not None:
-            given = {"input": []} | given  # the prompt may say everything
+            given = {"input": []} | given  # the prompt's messages may be the whole input
         return super().of(hosted_tools.dropped(given) if drops_hosted else given, work_bytes=work_bytes)
 
 
 class CountRequest(CreateRequest):
-    """A request to count the tokens of a prompt: a create request that need not say anything new."""
+    """A request to count the tokens of a prompt: a create request whose input may be left out."""
 
     input: Annotated[Input, BeforeValidator(lambda given: [] if given is None else given)] = Field(default_factory=list)
     """As in a create request, and may be left out."""
     personality: Annotated[str, Field(max_length=limits.PERSONALITY_CHARS_MAX)] | None = None
-    """Accepted: no model here has a style of its own, so it adds no tokens."""
+    """Accepted without effect: it adds no tokens, because no model here has personalities."""
 
     def asked(self) -> Object:
         return {name: value for name, value in super().asked().items() if name != "personality"}
@@ -304,10 +303,10 @@ _UNSERVED: tuple[Unserved, ...] = (
 )
 
 
-def refuse_unserved(request: Parameters) -> None:
-    """Raises InvalidRequest for the first thing asked for that is not served."""
-    unserved.refuse(_UNSERVED, request)
-    refuse_two_histories(
+def reject_unserved(request: Parameters) -> None:
+    """Raises InvalidRequest for the first unsupported feature, and for parameters that exclude each other."""
+    unserved.reject(_UNSERVED, request)
+    reject_two_histories(
         previous_response_id=request.previous_response_id,
         previous_response=request.previous_response,
         conversation=request.conversation,

@@ -1,8 +1,8 @@
-"""The body of POST /v1/chat/completions: what it may say.
+"""The body of POST /v1/chat/completions.
 
-Only its own spelling is checked here, and that of messages in request/chat_messages.py. What it comes to is a create
-request (antiphon_edge.chat.requests), checked as one. As in body.py, what is not declared is refused, and what is
-declared and not served as well.
+This module and request/chat_messages.py validate only the members of chat completions. The body is then translated to a
+create request (antiphon_edge.chat.requests) and validated as one. As in body.py, unknown members and unsupported
+features are rejected.
 """
 
 from __future__ import annotations
@@ -93,30 +93,30 @@ ChatFormat = Annotated[
 
 class ChatStreamOptions(Exact):
     include_usage: bool | None = None
-    """Whether a last chunk tells the usage."""
+    """Whether the last chunk has the usage."""
     include_obfuscation: bool | None = None
-    """Accepted: obfuscation is never added."""
+    """Accepted without effect: obfuscation is never added."""
 
 
 # ---- The request ----
 
 
 class ChatRequest(Exact):
-    """A whole request. Members that create requests have by the same name are checked there."""
+    """A request for a chat completion. Members that create requests have, too, are validated there."""
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     """The name of a model, as `/v1/models` lists it."""
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=limits.INPUT_ITEMS_MAX)]
-    """The whole conversation so far: nothing is kept from one request to the next."""
+    """The whole conversation so far. Chat completions are not stored."""
     stream: bool | None = None
-    """Whether to answer with chunks as they come."""
+    """Whether to stream chunks while the answer is generated."""
     stream_options: ChatStreamOptions | None = None
     """Options of the stream."""
     n: int | None = None
-    """1, or left out: one choice is made for each request."""
+    """Only 1 is supported: one choice for each request."""
 
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    """Tokens that the answer may have, reasoning included."""
+    """The limit of output tokens, reasoning included."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """The older name of `max_completion_tokens`."""
     temperature: float | None = None
@@ -135,29 +135,29 @@ class ChatRequest(Exact):
         ]
         | None
     ) = None
-    """Texts that end the answer, and are not part of it."""
+    """Stop sequences. Each ends the answer, and is not part of it."""
     logprobs: bool | None = None
-    """Whether the log probabilities of the text's tokens are told."""
+    """Whether to return the log probabilities of the text's tokens."""
     top_logprobs: int | None = None
-    """How many alternatives to each token are told, 20 at most; with `logprobs`."""
+    """The number of alternatives to return for each token, 20 at most; needs `logprobs`."""
     nvext: Object | None = None
     """The `Extensions` of a create request."""
 
     tools: Annotated[list[ChatTool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
-    """Tools that the model may call. The caller runs them and brings their results with the next request."""
+    """Tools that the model may call. The client runs them and sends their results with the next request."""
     tool_choice: ChatChoice | None = None
-    """Whether a tool must be called, and which may be."""
+    """Whether the model must call a tool, and which tools it may call."""
     parallel_tool_calls: bool | None = None
-    """With `false` there is one call at most."""
+    """Whether there may be several calls; with `false` there is one at most."""
     response_format: ChatFormat | None = None
-    """The form of the answer: free, any JSON object, or one of a schema."""
+    """The form of the answer: free text, any JSON object, or JSON of a schema."""
     reasoning_effort: str | None = None
-    """How much the model is to think."""
+    """How much the model is to reason."""
     verbosity: str | None = None
     """Accepted; changes nothing."""
 
     metadata: Object | None = None
-    """Checked as in a create request; nothing is kept."""
+    """Validated as in a create request; not stored."""
     user: str | None = None
     """Accepted; changes nothing."""
     safety_identifier: str | None = None
@@ -167,35 +167,35 @@ class ChatRequest(Exact):
     prompt_cache_retention: str | None = None
     """Accepted; changes nothing."""
     service_tier: str | None = None
-    """All are accepted, and none makes a difference."""
+    """All values are accepted without effect."""
     store: bool | None = None
-    """`false`, or left out: completions are not kept."""
+    """Only `false` is supported: chat completions are not stored."""
     modalities: list[str] | None = None
-    """`["text"]`, or left out: models write text here."""
+    """Only `["text"]` is supported."""
     logit_bias: Object | None = None
-    """Not served: refused, unless it is empty."""
+    """Not supported: rejected, unless it is empty."""
     audio: Object | None = None
-    """Not served: refused."""
+    """Not supported: rejected."""
     prediction: Object | None = None
-    """Not served: refused."""
+    """Not supported: rejected."""
     web_search_options: Object | None = None
-    """Not served: refused."""
+    """Not supported: rejected."""
     functions: list[Object] | None = None
-    """Not served: `tools` took its place."""
+    """Not supported: use `tools`."""
     function_call: Any = None
-    """Not served: `tool_choice` took its place."""
+    """Not supported: use `tool_choice`."""
 
     @classmethod
     def parse(cls, body: bytes) -> Self:
-        """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
+        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
         given = parse_object(body)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
             raise from_validation(error) from error
-        _refuse_unserved(request)
+        _reject_unserved(request)
         if request.top_logprobs is not None and not request.logprobs:
-            message = "Invalid value for 'top_logprobs': they are given with 'logprobs': true."
+            message = "Invalid value for 'top_logprobs': it needs 'logprobs': true."
             raise InvalidRequest(message, field="top_logprobs", code="invalid_value")
         return request
 
@@ -225,9 +225,9 @@ _UNSERVED: tuple[Unserved, ...] = (
 )
 
 
-def _refuse_unserved(request: ChatRequest) -> None:
-    """Raises InvalidRequest for the first thing asked for that is not served."""
-    unserved.refuse(_UNSERVED, request)
+def _reject_unserved(request: ChatRequest) -> None:
+    """Raises InvalidRequest for the first unsupported feature, and for parameters that do not go together."""
+    unserved.reject(_UNSERVED, request)
     if request.stream_options is not None and not request.stream:
         raise InvalidRequest("'stream_options' needs 'stream': true.", field="stream_options", code="invalid_value")
     if None not in (request.max_tokens, request.max_completion_tokens):

@@ -1,4 +1,4 @@
-"""Messages of chat completions, as a request may bring them: what was said, what was called, what came of it."""
+"""Messages in requests for chat completions, with their parts and tool calls."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ ChatCall = Annotated[
 
 
 class ChatMessage(Open):
-    """A message of any role. The members that its role needs are checked where it becomes items."""
+    """A message of any role. The members that a role needs are validated when the message is translated to items."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: ChatContent | None = None
@@ -94,6 +94,6 @@ class ChatMessage(Open):
     tool_calls: Annotated[list[ChatCall], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
     """The calls that an assistant made."""
     tool_call_id: str | None = None
-    """Which call this message, of the role `tool`, is the result of."""
+    """In a message of the role `tool`: the id of the call that it is the result of."""
     name: str | None = None
-    """Accepted, and shown to no model."""
+    """Accepted; not shown to the model."""

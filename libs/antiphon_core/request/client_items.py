@@ -1,6 +1,7 @@
-"""Calls of tools that the caller runs and OpenAI defines, and their outputs: items of input and history.
+"""Items for tools that OpenAI defines and the client runs: calls of them, and their outputs.
 
-Each part of a call is checked, also where a model wrote it (antiphon_translator.prompt.client_tools): clients run it.
+Calls are validated completely, also those that a model wrote (antiphon_translator.prompt.client_tools), because clients
+execute them.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ CALL_TYPES = ("shell_call", "local_shell_call", "apply_patch_call", "computer_ca
 OUTPUT_TYPES = tuple(f"{call}_output" for call in CALL_TYPES)
 
 
-def _refuse_file_id(given: str | None) -> None:
+def _reject_file_id(given: str | None) -> None:
     if given is not None:
         raise PydanticCustomError(
             "unsupported_parameter", "There is no Files API on this server, so no file has an id here"
         )
 
 
-FileId = Annotated[str | None, AfterValidator(_refuse_file_id)]
+FileId = Annotated[str | None, AfterValidator(_reject_file_id)]
 
 
 class ShellAction(Exact):
     commands: Annotated[list[str], Field(min_length=1)]
-    """Run one after the other."""
+    """Commands to run one after the other."""
     timeout_ms: _Milliseconds | None = None
     max_output_length: Annotated[int, Field(ge=0)] | None = None
-    """Characters of output that the model wants to read at most."""
+    """The limit of characters of output for the model."""
 
 
 class LocalShellAction(Exact):
@@ -56,7 +57,7 @@ class ApplyPatchOperation(Exact):
     type: Literal["create_file", "update_file", "delete_file"]
     path: Annotated[str, Field(min_length=1)]
     diff: str | None = None
-    """The changes, in the V4A format; a file that is deleted needs none."""
+    """The changes in the V4A format; not allowed for `delete_file`."""
 
     @model_validator(mode="after")
     def _has_its_diff(self) -> Self:
@@ -73,7 +74,7 @@ class _Point(TypedDict):
 
 
 class ComputerAction(Exact):
-    """One thing to do on a screen. Which members it has follows from `type`."""
+    """One action on a screen. Its `type` determines which other members it needs."""
 
     type: Literal["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"]
     x: int | None = None
@@ -138,7 +139,7 @@ class LocalShellCall(Open):
 class LocalShellCallOutput(Open):
     type: Literal["local_shell_call_output"]
     id: CallId
-    """The `call_id` of the call that this came of."""
+    """The `call_id` of the call that this is the output of."""
     output: str
     """The output of the command."""
     status: Status | None = None
@@ -149,7 +150,7 @@ class ApplyPatchCall(Open):
     call_id: CallId
     """By what its output refers to it."""
     operation: ApplyPatchOperation
-    """The change, and the file that it is made to."""
+    """The file and its change."""
     id: str | None = None
     status: Status | None = None
 
@@ -161,7 +162,7 @@ class ApplyPatchCallOutput(Open):
     status: Literal["completed", "failed"]
     """Whether the patch was applied."""
     output: str | None = None
-    """A message about it."""
+    """A message about the result."""
     id: str | None = None
 
 
@@ -170,9 +171,9 @@ class ComputerCall(Open):
     call_id: CallId
     """By what its output refers to it."""
     action: ComputerAction | None = None
-    """A single action, as older models wrote it."""
+    """A single action, the form of older models."""
     actions: list[ComputerAction] | None = None
-    """The actions, in their order."""
+    """The actions in order."""
     id: str | None = None
     status: Status | None = None
 
@@ -180,7 +181,7 @@ class ComputerCall(Open):
 class Screenshot(Open):
     type: Literal["computer_screenshot"]
     file_id: FileId = None
-    """Not served: there is no Files API here."""
+    """Not supported: this server has no Files API."""
     image_url: str
     """A `data:` or https URL."""
 
@@ -190,7 +191,7 @@ class ComputerCallOutput(Open):
     call_id: CallId
     """Which call this came of."""
     output: Screenshot
-    """The screen behind the last action."""
+    """The screen after the last action."""
     id: str | None = None
     status: Status | None = None
 
@@ -209,5 +210,5 @@ ClientItem = Annotated[
 
 
 def is_client_item(given: Any) -> bool:
-    """Whether a type is one of these."""
+    """Whether `given` is the type of a ClientItem."""
     return given in CALL_TYPES or given in OUTPUT_TYPES

@@ -1,7 +1,8 @@
-"""Parameters and items about the context of a request: its compaction, and changes of settings within it.
+"""Parameters and items for the compaction of the context, and for changes of settings within a conversation.
 
-`context_management` has a response begin with a compaction when its prompt is long; a `compaction_trigger` asks for one
-at once; a `compaction` item is what came of one. A `configuration_update` changes settings for all that follows it.
+With `context_management` a long context is compacted before the response; a `compaction_trigger` item requests a
+compaction in any case, and a `compaction` item is the result. A `configuration_update` item changes settings for all
+items after it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 class ContextManagement(Exact):
     type: Literal["compaction"]
     compact_threshold: Annotated[int, Field(ge=1)] | None = None
-    """Tokens of a prompt that is to be compacted; without it the model's context decides."""
+    """The number of prompt tokens from which on to compact; the default depends on the model's context length."""
 
 
 class Compaction(Open):
-    """A summary that stands for what was said before it. Who made it has sealed it."""
+    """A summary that replaces the items before it, encrypted by the server that made it."""
 
     type: Literal["compaction"]
     encrypted_content: Annotated[str, Field(max_length=limits.BODY_BYTES_MAX)]
@@ -41,7 +42,7 @@ class CompactionTrigger(Open):
 
 
 class EffortUpdate(Exact):
-    """Nothing but the effort can be changed on the way."""
+    """The only reasoning option that can change within a conversation."""
 
     effort: Effort | None = None
 
@@ -51,7 +52,7 @@ class FormatUpdate(Exact):
 
 
 class ConfigurationUpdate(Open):
-    """Each setting holds until a later update changes it."""
+    """New values of settings, which hold until a later update changes them."""
 
     type: Literal["configuration_update"]
     reasoning: EffortUpdate | None = None

@@ -1,7 +1,4 @@
-"""The bodies of the Conversations API and of a fork: what they may say.
-
-As in body.py, what is not declared is refused; how a finding becomes an error is decided in errors.py.
-"""
+"""The bodies of the Conversations API and of forks. As in body.py, unknown members are rejected."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from antiphon_core.request.models import AsGiven, Body
 class _Body(Body):
     @classmethod
     def parse(cls, body: bytes) -> Self:
-        """Parses a JSON body. InvalidRequest: `field` is the path of the culprit."""
+        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
         given = parse_object(body)
         try:
             return cls.model_validate(given).with_work(work_bytes(body))
@@ -30,37 +27,37 @@ class _Body(Body):
 
 class CreateConversation(_Body):
     metadata: Metadata | None = None
-    """Up to 16 texts by name. No model reads them."""
+    """Up to 16 key-value pairs. They are not shown to the model."""
     items: Annotated[Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven] | None = None
     """The first items of the conversation."""
 
     @property
     def items_given(self) -> list[Object]:
-        """The first items as the client wrote them, members not declared included."""
+        """The first items as the client wrote them, with undeclared members."""
         return items_given(self.items or ())
 
 
 class UpdateConversation(_Body):
-    """All metadata that the conversation is to have; null is none."""
+    """An update of a conversation, which replaces all of its metadata."""
 
     metadata: Metadata | None
-    """All that it is to have: what is not here is gone."""
+    """The new metadata, which replaces all pairs; null removes them."""
 
 
 class AddItems(_Body):
     items: Annotated[Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven]
-    """They are added in this order, under ids of their own."""
+    """The items to add, in this order. Each gets a new id."""
 
     @property
     def items_given(self) -> list[Object]:
-        """The items as the client wrote them, members not declared included."""
+        """The items as the client wrote them, with undeclared members."""
         return items_given(self.items)
 
 
 class ForkSession(_Body):
-    """Where a fork branches off, and what the new session is to be called."""
+    """The response from which to fork, and the name of the new session."""
 
     up_to_response_id: str | None = None
-    """The last response that the new session has; without it, the newest."""
+    """The last response of the new session's history; the default is the newest one."""
     new_session_id: str | None = None
-    """The name of the new session. A second request with this name gets the same fork."""
+    """The name of the new session. A repeated request with the same name gets the same fork."""

@@ -1,7 +1,7 @@
-"""From pydantic's findings to OpenAI's error codes: one table, one message per code, the path of the culprit.
+"""Translates pydantic's validation errors to errors with OpenAI's code, a message and the path of the wrong member.
 
-Where a value may have several forms, body.py names each form by a tag that starts with TAG; tags appear in
-pydantic's locations and are dropped from the path.
+Where a value may have several forms, the models name each form by a tag that starts with TAG. Pydantic includes these
+tags in the locations of errors, so they are removed from paths.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ TAG = "~"
 _INTEGERS_END = float(2**64)
 JSON_KIND_TAGS: dict[type, str] = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
 
-# Types of items, content parts and tools that exist in the Responses API: a server may refuse them, but they are not
-# misspelt.
+# Types of items, content parts and tools that exist in the Responses API. Where one of them is not supported, the error
+# says so, instead of calling it unknown.
 KNOWN_TYPES = frozenset(
     """
     message file_search_call computer_call computer_call_output web_search_call function_call function_call_output
@@ -39,7 +39,7 @@ KNOWN_TYPES = frozenset(
 
 
 def from_validation(error: ValidationError, *, where: str = "") -> InvalidRequest:
-    """The InvalidRequest that says what pydantic found first; `where` is the path of what it looked at."""
+    """The InvalidRequest for pydantic's first finding. `where` is the path of the value that was validated."""
     finding = error.errors(include_url=False)[0]
     steps = [step for step in finding["loc"] if not (isinstance(step, str) and step.startswith((TAG, "[key]")))]
     path = _path(where, steps)
@@ -58,7 +58,7 @@ def from_validation(error: ValidationError, *, where: str = "") -> InvalidReques
 
 
 def _is_huge(finding: ErrorDetails) -> bool:
-    """Whether an integer has more than 64 bits: it is read as a number of another kind."""
+    """Whether the finding is an integer of more than 64 bits, which the JSON parser reads as a float."""
     given = finding["input"]
     return finding["type"] == "int_type" and isinstance(given, float) and given >= _INTEGERS_END
 
@@ -117,14 +117,14 @@ def _limit(name: str, wording: str) -> Callable[[str, ErrorDetails], str]:
 _Row = tuple[str, "Callable[[str, ErrorDetails], str]"]
 
 
-def _told(path: str, finding: ErrorDetails) -> str:
-    """The message of a finding by one of our own validators, which has an error type of its own."""
+def _own_message(path: str, finding: ErrorDetails) -> str:
+    """The message of one of Antiphon's own validators (PydanticCustomError), and the path."""
     return f"{finding['msg']}: '{path}'."
 
 
 _WRONG_TYPE: _Row = ("invalid_type", _wrong_type)
 
-# In a code, {number} stands for integer or decimal, {container} for array or object.
+# In a code, {number} becomes integer or decimal, and {container} array or object.
 _CODES: dict[str, _Row] = {
     "missing": ("missing_required_parameter", lambda path, _: f"Missing required parameter: '{path}'."),
     "extra_forbidden": ("unknown_parameter", lambda path, _: f"Unknown parameter: '{path}'."),
@@ -148,7 +148,7 @@ _CODES: dict[str, _Row] = {
     "too_short": ("{container}_below_min_length", _limit("min_length", "it must have at least {} elements")),
     "too_long": ("{container}_above_max_length", _limit("max_length", "it must have at most {} elements")),
     **{
-        code: (code, _told)
+        code: (code, _own_message)
         for code in ("unsupported_parameter", "missing_required_parameter", "mutually_exclusive_parameters")
     },
 }

@@ -1,4 +1,4 @@
-"""Parameters beyond OpenAI's: `nvext`, with the members that NVIDIA's own frontends have.
+"""The extension `nvext`, with the parameters that NVIDIA's own frontends have.
 
 https://docs.nvidia.com/dynamo/additional-resources/nvidia-request-extensions-nvext
 """
@@ -21,26 +21,26 @@ StopTexts = Annotated[
 
 
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
-"""In the 32 bits that every engine takes."""
+"""A seed of 32 bits, which every engine accepts."""
 
 
 class Extensions(Exact):
-    """Sampling and decoding that OpenAI has no words for. `greedy` is also known as `greed_sampling`.
+    """Parameters of sampling and guided decoding that OpenAI does not have. `greed_sampling` is an alias of `greedy`.
 
-    At most one of the members `guided_*` says what the whole answer must look like: a JSON schema, a regular
-    expression, a grammar in EBNF, or one of some texts.
+    At most one of the members `guided_*` may be given. It constrains the whole answer to a JSON schema, a regular
+    expression, a grammar in EBNF, or one of several texts.
     """
 
     top_k: Annotated[int, Field(ge=-1)] | None = None
-    """Only this many of the most likely tokens are chosen from; -1 and 0 are all of them."""
+    """The number of most likely tokens to sample from; -1 and 0 are all tokens."""
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Only tokens are chosen from that are at least this fraction as likely as the most likely one."""
+    """The minimum probability of tokens to sample from, as a fraction of that of the most likely token."""
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
-    """The weight of a token is divided by this number once the token was written; 1 changes nothing."""
+    """A factor above 1 makes tokens less likely that were generated before; 1 has no effect."""
     greedy: Annotated[bool | None, Field(validation_alias=AliasChoices("greedy", "greed_sampling"))] = None
-    """Always the most likely token: temperature 0, whatever else is said."""
+    """Always takes the most likely token: temperature 0, whatever `temperature` is."""
     ignore_eos: bool | None = None
-    """Only the length ends the answer."""
+    """Ignores the end-of-sequence token, so that only the length limit ends the answer."""
     guided_json: Object | None = None
     """The whole answer is JSON of this schema."""
     guided_regex: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)] | None = None
@@ -52,20 +52,20 @@ class Extensions(Exact):
 
     @property
     def guides(self) -> list[str]:
-        """The names of those that say what the answer must look like."""
+        """The names of the given members `guided_*`."""
         return [name for name in _GUIDES if getattr(self, name) is not None]
 
     def sampling(self) -> Object:
-        """The members that say how the next token is chosen, by the names that chat completions give them."""
-        wishes: Object = {name: getattr(self, name) for name in _SAMPLING if getattr(self, name) is not None}
+        """The given sampling parameters, by their names in chat completions."""
+        given: Object = {name: getattr(self, name) for name in _SAMPLING if getattr(self, name) is not None}
         if self.greedy:
-            wishes["temperature"] = 0.0
-        if wishes.get("top_k") == -1:
-            wishes["top_k"] = 0
-        return wishes
+            given["temperature"] = 0.0
+        if given.get("top_k") == -1:
+            given["top_k"] = 0
+        return given
 
     def require_one_guide(self, others: list[str]) -> None:
-        """InvalidRequest: more than one thing says what the answer must look like; `others` are outside of nvext."""
+        """Raises InvalidRequest if more than one parameter constrains the answer. `others` are those outside nvext."""
         given = [*others, *(f"nvext.{name}" for name in self.guides)]
         if len(given) > 1:
             named = " and ".join(f"'{each}'" for each in given)

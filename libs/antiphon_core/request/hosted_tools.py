@@ -1,8 +1,8 @@
-"""Hosted tools: those that OpenAI runs itself, and that no model here can be given.
+"""Hosted tools, which OpenAI runs on its own servers and which Antiphon does not have.
 
-A request that has one is rejected, with the path of the tool. Some clients send such tools whatever the server can do;
-an operator who serves them has the tools dropped instead (`hosted_tools = "drop"`). The response then names what was
-left out, in `dropped_tools` and in a header, so that nothing is dropped in silence.
+A request with a hosted tool is rejected, with the path of the tool. For clients that always send such tools, an
+operator can have them removed instead (`hosted_tools = "drop"`). The response then lists the types of removed tools in
+`dropped_tools` and in a header.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ HOSTED = frozenset(
 _BRINGING_TOOLS = ("additional_tools", "tool_search_output")
 
 
-def refuse_note(given: Object) -> None:
-    """InvalidRequest: the request has the member by which the server says what it dropped."""
+def reject_note(given: Object) -> None:
+    """Raises InvalidRequest if the request has the member `dropped_tools`, which only the server sets."""
     if NOTE in given:
         raise InvalidRequest(f"Unknown parameter: '{NOTE}'.", field=NOTE, code="unknown_parameter")
 
 
 def dropped(given: Object) -> Object:
-    """A request body without hosted tools, those of its items included, and with the types of what was left out."""
+    """Removes hosted tools from a request body, also from its items, and adds the list of their types."""
     left_out: dict[str, None] = {}
     kept = dict(given)
     if isinstance(given.get("tools"), list):
@@ -53,15 +53,15 @@ def _kept(tools: list[Any], left_out: dict[str, None]) -> list[Any]:
         if isinstance(kind, str) and kind in HOSTED:
             left_out[kind] = None
         else:
-            kept.append(_at_once(tool))
+            kept.append(_not_deferred(tool))
     return kept
 
 
-def _at_once(tool: Any) -> Any:
-    """A tool that no search has to find: without a tool search it is shown from the beginning."""
+def _not_deferred(tool: Any) -> Any:
+    """Removes `defer_loading`: without tool search, every tool is shown to the model from the beginning."""
     if not isinstance(tool, Mapping):
         return tool
     shown = {name: value for name, value in tool.items() if name != "defer_loading"}
     if isinstance(shown.get("tools"), list):
-        shown["tools"] = [_at_once(inner) for inner in shown["tools"]]
+        shown["tools"] = [_not_deferred(inner) for inner in shown["tools"]]
     return shown

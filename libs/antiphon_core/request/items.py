@@ -1,7 +1,7 @@
-"""Items as a request may bring them: what was said, what was called, what came of it.
+"""Items in requests: messages, tool calls and their outputs, reasoning.
 
-Each type of item is checked by the model named after it. Types that exist and are not listed are refused as not
-supported, others as misspelt (request/errors.py). Members that are not declared are kept.
+Each type of item has a model for its validation. Other types of the Responses API are rejected as not supported, and
+all others as unknown (request/errors.py). Undeclared members are kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from antiphon_core.request.models import Exact, Open, json_kind
 REFERENCE = "item_reference"
 
 PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
-"""Item types of other servers' tools in a client's history: they are kept, and not shown to a model."""
+"""Types of items that other servers' hosted tools have left in a client's history: kept, but not shown to the model."""
 
 
 def _part_tag(value: object) -> str | None:
@@ -43,7 +43,7 @@ def _part_tag(value: object) -> str | None:
 
 
 def _item_tag(value: object) -> str | None:
-    """Which model an item is checked by. A message needs no type."""
+    """The tag of the model that validates an item. Messages and references may come without a type."""
     if not isinstance(value, dict):
         return None
     given = str(value.get("type") or _untyped(value))
@@ -55,31 +55,31 @@ def _item_tag(value: object) -> str | None:
 
 
 def _untyped(item: Object) -> str:
-    """The type of an item that names none: a message in its short form, or a mere reference."""
+    """The type of an item without `type`: a message in its short form, or a reference."""
     return "message" if "role" in item or "content" in item or "id" not in item else REFERENCE
 
 
 # ---- Content ----
 
 
-def _refuse_lifetime(given: str | None) -> None:
+def _reject_lifetime(given: str | None) -> None:
     if given is not None:
         raise PydanticCustomError("unsupported_parameter", "The engine decides how long it caches a prompt")
 
 
 class CacheBreakpoint(Exact):
-    """The end of a prefix that other requests share: a hint, as engines cache every prefix that they have read."""
+    """The end of a prefix that other requests share. A hint without effect: engines cache every prefix."""
 
     mode: Literal["explicit"]
-    ttl: Annotated[str | None, AfterValidator(_refuse_lifetime)] = None
+    ttl: Annotated[str | None, AfterValidator(_reject_lifetime)] = None
     """Rejected: no engine promises a lifetime."""
 
 
 class GivenPart(Open):
-    """Content that the caller gives."""
+    """A content part that a client sends."""
 
     prompt_cache_breakpoint: CacheBreakpoint | None = None
-    """A hint about the engine's cache."""
+    """A hint without effect: engines cache every prefix."""
 
 
 class TextPart(GivenPart):
@@ -98,31 +98,31 @@ class ThoughtPart(Open):
 
 
 class ImagePart(GivenPart):
-    """An image by a data: or https URL."""
+    """An image, as a `data:` or https URL."""
 
     type: Literal["input_image"]
     file_id: FileId = None
-    """Not served: there is no Files API here."""
+    """Not supported: this server has no Files API."""
     image_url: str
     """A `data:` or https URL."""
     detail: Literal["low", "high", "auto", "original"] | None = None
-    """How closely to look at it, for engines that can be told."""
+    """The resolution at which the model sees the image, for engines that support it."""
 
 
 class FilePart(GivenPart):
-    """A file by its content, a data: URL, or by an https URL."""
+    """A file, as a `data:` URL with its content or as an https URL."""
 
     type: Literal["input_file"]
     file_id: FileId = None
-    """Not served: there is no Files API here."""
+    """Not supported: this server has no Files API."""
     file_data: str | None = None
     """The content as a `data:` URL."""
     file_url: str | None = None
-    """An https URL, in place of the content."""
+    """An https URL of the content."""
     detail: Literal["auto", "low", "high"] | None = None
-    """How finely pages are drawn; files are shown as their text here, which is the same at every level."""
+    """The resolution of rendered pages. No effect: the model gets the text of files."""
     filename: Annotated[str, Field(max_length=limits.FILE_NAME_CHARS_MAX)] | None = None
-    """The name of the file, as the model reads it."""
+    """The name of the file, which the model sees."""
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -160,7 +160,7 @@ class Message(Open):
     id: str | None = None
     status: Status | None = None
     phase: Literal["commentary", "final_answer"] | None = None
-    """Whether an assistant's message is its answer, or was said on the way there."""
+    """Whether an assistant's message is its final answer or an intermediate comment."""
 
 
 _Async = Annotated[bool | None, Field(alias="async")]
@@ -173,9 +173,9 @@ class FunctionCall(Open):
     call_id: CallId
     """By what its output refers to it."""
     name: str
-    """Which function is called."""
+    """The name of the called function."""
     arguments: str
-    """JSON, as the model wrote it."""
+    """The arguments as JSON text, as the model wrote it."""
     namespace: str | None = None
     """The namespace that the function is in."""
     id: str | None = None
@@ -199,9 +199,9 @@ class CustomToolCall(Open):
     call_id: CallId
     """By what its output refers to it."""
     name: str
-    """Which tool is called."""
+    """The name of the called tool."""
     input: str
-    """As the model wrote it."""
+    """The input as the model wrote it."""
     namespace: str | None = None
     """The namespace that the tool is in."""
     id: str | None = None
@@ -217,20 +217,20 @@ class CustomToolCallOutput(Open):
 
 
 class ReasoningItem(Open):
-    """The reasoning of a model. Its `encrypted_content` is checked where it is opened."""
+    """The reasoning of a model. Its `encrypted_content` is validated when it is decrypted."""
 
     type: Literal["reasoning"]
     id: str | None = None
     summary: list[ThoughtPart] | None = None
     content: list[ThoughtPart] | None = None
-    """The thoughts themselves."""
+    """The text of the reasoning."""
     encrypted_content: str | None = None
-    """The thoughts as this server sealed them. It opens them where `content` is not there."""
+    """The text of the reasoning, encrypted by this server, which decrypts it if `content` is missing."""
     status: Status | None = None
 
 
 class AdditionalTools(Open):
-    """Tools that join those of the request; each is checked where all tools of a turn are known."""
+    """Tools in addition to those of the request. They are validated when all tools of the turn are known."""
 
     type: Literal["additional_tools"]
     tools: Annotated[list[Object], Field(max_length=limits.TOOLS_ITEMS_MAX)]
@@ -238,7 +238,7 @@ class AdditionalTools(Open):
 
 
 class ItemReference(Open):
-    """An item that any stored response of the tenant has."""
+    """A reference to an item of any stored response of the tenant, by its id."""
 
     type: Literal["item_reference"] | None = None
     id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
@@ -250,7 +250,7 @@ class PassedOver(Open):
 
 
 class ExtensionItem(Open):
-    """An item of somebody else's kind, named like `acme:note`: carried as it is, and not shown to a model."""
+    """An item of another vendor's type, such as `acme:note`: kept unchanged, and not shown to the model."""
 
     type: Annotated[str, Field(pattern=rf"^{EXTENSION}$", max_length=limits.ITEM_TYPE_CHARS_MAX)]
     id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)] | None = None
@@ -276,5 +276,5 @@ Item = Annotated[
 
 
 def items_given(items: Sequence[Any]) -> list[Object]:
-    """Checked items as they were written; a reference says that it is one."""
+    """Validated items as the client wrote them, except that references without a type get it."""
     return [item if item.get("type") or _untyped(item) != REFERENCE else item | {"type": REFERENCE} for item in items]

@@ -1,9 +1,10 @@
-"""Two base classes of request models, and the tags that say which form a value has.
+"""Base classes of request models, and the tags that distinguish the forms of a value.
 
-The text behind a member is what the OpenAPI document says of it (antiphon_edge/openapi/member_docs.py).
+The docstring after a member of a model is its description in the OpenAPI document
+(antiphon_edge/openapi/member_docs.py).
 
-A model is compiled when it is first used (`defer_build`), in 3 to 10 ms. Of forty models few are used by themselves,
-and compiling all of them took a tenth of an edge's start.
+A model is compiled when it is first used (`defer_build`), in 3 to 10 ms. Few of the forty models are used by
+themselves, and compiling all of them took a tenth of an edge's start.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from antiphon_core.request.errors import JSON_KIND_TAGS, TAG
 
 
 class Exact(BaseModel):
-    """A misspelt member would be a wish that nobody hears."""
+    """A model that rejects undeclared members, so that a misspelt parameter is not ignored."""
 
     model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True, defer_build=True)
 
@@ -28,17 +29,17 @@ class Body(Exact):
 
     @property
     def work_bytes(self) -> int:
-        """`jsons.work_bytes` of the JSON that it was: how long work on it takes (offload.py)."""
+        """`jsons.work_bytes` of the body, which determines how long work on it takes (offload.py)."""
         return self._work_bytes
 
     def with_work(self, work_bytes: int) -> Self:
-        """Notes how much work it is."""
+        """Sets `work_bytes`, and returns this body."""
         self._work_bytes = work_bytes
         return self
 
 
 class Open(BaseModel):
-    """Members that are not declared are kept and ignored."""
+    """A model that keeps undeclared members and ignores them."""
 
     model_config = ConfigDict(extra="allow", strict=True, serialize_by_alias=True, defer_build=True)
 
@@ -49,16 +50,16 @@ def _as_given(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
 
 
 AsGiven = WrapValidator(_as_given)
-"""Checks a value and keeps it as it was written. Writing thousands of items from their models again costs as much as
-checking them, and the models take several times the memory."""
+"""Validates a value and keeps it as it was written, instead of as models. Serializing thousands of items from models
+takes as long as validating them, and the models take several times the memory."""
 
 
 def json_kind(value: object) -> str | None:
-    """The tag of a form that is told by its JSON type: a text or a list, for example. None: it has no such form."""
+    """The tag of a form that its JSON type determines, such as a string or an array; None for other types."""
     return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
 
 
 def type_tag(value: object) -> str | None:
-    """The tag of a form that is named in the member `type`. None: there is no such member."""
+    """The tag of a form that the member `type` names; None without this member."""
     given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
     return TAG + str(given) if given is not None else None

@@ -1,5 +1,5 @@
-"""Small objects among the parameters of a request. Several are hints about cost, which an engine's own cache decides;
-the response then says what was done (antiphon_core.response)."""
+"""Small objects among the parameters of a request. Several are hints about caching without effect, and the response
+says what the engine does (antiphon_core.response)."""
 
 from __future__ import annotations
 
@@ -12,52 +12,53 @@ _Summary = Literal["auto", "concise", "detailed"]
 
 
 class Reasoning(Exact):
-    """How the model is to think, and how its reasoning is told."""
+    """How the model is to reason, and how its reasoning is returned."""
 
     effort: Effort | None = None
-    """How much the model is to think, as far as its chat template can tell it."""
+    """How much the model is to reason, if its chat template supports this."""
     summary: _Summary | None = None
-    """Whether reasoning is told as a summary, in place of `content`. The summary is the reasoning itself, whichever
-    length is asked for; the response says `detailed`, or null where the model gives none."""
+    """Whether to return the reasoning as `summary` instead of `content`. The summary is the whole reasoning for every
+    value; the response says `detailed`, or null if the model gives no reasoning."""
     generate_summary: _Summary | None = None
     """The older name of `summary`."""
     context: Literal["auto", "current_turn", "all_turns"] | None = None
-    """A hint, as with `auto`: the chat template decides which earlier reasoning the model reads. Not told back."""
+    """A hint without effect: the chat template decides which earlier reasoning the model reads. Not repeated in the
+    response."""
     mode: Literal["standard", "pro"] | None = None
-    """`pro` is rejected: a model here has one way to run."""
+    """`pro` is not supported: rejected."""
 
 
 class StreamOptions(Exact):
     include_obfuscation: bool | None = None
-    """Accepted: obfuscation is never added, which this leaves open."""
+    """Accepted without effect: obfuscation is never added."""
 
 
 class PromptCacheOptions(Exact):
-    """Engines cache every prefix that they have read, for as long as they have room."""
+    """Hints about prompt caching. Engines cache every prefix, as long as they have room."""
 
     mode: Literal["implicit", "explicit"] | None = None
-    """A hint: engines cache implicitly, and the response says `implicit`."""
+    """A hint without effect: engines cache implicitly, and the response says `implicit`."""
     ttl: Literal["30m", "12h"] | None = None
-    """Rejected: it is a lifetime that a cache must reach at least, and no engine promises one."""
+    """Not supported: rejected, because no engine promises a minimum lifetime of its cache."""
     prewarm: bool | None = None
-    """Over a WebSocket the same as `generate: false`; refused elsewhere."""
+    """Over a WebSocket the same as `generate: false`; elsewhere rejected."""
     comparison_response_id: str | None = None
-    """Accepted: diagnostics come only from servers that have them, and none are told here."""
+    """Accepted without effect: this server has no cache diagnostics."""
 
 
 class BackgroundOptions(Exact):
-    """Wishes for the queue, which serves in the order in which requests come."""
+    """Options of the queue, which runs requests in the order in which they came."""
 
     completion_window: Literal["soonest", "2h", "8h"] | None = None
-    """`soonest` is what every background response gets; the others are rejected."""
+    """`soonest` is the only supported value; the others are rejected."""
     continuation_id: str | None = None
-    """Not served: rejected."""
+    """Not supported: rejected."""
 
 
 class ImageOptions(Exact):
     context_compression: Literal["auto", "enabled", "disabled"] | None = None
-    """Images are shown as they are: `enabled` is refused."""
+    """`enabled` is not supported: rejected. The model sees images unchanged."""
 
 
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
-"""All are taken, and none makes a difference."""
+"""All values are accepted without effect."""

@@ -1,6 +1,7 @@
-"""`previous_response`: a whole response that a request continues, as its client has kept it. An extension.
+"""The extension `previous_response`: a whole response that a request continues, as the client received it.
 
-What was said to the model before is sealed in the response; what it answered is read from its output, as from input.
+The conversation before that response is in its encrypted member SEALED_CONTEXT. The model's answer is read from its
+`output`, and validated like input.
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ from antiphon_core.request.items import Item, items_given
 from antiphon_core.request.models import AsGiven, Open
 
 SEALED_CONTEXT = "encrypted_context"
-"""The member of a response that holds, sealed, what was said before it."""
+"""The member of a response that has the encrypted conversation before it."""
 
 
 class PreviousResponse(Open):
-    """The members that are read; a response has more."""
+    """The response to continue. Only the members that are declared here are read."""
 
     id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
     """The response's id."""
     object: Literal["response"] | None = None
     status: Literal["completed", "incomplete"] | None = None
-    """A response that failed or was cancelled is not continued."""
+    """The status; a response that failed or was cancelled cannot be continued this way."""
     store: bool | None = None
-    """Whether the store has it: then its id is all that is read."""
+    """Whether the response is stored. If it is, only its id is used."""
     output: Annotated[
         Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)], AsGiven, PlainSerializer(lambda given: given)
     ]
     """The items of the model's answer."""
     encrypted_context: str | None = None
-    """The conversation before it, sealed; a response has it if `include` named `reasoning.encrypted_content`."""
+    """The encrypted conversation before the response, which a response has if `include` named
+    `reasoning.encrypted_content`."""
 
     @property
     def output_given(self) -> list[Object]:
@@ -42,8 +44,8 @@ class PreviousResponse(Open):
         return items_given(self.output)
 
 
-def refuse_two_histories(**given: object) -> None:
-    """InvalidRequest: more than one of the members that say what is continued."""
+def reject_two_histories(**given: object) -> None:
+    """Raises InvalidRequest if more than one of the members that name a history is given."""
     named = [f"'{name}'" for name, value in given.items() if value is not None]
     if len(named) > 1:
         raise InvalidRequest(f"{' and '.join(named)} exclude each other.", code="mutually_exclusive_parameters")

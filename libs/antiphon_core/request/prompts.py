@@ -1,4 +1,4 @@
-"""Prompts in requests: the reference of a turn to a stored one (`prompt`), and the body that stores one."""
+"""Stored prompts in requests: the reference to one in a create request (`prompt`), and the body that stores one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from antiphon_core.request.items import FilePart, ImagePart, Message, TextPart, 
 from antiphon_core.request.models import AsGiven, Body, Exact
 
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
-"""The name of a variable. It stands in a text as `{{name}}`."""
+"""The pattern of names of variables, which a prompt uses as `{{name}}`."""
 
 
 class TextValue(TextPart):
-    """A text as a variable."""
+    """A text as the value of a variable."""
 
     type: Literal["input_text"]
 
@@ -45,9 +45,9 @@ class PromptRef(Exact):
     id: str
     """The id of a prompt of `/v1/prompts`."""
     version: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}$")] | None = None
-    """Which version of it; the latest one unless it is named."""
+    """The version of the prompt; the default is the latest."""
     variables: Annotated[dict[str, Value], Field(max_length=limits.PROMPT_VARIABLES_ITEMS_MAX)] | None = None
-    """A text, an image or a file for each `{{name}}` in the prompt."""
+    """The value of each variable `{{name}}` in the prompt: a text, an image or a file."""
 
     @property
     def values(self) -> dict[str, str | Object]:
@@ -60,28 +60,28 @@ class PromptRef(Exact):
 
 
 class PutPrompt(Body):
-    """One version of a prompt: what a turn that names it begins with."""
+    """One version of a prompt: its instructions and messages."""
 
     instructions: Annotated[str, Field(min_length=1)] | None = None
-    """The instructions of a response that brings none of its own. `{{name}}` stands for a variable."""
+    """Instructions for responses whose request has none. `{{name}}` is a variable."""
     input: Annotated[Annotated[list[Message], Field(max_length=limits.PROMPT_MESSAGES_ITEMS_MAX)], AsGiven] | None = (
         None
     )
-    """Messages that come before the input of the request. `{{name}}` in their texts stands for a variable."""
+    """Messages that come before the input of the request. `{{name}}` in their texts is a variable."""
 
     @property
     def content(self) -> Object:
-        """The prompt as it is stored: messages as they were written, without ids."""
+        """The prompt as it is stored: messages as the client wrote them, without ids and statuses."""
         messages = [
             {name: value for name, value in message.items() if name not in ("id", "status")}
             for message in items_given(self.input or ())
         ]
-        told: Object = {"instructions": self.instructions} if self.instructions is not None else {}
-        return told | ({"input": messages} if messages else {})
+        instructions: Object = {"instructions": self.instructions} if self.instructions is not None else {}
+        return instructions | ({"input": messages} if messages else {})
 
     @classmethod
     def parse(cls, body: bytes) -> Self:
-        """Parses a JSON body. InvalidRequest: `field` is the path of the culprit."""
+        """Parses a JSON body. InvalidRequest: `field` is the path of the wrong member."""
         given = parse_object(body)
         try:
             asked = cls.model_validate(given)

@@ -1,7 +1,6 @@
-"""`text`: in which form a model is to answer, as a request may say it.
+"""The parameter `text`: the form of the answer.
 
-Whether a schema is one that can be followed is decided where a prompt is made of it
-(antiphon_translator.schemas.structured).
+Whether a JSON schema is supported is checked by the translator (antiphon_translator.schemas.structured).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class PlainText(Exact):
 
 
 class JsonObject(Exact):
-    """Any JSON object at all: JSON mode. That the input mentions JSON, as OpenAI wants it, is not asked for."""
+    """JSON mode: any JSON object. Unlike OpenAI, the input need not mention JSON."""
 
     type: Literal["json_object"]
 
@@ -36,7 +35,7 @@ class JsonSchema(Exact):
     schema_: Annotated[Object, Field(alias="schema")]
     """The JSON schema that the answer has to match."""
     strict: bool | None = None
-    """Whether the schema has to keep OpenAI's rules for strict ones."""
+    """Whether the schema must keep OpenAI's rules for strict schemas."""
     description: str | None = None
     """The purpose of the answer."""
 
@@ -51,13 +50,13 @@ TextFormat = Annotated[
 
 class Text(Exact):
     format: TextFormat | None = None
-    """Without it the answer is free text."""
+    """The format of the answer; the default is free text."""
     verbosity: Literal["low", "medium", "high"] | None = None
-    """A hint that no model here can be given: the response says `medium`."""
+    """A hint without effect: the response says `medium`."""
 
 
-def refuse_chat_spelling(given: Object) -> None:
-    """InvalidRequest: the format is written as in chat completions. It says how to write it here."""
+def reject_chat_spelling(given: Object) -> None:
+    """Raises InvalidRequest, with a hint, if the format is written as in chat completions."""
     if "response_format" in given:
         raise InvalidRequest(
             "Unsupported parameter: 'response_format'. In the Responses API it is 'text.format', with 'type', 'name', "

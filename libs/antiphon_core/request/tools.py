@@ -1,8 +1,8 @@
-"""Tools, and the choice among them, as a request may declare them.
+"""The parameters `tools` and `tool_choice`.
 
-Functions and custom tools are the caller's own; a namespace groups some of them. Hosted tools are rejected by name,
-unless the operator has them dropped (request/hosted_tools.py). Whether a choice names a tool that is offered is decided
-where all tools of a turn are known (antiphon_translator.prompt.tools).
+Functions and custom tools are defined by the client; a namespace groups some of them. Hosted tools are rejected, unless
+the operator has them removed (request/hosted_tools.py). Whether `tool_choice` names an existing tool is checked when
+all tools of a turn are known (antiphon_translator.prompt.tools).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antiphon_core.request.models import Exact, Open, type_tag
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
 CLIENT_RUN = ("shell", "local_shell", "apply_patch", "computer")
-"""Types of tools that OpenAI defines and the caller runs."""
+"""Types of tools that OpenAI defines and the client runs."""
 
 
 def _tool_tag(value: object) -> str | None:
@@ -28,7 +28,7 @@ def _tool_tag(value: object) -> str | None:
     return TAG + "client" if tag in {TAG + name for name in CLIENT_RUN[1:]} else tag
 
 
-def _refuse_deferred(given: bool | None) -> bool | None:
+def _reject_deferred(given: bool | None) -> bool | None:
     if given:
         raise PydanticCustomError(
             "unsupported_parameter", "There is no tool search on this server, so no tool can wait to be found"
@@ -45,20 +45,20 @@ def _require_direct(given: list[str] | None) -> list[str] | None:
 
 
 class CalledDirectly(Open):
-    """A tool that the model calls and the caller runs."""
+    """A tool that the model calls directly and the client runs."""
 
     allowed_callers: Annotated[list[Literal["direct", "programmatic"]], AfterValidator(_require_direct)] | None = None
-    """Must have `direct`, the only way of calling here."""
+    """Must include `direct`: no programs run on this server."""
 
 
 class CallableTool(CalledDirectly):
-    """Members of every tool that the caller defines."""
+    """The common members of tools that the client defines."""
 
     name: ToolName
     async_: Annotated[bool | None, Field(alias="async")] = None
-    """Whether a call may wait for its output while the conversation goes on."""
-    defer_loading: Annotated[bool | None, AfterValidator(_refuse_deferred)] = None
-    """`true` is rejected: there is no tool search here, so every tool is shown from the beginning."""
+    """Whether the conversation may go on before the output of a call comes."""
+    defer_loading: Annotated[bool | None, AfterValidator(_reject_deferred)] = None
+    """`true` is rejected: this server has no tool search, so every tool is shown from the beginning."""
 
 
 class FunctionTool(CallableTool):
@@ -68,10 +68,10 @@ class FunctionTool(CallableTool):
     parameters: Object | None = None
     """A JSON schema of its arguments."""
     strict: bool | None = None
-    """Whether the schema has to keep OpenAI's rules for strict ones. With `false` a call that is forced is held to
-    JSON, and not to the schema."""
+    """Whether the schema must keep OpenAI's rules for strict schemas. With `false` a forced call is constrained to
+    JSON, but not to the schema."""
     output_schema: Object | None = None
-    """A JSON schema of its output, for programs that call it; none run here, and a model reads the output itself."""
+    """A JSON schema of the output, for programs that call the tool. No effect, because none run on this server."""
 
 
 class PlainInput(Exact):
@@ -79,7 +79,7 @@ class PlainInput(Exact):
 
 
 class GrammarInput(Exact):
-    """A text that a grammar describes. When a call is held to it is custom_formats.py's business."""
+    """A text that matches a grammar. The translator decides which calls are constrained to it (custom_formats.py)."""
 
     type: Literal["grammar"]
     syntax: Literal["lark", "regex"]
@@ -99,11 +99,11 @@ class CustomTool(CallableTool):
         ]
         | None
     ) = None
-    """The form of its input; without it, any text."""
+    """The form of the input; the default is any text."""
 
 
 class Skill(Open):
-    """Instructions that lie in a folder of the user's."""
+    """Instructions in a folder on the user's machine."""
 
     name: str
     description: str
@@ -115,25 +115,25 @@ class LocalEnvironment(Open):
 
     type: Literal["local"]
     skills: list[Skill] | None = None
-    """The model is told of them."""
+    """Skills that are listed in the prompt."""
 
 
-def _refuse_containers(given: Any) -> Any:
+def _reject_containers(given: Any) -> Any:
     if isinstance(given, dict) and str(given.get("type")).startswith("container_"):
         raise PydanticCustomError("unsupported_parameter", "There are no containers on this server")
     return given
 
 
 class ShellTool(CalledDirectly):
-    """Commands that the caller runs for the model."""
+    """A shell in which the client runs the model's commands."""
 
     type: Literal["shell"]
-    environment: Annotated[LocalEnvironment | None, BeforeValidator(_refuse_containers)] = None
-    """Where they run: `local`. There are no containers here."""
+    environment: Annotated[LocalEnvironment | None, BeforeValidator(_reject_containers)] = None
+    """Where commands run. Only `local` is supported: this server has no containers."""
 
 
 class PlainClientTool(CalledDirectly):
-    """A tool without members of its own: one shell command, a patch, actions on a screen."""
+    """A tool without further members: a local shell, patches of files, or actions on a screen."""
 
     type: Literal["local_shell", "apply_patch", "computer"]
 
@@ -148,7 +148,7 @@ class NamespaceTool(Open):
     type: Literal["namespace"]
     name: ToolName
     description: str | None = None
-    """Accepted: a model is shown what each tool says of itself."""
+    """Accepted, but not shown to the model, which sees the descriptions of the tools."""
     tools: Annotated[list[OwnTool], Field(max_length=limits.TOOLS_ITEMS_MAX)]
 
 
@@ -163,24 +163,24 @@ Tool = Annotated[
 
 
 class NamedChoice(Open):
-    """This tool, and no other."""
+    """Forces a call of this tool."""
 
     type: Literal["function", "custom"]
     name: ToolName
 
 
 class ClientChoice(Open):
-    """This tool of OpenAI's that the caller runs, and no other."""
+    """Forces a call of this tool, one that OpenAI defines and the client runs."""
 
     type: Literal["shell", "local_shell", "apply_patch", "computer"]
 
 
 class AllowedTools(Open):
-    """These tools; one of them must be called when the mode is `required`."""
+    """Restricts calls to these tools."""
 
     type: Literal["allowed_tools"]
     mode: Literal["auto", "required"]
-    """`required`: one of them must be called."""
+    """`required`: the model must call one of them."""
     tools: Annotated[list[Object], Field(min_length=1, max_length=limits.TOOLS_ITEMS_MAX)]
     """Tools of the request, by type and name."""
 

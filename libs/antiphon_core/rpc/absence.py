@@ -1,8 +1,8 @@
-"""How long a service that cannot be reached is waited for.
+"""Retries while a service cannot be reached.
 
-A server that restarts, gracefully or not, is back within seconds, and its callers wait for it. A server that has been
-away for longer is down: further callers hear that at once, and no requests pile up. A call that ends by its deadline
-begins an absence, but is not repeated: the server has had all the time that there was.
+A server that restarts, gracefully or not, is back within seconds, so calls are retried for that time. A server that has
+been unreachable for longer is down: further calls fail at once, so that no requests pile up. A call that exceeds its
+deadline also begins an absence, but is not retried, because its time is used up.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import random
 from antiphon_core.errors import AntiphonError, Timeout, Unavailable
 
 PAUSE_S = 0.1
-"""Between attempts. Without a connection an attempt does not leave the process."""
+"""The pause between attempts. Without a connection an attempt does not leave the process."""
 
 
 class Absence:
-    """The absence of one service, as the calls of one client find it. Times are of one monotonic clock."""
+    """The time since which one client cannot reach a service. All times are of one monotonic clock."""
 
     def __init__(self, wait_s: float) -> None:
-        """Calls wait for the first `wait_s` of an absence."""
+        """Calls are retried for the first `wait_s` of an absence."""
         self._wait_s = wait_s
         self._since_s: float | None = None
 
     def is_over(self) -> None:
-        """A call was answered."""
+        """Ends the absence, because a call was answered."""
         self._since_s = None
 
     def pause_after(self, error: AntiphonError, now_s: float) -> float | None:
-        """The pause before a call that failed may be tried again; None: the error is the answer."""
+        """Returns the pause before a retry of a call that failed; None if it must not be retried."""
         is_away = isinstance(error, Unavailable) and error.is_away
         if not is_away and not isinstance(error, Timeout):
             self.is_over()

@@ -1,4 +1,4 @@
-"""Addresses of gRPC servers: how they are written, and whether they leave this machine."""
+"""Addresses of gRPC servers: their form, and whether they are on this machine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from ipaddress import ip_address
 
 
 def address(host: str, port: int) -> str:
-    """Host and port as gRPC reads them: an IPv6 address stands in brackets."""
+    """Host and port in the form that gRPC expects, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`. A name other than localhost is not looked up: it might change."""
+    """Whether only this machine can reach `host`. Names other than localhost are not resolved, because they may
+    change."""
     if host == "localhost":
         return True
     try:

@@ -1,16 +1,16 @@
-"""Authentication: the credential behind a call, by its token or certificate, with its tenants and roles.
+"""Authentication and authorization of RPCs by tokens or client certificates.
 
-The tenant in a call's metadata is believed only if the caller's credential covers it, and a method is served only to a
-credential with one of its roles. A credentials file has one line per token or certificate:
+A credential has tenants and roles. A call is admitted if its credential covers the tenant in its metadata and has one
+of the roles of the method. A credentials file has one line per token or certificate:
 
     # NAME    TOKEN                             TENANTS: * for all, or a list with commas    ROLES: a list with commas
     edge      9f2c51d0a3e84b7f9f2c51d0a3e84b7f  *                                            gateway
     billing   4b7a0c66e1d24f1c4b7a0c66e1d24f1c  acme,globex                                  reader,writer
     cleaner   certificate:cleaner.antiphon.svc  *                                            operator
 
-A certificate is named by its common name or one of its alternative names. A name may have several lines, so that a
-token can be rotated: add the new one, hand it out, take the old one away. Tokens are kept and compared as SHA-256
-digests; none appears in a message or a log.
+A certificate is identified by its common name or one of its alternative names. A NAME may have several lines, so that a
+token can be rotated: add a line with the new token, distribute the token, remove the old line. Tokens are kept in
+memory and compared as SHA-256 digests; they appear in no message or log.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ CERTIFICATE = "certificate:"
 TOKEN_CHARS_MIN = 16  # shorter ones can be guessed; `openssl rand -hex 32` makes 64
 
 _LINE = "NAME TOKEN TENANTS ROLES"
-_TOKEN = re.compile(r"[!-~]+")  # what a header can carry
+_TOKEN = re.compile(r"[!-~]+")  # the characters of a header
 _CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")  # of a certificate that TLS verified
 
 Peer = Mapping[str, Iterable[bytes]]
-"""gRPC's `auth_context`: the properties of the other end that TLS verified."""
+"""gRPC's `auth_context`: the properties of the peer that TLS verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The right of a caller. `tenants` is None for all tenants."""
+    """The tenants and roles of a caller. `tenants` is None for all tenants."""
 
     name: str
     tenants: frozenset[str] | None
@@ -54,7 +54,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The lines of a credentials file, by the digests of tokens and by the names of certificates."""
+    """The credentials in a file, by the digests of tokens and by the names of certificates."""
 
     tokens: Mapping[bytes, Credential]
     certificates: Mapping[str, Credential]
@@ -63,24 +63,24 @@ class Credentials:
 class Guard:
     """Admits calls by a credentials file, which is read again when it changes.
 
-    SettingsError: the file is missing or open to other users, or one of its lines is wrong; the message names the line.
-    After `grace_s` without a usable file nobody is admitted any more.
+    After the file has been unusable for `grace_s`, all calls are rejected. SettingsError: at the start the file is
+    missing, open to other users or malformed; the message names the line.
     """
 
     def __init__(self, path: Path, *, grace_s: float = GRACE_S) -> None:
         self._credentials = Watched([path], lambda: read_credentials(path), setting="token_file", grace_s=grace_s)
 
     def identify(self, metadata: Mapping[str, str], peer: Peer) -> Credential:
-        """The caller's credential. Unauthenticated: no token or certificate, or an unknown one. Unavailable: the file
-        has been unusable for too long."""
+        """The caller's credential. Unauthenticated: it has no token or certificate, or an unknown one. Unavailable: the
+        file has been unusable for too long."""
         return identify(metadata, peer, self._credentials.get())
 
     def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> Credential:
-        """The credential of a caller that may call the method `path`, which asks for one of `roles`, for `tenant`.
-        Unauthenticated, PermissionDenied."""
+        """Checks that a caller may call the method `path`, which needs one of `roles`, for `tenant`, and returns its
+        credential. Unauthenticated, PermissionDenied, Unavailable."""
         credential = self.identify(metadata, peer)
-        is_own = is_reserved_tenant(tenant) and Role.GATEWAY not in credential.roles
-        if is_own or not credential.covers(tenant):
+        is_forbidden = is_reserved_tenant(tenant) and Role.GATEWAY not in credential.roles
+        if is_forbidden or not credential.covers(tenant):
             raise PermissionDenied.of(credential.name, tenant=tenant)
         if credential.roles.isdisjoint(roles):
             raise PermissionDenied.of_roles(credential.name, method=path, roles=listed(roles))
@@ -88,14 +88,14 @@ class Guard:
 
 
 def identify(metadata: Mapping[str, str], peer: Peer, credentials: Credentials) -> Credential:
-    """The credential of the token in `metadata`, without one that of the peer's certificate. A token costs one digest
-    and one look-up: how long the look-up takes tells about digests, from which no token follows."""
+    """The credential of the token in `metadata`, or, without a token, of the peer's certificate. The time of the
+    look-up may reveal something about digests, but no token can be computed from a digest."""
     scheme, _, token = metadata.get(AUTHORIZATION_KEY, "").partition(" ")
     if not token or scheme.lower() != "bearer":
         return _identify_certificate(peer, credentials)
     credential = credentials.tokens.get(digest(token))
     if credential is None:
-        raise Unauthenticated("The token of this call is not one that is known here.")
+        raise Unauthenticated("The token of this call is unknown.")
     return credential
 
 
@@ -113,12 +113,12 @@ def digest(token: str) -> bytes:
 
 
 def text_metadata(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
-    """The metadata of a call that is text, the last of each key."""
+    """The text metadata of a call; of several values with one key, the last."""
     return {key: value for key, value in metadata or () if isinstance(value, str)}
 
 
 def read_credentials(path: Path) -> Credentials:
-    """The lines of a credentials file. SettingsError."""
+    """Reads a credentials file. SettingsError: it is unusable."""
     tokens: dict[bytes, Credential] = {}
     certificates: dict[str, Credential] = {}
     for where, token, credential in _lines(path):
@@ -134,7 +134,7 @@ def read_credentials(path: Path) -> Credentials:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str, Credential]]:
-    """Each line that is neither empty nor a comment: its place, its token and its credential."""
+    """Yields (location, token, credential) of each line that is neither empty nor a comment."""
     for number, line in enumerate(read_secret(path, "the credentials file").splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             where = f"{path}, line {number}"
@@ -160,7 +160,7 @@ def _roles(word: str, where: str) -> Roles:
 
 
 def check_token(token: str, where: str) -> str:
-    """`token` itself. SettingsError: it cannot travel in metadata, or is short enough to be guessed."""
+    """Returns `token` if it is valid. SettingsError: it has characters that a header cannot have, or is too short."""
     if not _TOKEN.fullmatch(token):
         raise SettingsError(f"{where}: a token is printable ASCII without spaces.")
     if len(token) < TOKEN_CHARS_MIN:

@@ -1,5 +1,4 @@
-"""The metadata of calls, for both ends: a client need not import a server for it. The ids that they
-carry, too, are in telemetry/correlation.py."""
+"""The tenant in the metadata of RPCs, for clients and servers. telemetry/correlation.py has the other keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The caller of an RPC, by the name that its share of the server is counted under."""
+"""Names of callers, under which a server counts their calls and bytes (intake.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon_core.rpc.security import ServerSecurity
 
 
 def identify(context: grpc.aio.ServicerContext[Any, Any], security: ServerSecurity) -> str:
-    """The name of a caller of any tenant and role. Unauthenticated, Unavailable."""
+    """Authenticates a caller and returns its name, whatever its tenants and roles. Unauthenticated, Unavailable."""
     security.require_usable()
     if security.guard is None:
         return host_of(context.peer())
@@ -20,10 +20,10 @@ def identify(context: grpc.aio.ServicerContext[Any, Any], security: ServerSecuri
 
 
 def name_of(credential: str) -> str:
-    """The caller that shows the credential of this name."""
+    """The name of a caller with the credential of this name."""
     return f"credential {credential}"
 
 
 def host_of(peer: str) -> str:
-    """The address of a peer without its port, so that another connection makes no other caller."""
+    """The address of a peer without its port, so that all connections of a host are one caller."""
     return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer

@@ -1,7 +1,7 @@
-"""Messages to bytes and back. Every byte is read and written by protobuf's own class, once.
+"""Serialization of messages, by protobuf's own classes.
 
-It refuses truncation and invalid UTF-8 itself. A field of the wrong wire type it keeps among the unknown ones, where it
-is looked for here: nothing that a caller sent is dropped in silence.
+Protobuf rejects truncated messages and invalid UTF-8, but keeps a field of the wrong wire type as an unknown field.
+`decode` looks for such fields, so that no field of a request is ignored silently.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Plain = TypeVar("Plain", bound=Message)
 
 
 def encode(kind: MessageType, message: Any) -> bytes:
-    """The bytes of `message`. ValueError, TypeError: a field has a value that the wire cannot carry."""
+    """Serializes `message`. ValueError, TypeError: a field has a value that its type cannot represent."""
     data: bytes = kind.to_strict(message).SerializeToString()
     return data
 
 
 def decode(kind: MessageType, data: bytes) -> Any:
-    """The message in `data`. InvalidRequest: the bytes are not a message of this type; a string that is not UTF-8, or a
-    field of the wrong wire type, is named."""
+    """Parses `data`. InvalidRequest: the bytes are not a message of this type; `field` names a string that is not
+    UTF-8, or a field of the wrong wire type."""
     try:
         strict = kind.strict.FromString(data)
     except DecodeError as error:
@@ -40,7 +40,7 @@ def decode(kind: MessageType, data: bytes) -> Any:
 
 
 def decode_plain(kind: type[Plain], data: bytes) -> Plain:
-    """A message of a service that comes with gRPC. InvalidRequest: the bytes are not a message of this type."""
+    """Parses a message of gRPC's own services. InvalidRequest: the bytes are not a message of this type."""
     try:
         return kind.FromString(data)
     except DecodeError as error:

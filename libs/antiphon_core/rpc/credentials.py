@@ -1,4 +1,4 @@
-"""The client's side of authentication: the token it shows, and TLS."""
+"""The credentials of gRPC clients: tokens and TLS certificates."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The credentials of a client, and the authorities by which it knows its server. All files are PEM, except the
-    token's.
+    """The credentials of a client, and the certificate authorities that it trusts. All files but the token's are PEM.
 
-    A `token` is sent with every call; a `token_file` holds nothing else, and is read again when it changes.
-    `tls_ca_file`, the authorities that may sign the server's certificate, turns TLS on. `tls_cert_file` and
-    `tls_key_file` are the client's own certificate; they are read once. SettingsError: parts that exclude or need each
-    other, here; files that will not do, when a client is made.
+    The token is sent with every call. It is `token`, or the content of `token_file`, which is read again when it
+    changes. `tls_ca_file` has the authorities that may sign the server's certificate; it turns TLS on. `tls_cert_file`
+    and `tls_key_file` are the client's own certificate, which is read once. SettingsError: the arguments exclude or
+    need each other. Unusable files raise it when a client is made.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -43,7 +42,7 @@ class ClientCredentials:
             raise SettingsError("tls_cert_file needs tls_ca_file: TLS is on when the server's authority is known.")
 
     def open_token(self) -> Callable[[], str] | None:
-        """Returns a function that gives the current token; None if there is no token."""
+        """Returns a function that returns the current token; None without a token."""
         if self.token is not None:
             token = check_token(self.token, "token")
             return lambda: token
@@ -53,8 +52,8 @@ class ClientCredentials:
         return None
 
     def open_tls(self) -> grpc.ChannelCredentials | None:
-        """gRPC's form of the certificates; None for plaintext."""
-        from antiphon_core.rpc.tls import KeyPair, client_tls  # settings hold credentials, and do not need gRPC
+        """The certificates for gRPC; None for plaintext."""
+        from antiphon_core.rpc.tls import KeyPair, client_tls  # imported late: settings use this module without gRPC
 
         if self.tls_ca_file is None:
             return None
@@ -63,7 +62,7 @@ class ClientCredentials:
         return client_tls(self.tls_ca_file, KeyPair(self.tls_cert_file, self.tls_key_file))
 
     def open_ssl(self) -> ssl.SSLContext | None:
-        """Python's form of the certificates; None for plaintext."""
+        """The certificates for Python's `ssl`; None for plaintext."""
         from antiphon_core.rpc.tls import KeyPair, client_ssl
 
         if self.tls_ca_file is None:

@@ -1,8 +1,7 @@
-"""Which field of a message is wrong, where protobuf's parser does not say so.
+"""Finds the wrong field of a message where protobuf's parser does not name it.
 
-The parser refuses a message with a string that is not UTF-8, but does not name the string. `not_utf8` walks the bytes
-of such a message. It knows the wire format (https://protobuf.dev/programming-guides/encoding) as far as it needs to:
-tags, lengths, and what to pass over.
+The parser rejects a message with a string that is not UTF-8, but does not name the string. `not_utf8` finds it in the
+bytes, for which it parses the wire format (https://protobuf.dev/programming-guides/encoding) as far as needed.
 
 The parser accepts a field of the wrong wire type as an unknown field, so the declared field keeps its default.
 `mistyped` looks for such fields in every message that was parsed.
@@ -23,7 +22,7 @@ _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 
 
 def mistyped(kind: MessageType, strict: Any) -> str | None:
-    """The path of the first field whose wire type is not that of its declaration."""
+    """The path of the first field whose wire type is not the declared one; None if there is none."""
     unknown_fields: Any = UnknownFieldSet(strict)
     for unknown in unknown_fields:
         field = strict.DESCRIPTOR.fields_by_number.get(unknown.field_number)
@@ -40,7 +39,7 @@ def mistyped(kind: MessageType, strict: Any) -> str | None:
 
 
 def not_utf8(descriptor: Descriptor, data: bytes) -> str | None:
-    """The path of the first string that is not UTF-8; None when there is none, or the bytes are no message."""
+    """The path of the first string that is not UTF-8; None if there is none, or if the bytes are malformed."""
     try:
         return next(_paths(descriptor, data), None)
     except IndexError:
@@ -59,7 +58,7 @@ def _paths(descriptor: Descriptor, data: bytes) -> Iterator[str]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Numbers and contents of the fields that have a length. IndexError: the bytes end too early."""
+    """Yields (number, content) of each length-delimited field. IndexError: the bytes are truncated."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

@@ -1,4 +1,4 @@
-"""gRPC's health service, open to everybody, for probes. So it takes small requests only, and few at once of a host."""
+"""gRPC's health service. It needs no authentication, for probes, so requests must be small and few at once per host."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from antiphon_core.rpc.status import to_status
 
 SERVICE_NAME: str = health.SERVICE_NAME
 LIMITS = IntakeLimits(bytes_max=2**20, caller_bytes_max=2**16, caller_calls_max=64)
-"""A request names a service. One that is not complete at once is longer than these, and refused."""
+"""Limits for requests that name a service. A request that is not complete at once counts as one of the greatest length
+(intake.py), which exceeds them, and is rejected."""
 
 _Answer = health_pb2.HealthCheckResponse
 
 
 class Health:
-    """The health of the services of one server. Before it answers, it awaits `refresh`: that may report anew."""
+    """The health of the services of one server. Before it answers Check, it awaits `refresh` with the name of the
+    service, which may call `report`."""
 
     def __init__(self, refresh: Callable[[str], Awaitable[None]]) -> None:
         self._servicer = health.aio.HealthServicer()
@@ -33,7 +35,7 @@ class Health:
         await self._servicer.set(service, _Answer.SERVING if is_serving else _Answer.NOT_SERVING)
 
     async def drain(self) -> None:
-        """From now on no service serves."""
+        """Reports NOT_SERVING for all services from now on."""
         await self._servicer.enter_graceful_shutdown()
 
     def handler(self) -> grpc.GenericRpcHandler:

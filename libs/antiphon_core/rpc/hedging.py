@@ -1,7 +1,8 @@
-"""Hedged calls: one that is not answered soon is made again, of other replicas, and the first answer counts.
+"""Hedged calls: if a call is not answered soon, it is sent to other replicas, too, and the first answer is used.
 
-A process that is frozen keeps its connections, and nothing tells that it will not answer. Replicas have their turns,
-but calls of others come in between: two at once are of different replicas. Only for calls that change nothing.
+A frozen process keeps its connections, so only the missing answer shows that it is frozen. Calls go to replicas round
+robin, but calls of other tasks come in between. So two hedges are sent at once, which go to different replicas, and at
+least one of them avoids the frozen one. Only for calls that change nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _Answer = TypeVar("_Answer")
 
 
 async def hedged(call: Callable[[], Awaitable[_Answer]], *, after_s: float = HEDGE_AFTER_S) -> _Answer:
-    """The first answer, or the error of the first call that ends with one. The other calls are cancelled."""
+    """Returns or raises the result of the first call that ends. The other calls are cancelled."""
     calls = {asyncio.ensure_future(call())}
     try:
         done, _ = await asyncio.wait(calls, timeout=after_s)

@@ -1,11 +1,11 @@
-"""Receives the requests of a gRPC server: from known callers only, and with a bound on the bytes in flight.
+"""Receives the requests of a gRPC server: after authentication of their callers, and with a limit of bytes in flight.
 
-grpc.aio reads the message of a unary method before it calls the handler. Twenty callers without a token could so have
-950 MiB held for them in two seconds. All methods are therefore served as methods with a stream of requests, which is
-the same on the wire: nothing beyond the stream's window of 64 KiB is accepted until `Intake.receive` asks for it.
+grpc.aio reads the message of a unary method before it calls the handler. Twenty callers without a token could make the
+server hold 950 MiB within two seconds. All methods are therefore served as methods with a stream of requests, which is
+the same on the wire: nothing beyond the stream's window of 64 KiB is accepted until `Intake.receive` is called.
 
-How long a message is, grpc.aio does not tell before the message is complete. So a request that is not complete after
-`GRACE_S` counts as one of the greatest length, and is refused where the budget has no room for that
+grpc.aio does not report the length of a message before the message is complete. So a request that is not complete after
+`GRACE_S` counts as one of the greatest length, and is rejected if the budget has no room for that
 (docs/adr/0090-requests-are-received-within-a-budget.md).
 """
 
@@ -33,8 +33,8 @@ _LATE = f"The request did not arrive within {RECEIVE_TIMEOUT_S:g} s."
 
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """`bytes_max` bounds all requests that are received or handled, `caller_bytes_max` those of one caller, and
-    `caller_calls_max` the calls of one caller that are in progress."""
+    """Limits of the requests that are received or handled: `bytes_max` for all of them together, `caller_bytes_max` for
+    those of one caller, and `caller_calls_max` for the number of one caller's calls in progress."""
 
     bytes_max: int = RPC_REQUESTS_BYTES_MAX
     caller_bytes_max: int = RPC_REQUESTS_BYTES_MAX // 2
@@ -42,7 +42,7 @@ class IntakeLimits:
 
     @classmethod
     def of(cls, bytes_max: int) -> Self:
-        """Half of the bytes for one caller, so that no caller keeps the others out."""
+        """Limits with half of the bytes for one caller, so that no caller can block the others."""
         return cls(bytes_max, bytes_max // 2)
 
 
@@ -57,9 +57,9 @@ class Budget:
 
     @contextmanager
     def call(self, caller: str) -> Iterator[None]:
-        """One call in progress. Unavailable: the caller has too many."""
+        """Counts a call while the context is open. Unavailable: the caller has too many calls in progress."""
         if self._calls_of[caller] >= self._limits.caller_calls_max:
-            raise self._refused("calls", _CALLS)
+            raise self._rejection("calls", _CALLS)
         self._calls_of[caller] += 1
         try:
             yield
@@ -71,9 +71,9 @@ class Budget:
     def take(self, caller: str, size: int) -> None:
         """Counts bytes until `give_back`. Unavailable: there is no room, and nothing is counted."""
         if self._bytes + size > self._limits.bytes_max:
-            raise self._refused("bytes", _BUSY)
+            raise self._rejection("bytes", _BUSY)
         if self._bytes_of[caller] + size > self._limits.caller_bytes_max:
-            raise self._refused("caller_bytes", _BUSY)
+            raise self._rejection("caller_bytes", _BUSY)
         self._bytes += size
         self._bytes_of[caller] += size
 
@@ -88,13 +88,13 @@ class Budget:
         return not (self._bytes or self._bytes_of or self._calls_of)
 
     @staticmethod
-    def _refused(limit: str, message: str) -> Unavailable:
+    def _rejection(limit: str, message: str) -> Unavailable:
         metrics.RPC_REJECTED.of(limit).add()
         return Unavailable(message)
 
 
 class Intake:
-    """Receives the one request of each call. For one server, and inside one event loop."""
+    """Receives the requests of calls. For one server and one event loop."""
 
     def __init__(self, limits: IntakeLimits, *, grace_s: float = GRACE_S, timeout_s: float = RECEIVE_TIMEOUT_S) -> None:
         self.budget = Budget(limits)
@@ -102,9 +102,9 @@ class Intake:
         self._timeout_s = timeout_s
 
     async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request | None:
-        """The next request of a call, which the budget holds until it is released; None at their end.
+        """The next request of a call; None if there is no further one. It counts in the budget until it is released.
 
-        Unavailable: the budget has no room. Timeout: the request does not arrive."""
+        Unavailable: the budget has no room. Timeout: the request did not arrive in time."""
         arrival = _Arrival(self.budget, caller, self._grace_s, self._timeout_s)
         try:
             data: Any = await context.read()
@@ -137,15 +137,15 @@ class Request:
         self.release()
 
     def release(self) -> None:
-        """May be called again."""
+        """Ends the counting of this request. Further calls have no effect."""
         if self._size:
             self._budget.give_back(self._caller, self._size)
             self._size = 0
 
 
 class _Arrival:
-    """Cancels the task that receives a request, when the request is slow and the budget has no room, or when it is
-    late."""
+    """Watches the arrival of a request. Cancels the task that receives it if the request is slow and the budget has no
+    room for the largest one, or after the timeout."""
 
     def __init__(self, budget: Budget, caller: str, grace_s: float, timeout_s: float) -> None:
         self._budget = budget
@@ -165,15 +165,15 @@ class _Arrival:
             self._budget.give_back(self._caller, RPC_MESSAGE_BYTES_MAX)
 
     def raise_reason(self) -> None:
-        """Raises why the task was cancelled, if that was done here."""
+        """Raises the reason of the cancellation, if this object has cancelled the task."""
         if self._reason is not None:
             if self._task is not None:
                 self._task.uncancel()
             raise self._reason
 
     def _on_half(self) -> None:
-        """Waits for the other half of the grace. Behind a loop that stood still both halves would be over at once, and
-        requests that have arrived meanwhile, which nobody has taken yet, would count as large ones."""
+        """Waits for the second half of the grace. With a single timer, a request that arrived while the event loop was
+        blocked would count as slow, because the timer runs before the task that reads the request."""
         self._timer = self._loop.call_later(self._grace_s / 2, self._on_slow)
 
     def _on_slow(self) -> None:

@@ -1,6 +1,6 @@
-"""Streaming RPCs over antiphon_core.http2, with what grpc.aio's channel does for them: credentials, retries, errors.
+"""A client of streaming RPCs over antiphon_core.http2, with the credentials, retries and errors of RpcClient.
 
-Needs the libraries of antiphon_core.http2, which are no part of the base install.
+It needs the libraries of antiphon_core.http2, which are not in the base install.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from antiphon_core.rpc.status import from_grpc_error
 
 log = logging.getLogger(__name__)
 
-# As of the channels of RpcClient.
+# The same as for the channels of RpcClient.
 _OPTIONS = Options(keepalive_interval_s=30.0, keepalive_timeout_s=10.0, message_bytes_max=RPC_MESSAGE_BYTES_MAX)
 _PAUSES_S = (0.05, 0.1)  # between three attempts
 
 
 class LeanStreams:
-    """Calls the streaming methods of one API, at all addresses of `endpoint` in turn. For one event loop.
+    """Calls the streaming methods of one API, round robin over all addresses of `endpoint`. For one event loop.
 
-    ValueError: the endpoint is neither host:port nor dns:///host:port. SettingsError: a file of `credentials` will not
-    do.
+    Calls are retried for the first `wait_s` in which no server can be reached. ValueError: the endpoint is neither
+    host:port nor dns:///host:port. SettingsError: a file of `credentials` is unusable.
     """
 
     def __init__(
@@ -70,13 +70,16 @@ class LeanStreams:
         tenant: str = DEFAULT_TENANT,
         silence_s: float = 0.0,
     ) -> None:
-        """Calls `receive` with each answer of a streaming RPC, and returns at its end. While `flow` is paused nothing
-        is read; what was read before is still received. Cancelling cancels the RPC. A call that a server or the network
-        turned away before its first answer is tried again: twice, and for the first `wait_s` of an absence. A server
-        that sends nothing for `silence_s` is lost: if its connection is as silent, all calls on that end, and new ones
-        go elsewhere. One that gives no first sign of life for FIRST_SIGN_S loses this call, and is avoided for a while.
+        """Calls `receive` with each answer of a streaming RPC, and returns at its end. Cancelling cancels the RPC.
 
-        AntiphonError: what the service raised, or why it could not be asked. Raises what `receive` raises.
+        While `flow` is paused nothing is read; answers that were read before are still received. A call that fails as
+        unavailable before its first answer is retried twice, and further for the first `wait_s` of an absence.
+
+        A call without an answer for `silence_s` fails as unavailable, and so do all calls on its connection if nothing
+        else came on it either. If not even a first sign of life comes for FIRST_SIGN_S, the call fails, too, and its
+        address is avoided for a while.
+
+        AntiphonError: the error that the service raised, or that it cannot be reached. Raises what `receive` raises.
         """
         method = self._api.methods[name]
         data = encode(method.request, request)
@@ -123,12 +126,12 @@ class LeanStreams:
         with self._streams.used(peer) as streams:
             call = await streams.start(path, data, answers.receive, flow=flow, metadata=metadata, timeout_s=timeout_s)
 
-            def move_on() -> None:
+            def on_silence() -> None:
                 if not watch.has_heard:
                     peer.avoid()
                 call.give_up("Nothing came for too long.", silence_s)
 
-            watch = SilenceWatch(silence_s, move_on)
+            watch = SilenceWatch(silence_s, on_silence)
             answers.heard = watch.heard
             try:
                 with watch.running(flow):
@@ -138,7 +141,8 @@ class LeanStreams:
 
 
 class _Answers:
-    """Passes messages on, one by one. The first ends an absence of the service."""
+    """Passes messages to the receiver one by one. The first one that is not a heartbeat ends an absence of the
+    service."""
 
     def __init__(self, receive: Callable[[bytes], None], absence: Absence) -> None:
         self.have_begun = False

@@ -1,11 +1,11 @@
-"""Messages in their two classes: betterproto2's to work with, and protobuf's own, which reads and writes the bytes.
+"""The two classes of each message: betterproto2's for handlers, and protobuf's own for serialization.
 
-betterproto2's runtime is left out: it accepts truncated and mistyped bytes in silence and needs 15-70 microseconds for
-a message (docs/adr/0055-hot-messages-as-protobuf.md). A `MessageType` copies the fields between the two classes in 2-7
-microseconds instead.
+betterproto2's own serialization is not used: it accepts truncated and mistyped bytes silently and takes 15-70
+microseconds for a message (docs/adr/0055-hot-messages-as-protobuf.md). A `MessageType` copies the fields between the
+two classes in 2-7 microseconds instead.
 
-Where no handler is written by hand, or a message is sent for each batch of tokens, there is nothing to copy for: the
-store's table and the wire modules of hot messages work with protobuf's class (`STRICT`).
+The messages of the store, which a table translates, and the message that is sent for each batch of tokens are not
+copied: code works with protobuf's class of them (`STRICT`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from google.protobuf.message_factory import GetMessageClass
 from antiphon_protos.message_pool import default_message_pool
 
 STRICT = ("antiphon.store.", "antiphon.translator.v1.GenerateResponse")
-"""How the full names of the messages begin that arrive as protobuf's class. They may be sent as either class."""
+"""Prefixes of the full names of messages that are received as protobuf's class. They may be sent as either class."""
 
 _Read = Callable[[Any], Any]
 
 
 class MessageType:
-    """One message: `message` is the class to work with, `strict` is protobuf's; they are the same for a strict message.
+    """The type of a message. `message` is the class that handlers get, `strict` is protobuf's; for messages in STRICT
+    both are the same.
 
-    `parts` are the fields that hold messages: name, type, and whether the field is repeated.
+    `parts` are the fields with messages: name, type, and whether the field is repeated.
     """
 
     __slots__ = ("_from_strict", "_generated", "_to_strict", "message", "name", "parts", "strict")
@@ -50,13 +51,14 @@ class MessageType:
         self._to_strict = {field.name: _writer(field, types.get(field.name)) for field in descriptor.fields}
 
     def from_strict(self, strict: Any) -> Any:
-        """The message to work with, as a copy of protobuf's."""
+        """Copies protobuf's message to the class that handlers get."""
         if self.message is self.strict:
             return strict
         return self.message(**{name: read(strict) for name, read in self._from_strict.items()})
 
     def to_strict(self, message: Any) -> Any:
-        """Protobuf's message. ValueError, TypeError: a field has a value that the wire cannot carry."""
+        """Copies a message to protobuf's class. ValueError, TypeError: a field has a value that its type cannot
+        represent."""
         if type(message) is self.strict:
             return message
         if type(message) is not self._generated:
@@ -64,13 +66,14 @@ class MessageType:
         return self.strict(**self.values(message))
 
     def values(self, message: Any) -> dict[str, Any]:
-        """The fields of betterproto2's message, as protobuf's constructor takes them."""
+        """The fields of betterproto2's message, as arguments of protobuf's constructor."""
         return {name: read(message) for name, read in self._to_strict.items()}
 
 
 @cache
 def message_type(descriptor: Descriptor) -> MessageType:
-    """The one type of a message. KeyError: betterproto2 generated no class for it, as for the entries of a map."""
+    """The MessageType of a message, of which there is one. KeyError: betterproto2 generated no class for the message,
+    such as for the entries of a map."""
     return MessageType(descriptor)
 
 
@@ -79,7 +82,8 @@ def _generated_class(descriptor: Descriptor) -> type[Any]:
 
 
 def _reader(field: Any, part: MessageType | None) -> _Read:
-    """Reads a field of protobuf's message as what betterproto2's has there: lists, enums, None for what is absent."""
+    """Makes a function that reads a field of protobuf's message in betterproto2's form: lists, enums, None if
+    absent."""
     if part is not None:
         convert: _Read | None = part.from_strict
     else:
@@ -92,7 +96,8 @@ def _reader(field: Any, part: MessageType | None) -> _Read:
 
 
 def _writer(field: Any, part: MessageType | None) -> _Read:
-    """Reads a field of betterproto2's message as what protobuf's constructor takes: a dict for a message."""
+    """Makes a function that reads a field of betterproto2's message in the form of protobuf's constructor: messages as
+    dicts."""
     get = attrgetter(field.name)
     if part is None:
         return get

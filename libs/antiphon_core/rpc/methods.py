@@ -109,11 +109,12 @@ _TRANSLATOR: dict[str, tuple[Row, ...]] = {
 
 
 _NEED_ROOM = frozenset({"Turns"})
-"""Services that write what is new. The others also read, change and take away what is there."""
+"""Services that need room for new data. While the store is full, they report NOT_SERVING; the others still read, change
+and delete data."""
 
 
 def _api(tables: dict[str, dict[str, tuple[Row, ...]]]) -> Api:
-    """An API of the services of `tables`, by their packages and names."""
+    """The API with the services of `tables`: package -> service name -> rows."""
     return Api(
         [
             make_service(_pool.FindServiceByName(f"{package}.{name}"), rows, needs_room=name in _NEED_ROOM)

@@ -1,4 +1,4 @@
-"""Metrics and spans of RPCs, at both ends: durations, conflicts, spans, and the ids that a call brings."""
+"""Observation of RPCs by clients and servers: durations, conflicts, spans, correlation ids and the audit log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Failure = TypeVar("Failure", bound=AntiphonError)
 
 
 class _ObservedCall:
-    """One RPC, from its beginning to its end."""
+    """A context around one RPC, which records its metrics and its span."""
 
     def __init__(self, method: Method, kind: SpanKind) -> None:
         self._method = method
@@ -48,17 +48,17 @@ class _ObservedCall:
         return self
 
     def step_out(self) -> None:
-        """From here on what the task does is not part of the call: a generator runs in its reader's task."""
+        """Ends the call's role as parent of further spans. For generators, which run in the task of their reader."""
         if self._is_parent:
             self._is_parent = False
             correlation.note(trace=self._outer)
 
     def failed(self, error: Failure) -> Failure:
-        """Notes the error that the call ends with, and gives it back."""
+        """Records the error with which the call ends, and returns it."""
         self._error = type(error).__name__
         self._code = code_of(error).name
-        is_refused = isinstance(error, Conflict) and self._kind is SpanKind.SERVER and self._service == _STORE
-        if is_refused:
+        is_conflict = isinstance(error, Conflict) and self._kind is SpanKind.SERVER and self._service == _STORE
+        if is_conflict:
             metrics.STORE_CONFLICTS.of(self._method.name, self._error).add()
         return error
 
@@ -76,7 +76,7 @@ class _ObservedCall:
         self.step_out()
 
     def _observe(self, duration_s: float) -> None:
-        """Takes the duration. A stream has none: it lasts for as long as there is something to say."""
+        """Records the duration of a unary call. That of a stream says nothing about the server."""
         if self._method.streams:
             return
         histogram = metrics.RPC_SERVER if self._kind is SpanKind.SERVER else metrics.RPC_CLIENT
@@ -85,12 +85,12 @@ class _ObservedCall:
 
     @property
     def _service(self) -> str:
-        """The name of the service in its package: antiphon.store.v1 is that of the store."""
+        """The name of the server, which is in the package: `store` for antiphon.store.v1."""
         return self._method.path.split(".")[1]
 
 
 class ServedCall(_ObservedCall):
-    """An RPC that this process serves. What it does is done for the request that the caller names."""
+    """An RPC that this process serves. It sets the correlation ids of its task to those of the call."""
 
     def __init__(self, method: Method, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         super().__init__(method, SpanKind.SERVER)
@@ -100,11 +100,11 @@ class ServedCall(_ObservedCall):
         self._ids: list[str] = []
 
     def admitted(self, caller: str, tenant: str) -> None:
-        """Notes who calls, for the audit log."""
+        """Records the caller and the tenant, for the audit log."""
         self._caller, self._tenant = caller, tenant
 
     def asked(self, request: Any) -> None:
-        """Notes the ids that the request names, for the audit log."""
+        """Records the ids in the request, for the audit log."""
         if audit.is_on():
             self._ids = audit.ids_in(request)
 

@@ -1,4 +1,4 @@
-"""Reflection: a server describes its services to callers with a credential."""
+"""gRPC's reflection service, for authenticated callers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SERVICE_NAME: str = reflection.SERVICE_NAME
 
 
 def handler(names: Sequence[str], security: ServerSecurity, intake: Intake) -> grpc.GenericRpcHandler:
-    """Serves reflection of the services `names`, to callers with a credential of any tenant and role."""
+    """The handler of reflection for the services `names`. Callers must be authenticated, with any tenant and role."""
     servicer: Any = reflection.aio.ReflectionServicer(names, pool=_pool())
 
     async def describe(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
@@ -49,7 +49,7 @@ async def _received(
 
 @cache
 def _pool() -> DescriptorPool:
-    """The descriptors of everything that is served: ours, and those of the two services that come with gRPC."""
+    """The descriptors of all served messages: Antiphon's, and those of gRPC's health and reflection services."""
     for module in (health_pb2, reflection_pb2):
         default_google_proto_descriptor_pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
     return default_google_proto_descriptor_pool

@@ -1,4 +1,4 @@
-"""Roles of callers: which methods a credential may call, besides the tenants that it may speak for."""
+"""Roles of callers, which decide which methods a credential may call."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """One part of an API. A credential has one or several."""
+    """A set of methods that a credential may call. A credential has one or several roles."""
 
     READER = "reader"  # reads responses, trees, sessions and conversations
     WRITER = "writer"  # reads and writes them
-    GATEWAY = "gateway"  # runs turns: an edge or a worker; has what a writer has, and the internal services
-    OPERATOR = "operator"  # cleans up, and looks after jobs and leases; sees no conversation
+    GATEWAY = "gateway"  # an edge or a worker, which runs turns; a writer that may also call the internal services
+    OPERATOR = "operator"  # runs cleanup, inspects and cancels jobs, inspects leases; cannot read conversations
 
 
 Roles = frozenset[Role]
@@ -21,6 +21,6 @@ ALL_ROLES: Roles = frozenset(Role)
 
 
 def listed(roles: Iterable[Role]) -> str:
-    """The roles for a message, in the order of their declaration."""
+    """The names of roles for messages, in the order of their declaration."""
     chosen = set(roles)
     return ", ".join(role for role in Role if role in chosen)

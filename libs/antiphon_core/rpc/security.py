@@ -15,22 +15,22 @@ from antiphon_core.rpc.watched import Watched
 
 @dataclass(frozen=True, slots=True)
 class ServerSecurity:
-    """Authentication and encryption of a server: `guard` asks for credentials, `tls` may ask for certificates, which
-    `authorities` signed."""
+    """Authentication and encryption of a server. `guard` checks tokens and certificates against a credentials file;
+    `tls` may require client certificates, which one of `authorities` must have signed."""
 
     guard: Guard | None = None
     tls: grpc.ServerCredentials | None = None
     authorities: Watched[bytes] | None = None
 
     def require_usable(self) -> None:
-        """Unavailable: the file of authorities has been unusable for too long. gRPC goes on with those that it read
-        last, and has no way to be told that nobody is to be let in."""
+        """Raises Unavailable if the file of authorities has been unusable for too long. gRPC itself cannot reject all
+        clients then: it continues with the authorities that it read last."""
         if self.authorities is not None:
             self.authorities.get()
 
     @classmethod
     def of(cls, settings: RpcServerSettings) -> Self:
-        """Reads the files. SettingsError: one of them will not do."""
+        """Reads the files that the settings name. SettingsError: one of them is unusable."""
         guard = Guard(settings.token_file, grace_s=settings.secrets_grace_s) if settings.token_file else None
         if settings.tls_cert_file is None or settings.tls_key_file is None:
             return cls(guard)

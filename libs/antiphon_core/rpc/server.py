@@ -1,9 +1,9 @@
-"""The server side of gRPC: handlers from the table of methods, who may call them, health, reflection, drain.
+"""The gRPC server: handlers by the table of methods, authentication, health, reflection and drain.
 
-A handler takes (request message, Call) and gives a response message, or yields them for a streaming method. It raises
-AntiphonError for what went wrong; anything else is a bug and becomes INTERNAL, its cause logged and not sent. Callers
-are known, by the headers of their call, before anything of their request is received (intake.py); health alone is open
-to all, for probes (health.py).
+A handler takes (request message, Call) and returns a response message, or yields them for a streaming method. It raises
+AntiphonErrors. Any other exception is a bug and becomes INTERNAL; its cause is logged and not sent. Callers are
+authenticated by the headers of their call before any of their request is received (intake.py). Only health needs no
+authentication, for probes (health.py).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _OPTIONS = [
     ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
     ("grpc.max_concurrent_streams", RPC_CONNECTION_STREAMS_ITEMS_MAX),
     ("grpc.max_allowed_incoming_connections", RPC_CONNECTIONS_ITEMS_MAX),
-    # A stream that is not read holds a window. Probing makes windows of megabytes out of 64 KiB on a fast network; a
-    # message that is read gets the window that it needs in any case.
+    # Without this, gRPC enlarges windows from 64 KiB to megabytes on a fast network, and streams that are not read yet
+    # hold a window each. A message that is read gets the window that it needs in any case.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
-    # Clients look their endpoints up again after this long; the grace outlives the longest stream.
+    # Makes clients reconnect, and so resolve names again, after this time. The grace is longer than any stream.
     ("grpc.max_connection_age_ms", 600_000),
     ("grpc.max_connection_age_grace_ms", 3_600_000),
 ]
@@ -65,7 +65,7 @@ _OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The context of an RPC, for its handler: everything but the request."""
+    """The context of an RPC for its handler."""
 
     tenant: str
     time_remaining_s: float | None
@@ -76,9 +76,9 @@ Ready = Callable[[], Awaitable[None]]
 
 
 class RpcServer:
-    """A gRPC server for one or more APIs. Without `security` whoever reaches it may call, for every tenant. `limits`
-    bound what callers may have in progress. With `shares_port` other processes of this user may listen on its port,
-    too: each connection is one of theirs or ours."""
+    """A gRPC server for one or more APIs. Without `security` calls are not authenticated. `limits` are those of
+    requests in progress. With `shares_port` other processes of this user may listen on the same port, and the kernel
+    distributes connections among them."""
 
     def __init__(
         self, security: ServerSecurity = OPEN, *, limits: IntakeLimits | None = None, shares_port: bool = False
@@ -88,14 +88,14 @@ class RpcServer:
         self._intake = Intake(limits or IntakeLimits())
         self._health = Health(self._look_for_room)
         self._ready: dict[Api, Ready] = {}
-        self._full: set[str] = set()  # services that lack nothing but room
+        self._full: set[str] = set()  # services that are only not serving because the server is full
         self._look: asyncio.Task[None] | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     def add(self, api: Api, handlers: Mapping[str, Handler], *, ready: Ready) -> None:
-        """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when
-        they cannot serve; their health follows within READY_POLL_S. While it raises one that is_full, the services that
-        need no room serve."""
+        """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable if
+        the services cannot serve; their health follows within READY_POLL_S. If the error `is_full`, only services that
+        need room are reported as not serving."""
         for service in api.services:
             rpc_handlers = {
                 name: _rpc_handler(
@@ -108,7 +108,7 @@ class RpcServer:
         self._ready[api] = ready
 
     async def start(self, host: str, port: int) -> int:
-        """Binds and serves; the port that it got. Port 0 lets the system choose."""
+        """Listens and serves. Returns the port, which the system chooses for port 0."""
         served = [service.full_name for api in self._ready for service in api.services]
         names = [*served, health.SERVICE_NAME, reflection.SERVICE_NAME]
         described = reflection.handler(names, self._security, self._intake)
@@ -125,7 +125,7 @@ class RpcServer:
         return self._server.add_secure_port(at, self._security.tls)
 
     async def drain(self, grace_s: float) -> None:
-        """Reports NOT_SERVING, refuses new RPCs and lets running ones end, for at most `grace_s`."""
+        """Reports NOT_SERVING, rejects new RPCs, and waits up to `grace_s` for running ones."""
         if self._watcher is not None:
             self._watcher.cancel()
             with suppress(asyncio.CancelledError):
@@ -139,7 +139,7 @@ class RpcServer:
             await self._report_health()
 
     async def _look_for_room(self, service: str) -> None:
-        """Reports the health of a full service anew, before its health is told: room is seen at once."""
+        """Updates the health of a full service before a health check answers, so that freed room is noticed at once."""
         if service in self._full:
             if self._look is None or self._look.done():
                 self._look = asyncio.create_task(self._report_health(), name="look for room")
@@ -167,14 +167,14 @@ async def _state(name: str, ready: Ready) -> _State:
     except Unavailable as error:
         return _State.FULL if error.is_full else _State.NOT_READY
     except Exception:
-        log.exception("the readiness check of %s broke", name, extra=remedies.REPORT)
+        log.exception("the readiness check of %s failed", name, extra=remedies.REPORT)
         return _State.NOT_READY
     return _State.READY
 
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """One method with its handler, and what stands before it."""
+    """One method with its handler, and the checks before the handler is called."""
 
     method: Method
     handler: Handler
@@ -182,7 +182,8 @@ class _Served:
     intake: Intake
 
     def admit(self, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[str, Call]:
-        """The caller, and what its handler may know of the call. Unauthenticated, PermissionDenied, Unavailable."""
+        """Authenticates and authorizes a call. Returns the caller's name, and the context for the handler.
+        Unauthenticated, PermissionDenied, Unavailable."""
         self.security.require_usable()
         metadata = text_metadata(context.invocation_metadata())
         tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
@@ -194,16 +195,16 @@ class _Served:
         return callers.name_of(guard.admit(metadata, context.auth_context(), tenant, path, roles).name), call
 
     async def receive(self, context: grpc.aio.ServicerContext[Any, Any], caller: str) -> Request:
-        """The call's request. InvalidRequest: there is none."""
+        """Receives the call's request. InvalidRequest: the call has none. Raises what `Intake.receive` raises."""
         request = await self.intake.receive(context, caller)
         if request is None:
-            await asyncio.sleep(0)  # the task of a call that its caller cancelled is cancelled now
+            await asyncio.sleep(0)  # if the caller has cancelled the call, this task is cancelled here
             raise InvalidRequest("The call carries no request.")
         return request
 
 
 def _rpc_handler(served: _Served) -> grpc.RpcMethodHandler[Any, Any]:
-    """A handler that gets a stream of requests, of which it receives one: intake.py says why."""
+    """A handler that is called with a stream of requests and reads one of them, for the reasons in intake.py."""
     if served.method.streams:
         return grpc.stream_stream_rpc_method_handler(_streaming(served))
     return grpc.stream_unary_rpc_method_handler(_unary(served))
@@ -222,14 +223,14 @@ def _unary(served: _Served) -> Callable[..., Awaitable[bytes]]:
                     observed.asked(request)
                     answer: Any = await served.handler(request, call)  # type: ignore[misc]
                 return encode(method.response, answer)
-            except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
+            except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
                 await _abort(context, method, error, observed)
 
     return serve
 
 
 def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
-    """The request counts as received until the handler begins: what it keeps of the request is its own."""
+    """Counts the request in the intake's budget only until it is decoded, since a stream may last long."""
     method = served.method
 
     async def serve(_requests: Any, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
@@ -245,7 +246,7 @@ def _streaming(served: _Served) -> Callable[..., AsyncIterator[bytes]]:
                     async with aclosing(answers):
                         async for answer in answers:
                             yield encode(method.response, answer)
-            except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
+            except Exception as error:  # noqa: BLE001 - the boundary: every error becomes a status
                 await _abort(context, method, error, observed)
 
     return serve
@@ -256,18 +257,18 @@ async def _abort(
 ) -> NoReturn:
     if isinstance(error, grpc.aio.AbortError):
         raise error
-    error = known(error, method.path)
+    error = as_antiphon_error(error, method.path)
     served.failed(error)
     if isinstance(error, PermissionDenied):
         tenant = text_metadata(context.invocation_metadata()).get(TENANT_KEY) or DEFAULT_TENANT
         served.admitted(callers.name_of(error.facts.get("name", "")), tenant)
     if isinstance(error, (Unauthenticated, PermissionDenied)):
-        log.warning("%s from %s is refused: %s", method.path, context.peer(), error.message)
+        log.warning("%s from %s was rejected: %s", method.path, context.peer(), error.message)
     await context.abort_with_status(to_status(error))
 
 
-def known(error: Exception, what: str) -> AntiphonError:
-    """The error as callers may see it: a bug becomes an InternalError, and its cause goes to the log."""
+def as_antiphon_error(error: Exception, what: str) -> AntiphonError:
+    """The error that callers get: any exception but an AntiphonError is logged and becomes an InternalError."""
     if isinstance(error, AntiphonError):
         return error
     log.error("%s failed", what, exc_info=error, extra=remedies.REPORT)
@@ -277,11 +278,11 @@ def known(error: Exception, what: str) -> AntiphonError:
 def _unimplemented(method: Method) -> Handler:
     name = f"{method.service}.{method.name}"
 
-    async def refuse(_request: Any, _call: Call) -> Any:
+    async def reject(_request: Any, _call: Call) -> Any:
         raise Unimplemented.of(name)
 
-    async def refuse_stream(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+    async def reject_stream(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         raise Unimplemented.of(name)
         yield
 
-    return refuse_stream if method.streams else refuse
+    return reject_stream if method.streams else reject

@@ -1,6 +1,6 @@
-"""Services and their methods: names and messages from the descriptors, the rest from a table of rows.
+"""Services and their methods: names and messages from protobuf descriptors, everything else from a table of rows.
 
-A row without a method, or a method without a row, fails at import.
+If a row has no method, or a method no row, the import fails.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from antiphon_core.rpc.roles import Roles
 
 
 class Repeat(StrEnum):
-    """When the same request again has its effect once. The texts end the comments of the methods."""
+    """The condition under which a repeated request has its effect only once. The values end the comments of the methods
+    in the .proto files."""
 
     ALWAYS = "Repeatable."
-    NAMED = "Repeatable with an id of the caller's."  # Antiphon's own clients always send one
+    NAMED = "Repeatable with an id of the caller's."  # Antiphon's own clients always send an id
     KEYED = "Repeatable with a key."
-    HELD = "Repeatable, except for the tenant `antiphon.dispatch`."  # where each claim is the next tenant's turn
+    HELD = "Repeatable, except for the tenant `antiphon.dispatch`."  # there each claim returns another tenant's job
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The table's entry of one RPC: the method of the port that it calls, the roles that may call it (one of them is
-    enough), how long a caller waits unless it says otherwise (None for streams without an end), and whether a request
-    can be sent again."""
+    """The row of one RPC: the method of the port that it calls, the roles that may call it (one of them is enough), the
+    default deadline of clients (None for streams of any length), and whether it is repeatable."""
 
     name: str
     port: Callable[..., Any]
@@ -39,7 +39,7 @@ class Row:
     repeat: Repeat = Repeat.ALWAYS
 
     def is_sent_again(self, tenant: str) -> bool:
-        """Whether a client repeats a request of this tenant by itself when the connection is lost."""
+        """Whether clients retry a request of this tenant by themselves when the connection is lost."""
         return self.repeat is not Repeat.KEYED and not (self.repeat is Repeat.HELD and tenant == DISPATCH_TENANT)
 
 
@@ -65,7 +65,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`needs_room`: it does not serve while its server has no room for anything new."""
+    """One service. `needs_room`: it does not serve while its server has no room for new data."""
 
     full_name: str
     descriptor: ServiceDescriptor
@@ -74,7 +74,7 @@ class Service:
 
 
 class Api:
-    """Services of one server, which one client calls over one channel. Their methods have different names."""
+    """The services of one server, which a client calls over one channel. The names of all methods are different."""
 
     def __init__(self, services: Sequence[Service]) -> None:
         self.services = tuple(services)
@@ -86,17 +86,17 @@ class Api:
 
     @property
     def name(self) -> str:
-        """The service whose health stands for that of all that need no room."""
+        """The first service. Its health is that of all services that need no room."""
         return self.services[0].full_name
 
     @property
     def demanding_name(self) -> str:
-        """The service whose health stands for that of all: the one that needs room, if there is one."""
+        """A service that serves only if all services do: one that needs room, if there is one, or else the first."""
         return next((each.full_name for each in self.services if each.needs_room), self.name)
 
 
 def make_service(descriptor: ServiceDescriptor, rows: Sequence[Row], *, needs_room: bool = False) -> Service:
-    """A service of the methods that both its descriptor and `rows` have. TypeError: one lacks a method of the other."""
+    """The service of a descriptor. TypeError: its methods are not those of `rows`."""
     by_name = {row.name: row for row in rows}
     declared = {method.name for method in descriptor.methods}
     if declared != set(by_name):

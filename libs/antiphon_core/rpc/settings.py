@@ -1,7 +1,7 @@
-"""Settings of every gRPC server: where it listens, and how it authenticates its callers.
+"""Settings of every gRPC server: its address, authentication, TLS, and limits of requests.
 
-The rule: a server that is reached from other machines knows its callers, by their tokens, their certificates or both.
-One that does not starts on loopback only, or when `insecure` says that the network does it instead.
+A server on an address that other machines reach authenticates its callers, by tokens, certificates or both. Without
+authentication it starts only on loopback, or with `insecure`, for networks that authenticate by themselves.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from antiphon_core.rpc.watched import GRACE_S
 
 @dataclass(frozen=True, slots=True)
 class RpcServerSettings:
-    """The settings that a service's own inherit. A subclass with a __post_init__ calls this one in it."""
+    """The base class of a service's settings. A subclass that defines __post_init__ must call this one in it."""
 
     section: ClassVar[str]  # the section's name, for messages
 
     host: str = field(
         default="127.0.0.1",
         metadata={
-            "doc": "Address to serve gRPC on. One that other machines reach needs token_file or tls_client_ca_file."
+            "doc": "Address to serve gRPC on. An address that other machines reach needs token_file or "
+            "tls_client_ca_file."
         },
     )
     port: int = field(default=0, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
@@ -45,30 +46,30 @@ class RpcServerSettings:
     tls_client_ca_file: Path | None = field(
         default=None,
         metadata={
-            "doc": "Authorities (PEM) whose certificates callers must show (mTLS). Without token_file, each caller "
-            "has every tenant and role."
+            "doc": "Certificate authorities (PEM), one of which must have signed the certificate of a caller (mTLS). "
+            "Without token_file, every such caller has all tenants and roles."
         },
     )
     secrets_grace_s: float = field(
         default=GRACE_S,
         metadata={
-            "doc": "Seconds for which what was read before stays valid when token_file or tls_client_ca_file, or the "
-            "store's encryption_keys_file, cannot be used any more: deleted, emptied, wrong, or open to other users. "
-            "Then nobody is served until it is corrected."
+            "doc": "Seconds for which the content that was read last stays valid after token_file, tls_client_ca_file, "
+            "or the store's encryption_keys_file became unusable: deleted, emptied, malformed, or open to other "
+            "users. Then requests that need it are rejected until the file is corrected."
         },
     )
     requests_bytes_max: int = field(
         default=RPC_REQUESTS_BYTES_MAX,
         metadata={
-            "doc": "Bytes of the requests that are received and handled at once, of all callers together. Half of them "
-            "are the most for one caller. A request that is not complete within 50 ms counts as one of 48 MiB."
+            "doc": "Bytes of the requests that are received and handled at once, of all callers together. One caller "
+            "may have half of them. A request that is not complete within 50 ms counts as 48 MiB."
         },
     )
     insecure: bool = field(
         default=False,
         metadata={
-            "doc": "Whether anybody who reaches the port has every tenant and role, on any address: for closed "
-            "networks, and service meshes that authenticate."
+            "doc": "Whether the server may run without authentication on any address: every caller then has all "
+            "tenants and roles. For closed networks, and service meshes that authenticate."
         },
     )
 
@@ -86,7 +87,7 @@ class RpcServerSettings:
             )
         if not (self.knows_callers or self.insecure or is_loopback(self.host)):
             raise SettingsError(
-                f"The {self.section} would listen on {self.host} and serve whoever calls. "
+                f"The {self.section} would listen on {self.host} and serve every caller. "
                 f"Set {self._variable('token_file')} (tokens) or {self._variable('tls_client_ca_file')} (mTLS), listen "
                 f"on 127.0.0.1, or set {self._variable('insecure')} where the network authenticates."
             )
@@ -102,20 +103,20 @@ class RpcServerSettings:
         return f"{asked}, TLS" if self.tls_cert_file else asked
 
     def access_warnings(self) -> Iterator[tuple[str, str]]:
-        """Yields what is legal and unwise about access: (message, explanation)."""
+        """Yields a (message, explanation) for each setting of access that is valid but unsafe."""
         if is_loopback(self.host):
             return
         if not self.knows_callers:
             yield (
                 f"The {self.section} listens on {self.host}, and its callers are not authenticated.",
-                "'insecure' is on: whoever reaches the port may speak for every tenant. Keep it to a network that "
-                "authenticates by itself, or set token_file.",
+                "'insecure' is on: every client that reaches the port can act for every tenant. Expose the port only "
+                "to a network that authenticates, or set token_file.",
             )
         elif self.tls_cert_file is None:
             yield (
                 f"The {self.section} listens on {self.host} without encryption.",
-                "Tokens and conversations can be read on their way. Set tls_cert_file and tls_key_file, or keep it on "
-                "a network that encrypts.",
+                "Tokens and conversations can be read on the network. Set tls_cert_file and tls_key_file, or expose "
+                "the port only to a network that encrypts.",
             )
 
     def _variable(self, name: str) -> str:

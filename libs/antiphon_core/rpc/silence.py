@@ -1,8 +1,8 @@
-"""Notices that the other side of a stream has fallen silent, though it said that it would not.
+"""An inactivity timeout for streams whose server sends heartbeats.
 
-A frozen process keeps its connections: nothing but its silence tells. A message costs one assignment, and one timer for
-each stream counts how long there was none. While the flow is paused nothing is read, and silence means nothing. A
-process that was frozen itself heard nobody, and begins to count again.
+A frozen process keeps its connections, so only the missing messages show that it is frozen. A message costs one
+assignment, and one timer for each stream measures the time without messages. While the flow is paused nothing is read,
+so the timer stops. If this process was frozen itself, the measurement begins again.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from contextlib import contextmanager
 from antiphon_core.flow import Flow
 
 TICKS = 4
-"""In so many parts the limit is counted."""
+"""The number of timer ticks within the limit."""
 FIRST_SIGN_S = 1.2
-"""The limit until the first sign of life, a heartbeat or an answer. Nothing has begun yet: moving on costs little."""
+"""The limit for the first message, a heartbeat or an answer. It is short, because a retry costs little at this
+point."""
 
 
 class SilenceWatch:
-    """Of one stream. Use inside one event loop."""
+    """The inactivity timeout of one stream. For one event loop."""
 
     def __init__(self, limit_s: float, on_silence: Callable[[], object]) -> None:
-        """`on_silence` is called once, after `limit_s` without `heard`; with 0 never. Before the first `heard` the
-        limit is FIRST_SIGN_S, if that is shorter."""
+        """`on_silence` is called once, between 1 and 1.25 times `limit_s` after the last `heard`; never if `limit_s` is
+        0. Before the first `heard` the limit is FIRST_SIGN_S, if that is shorter."""
         self.has_heard = False
         self._limit_s = limit_s
         self._on_silence = on_silence
@@ -35,19 +36,19 @@ class SilenceWatch:
         """Whether `on_silence` was called."""
 
     def heard(self) -> None:
-        """Something came."""
+        """Restarts the measurement, because a message came."""
         self._silent_ticks = 0
         self.has_heard = True
 
     @contextmanager
     def running(self, flow: Flow | None) -> Iterator[None]:
-        """Watches while the block runs, and while `flow` is open."""
+        """Measures while the context is open and `flow` is not paused."""
         if self._limit_s <= 0:
             yield
             return
         self._resume()
         try:
-            with (flow or Flow()).fed_by(pause=self._pause, resume=self._resume):
+            with (flow or Flow()).listening(pause=self._pause, resume=self._resume):
                 yield
         finally:
             self._pause()

@@ -1,7 +1,7 @@
 """TLS of servers and clients, from PEM files.
 
-Python's own `ssl` looks at the files first: gRPC would start with a key that does not belong to its certificate and
-fail every handshake, without saying why.
+Python's `ssl` checks the files first. gRPC itself would start with a key that does not match the certificate, and fail
+every handshake without a reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class KeyPair:
     key: Path
 
     def read(self) -> tuple[bytes, bytes]:
-        """(key, certificate chain). SettingsError: they cannot be read, or do not belong together."""
+        """(key, certificate chain). SettingsError: the files cannot be read, or do not match."""
         certificate = read_text(self.certificate, "the certificate")
         key = read_text(self.key, "the private key")
         try:
@@ -37,7 +37,7 @@ class KeyPair:
 
 
 def read_authorities(path: Path) -> bytes:
-    """The certificates of the authorities in a PEM file. SettingsError: there are none."""
+    """Reads the certificates of authorities in a PEM file. SettingsError: it has none."""
     text = read_text(path, "the certificates of authorities")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
@@ -47,16 +47,16 @@ def read_authorities(path: Path) -> bytes:
 
 
 def server_tls(pair: KeyPair, client_authorities: Path | None) -> grpc.ServerCredentials:
-    """TLS for a server; with `client_authorities`, for clients only that show a certificate signed by one of them.
+    """TLS for a server. With `client_authorities` clients need a certificate that one of them has signed.
 
-    New connections get the files' new content; running ones keep what they were made with.
+    The files are read again when they change; open connections keep the old certificates.
     """
     paths = [pair.certificate, pair.key, *([client_authorities] if client_authorities else [])]
     files = Watched(paths, lambda: _certificates(pair, client_authorities), setting="tls_cert_file")
     first = used = files.get()
 
     def changed() -> grpc.ServerCertificateConfiguration | None:
-        """gRPC asks before each handshake; None means as before."""
+        """gRPC calls this before each handshake; None keeps the configuration."""
         nonlocal used
         before, used = used, files.get()
         return used if used is not before else None
@@ -74,14 +74,14 @@ def _certificates(pair: KeyPair, client_authorities: Path | None) -> grpc.Server
 
 
 def client_tls(authorities: Path, pair: KeyPair | None) -> grpc.ChannelCredentials:
-    """TLS for a client of servers whose certificate one of `authorities` signed; `pair` is its own, where it is asked
-    for one."""
+    """TLS for a client that trusts servers with a certificate of `authorities`. `pair` is the client's certificate, if
+    it has one."""
     key, certificate = pair.read() if pair else (None, None)
     return grpc.ssl_channel_credentials(read_authorities(authorities), key, certificate)
 
 
 def client_ssl(authorities: Path, pair: KeyPair | None) -> ssl.SSLContext:
-    """Makes `client_tls` into a context for connections of Python's own. No other authorities are trusted."""
+    """Makes the context of `client_tls` for Python's `ssl`. No other authorities are trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=read_authorities(authorities).decode())

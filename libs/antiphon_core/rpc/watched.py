@@ -1,8 +1,8 @@
-"""Values from files that change while a process runs: secrets and certificates that are rotated.
+"""Values from files that are read again when they change: secrets and certificates that are rotated.
 
-A value is read at the start and again after its files changed, looked at once a second at most, by its users. A file
-that is broken or gone after the start changes nothing for a while: a half-done rotation must not lock anybody out. What
-decides who is let in fails closed after that grace: an emptied file must not leave the old keys valid.
+`Watched.get` looks for changes, at most once a second. If a file becomes unusable while the process runs, its last
+value stays valid for a grace period, so that an unfinished rotation locks nobody out. After that, secrets that
+authenticate callers fail closed: an emptied file must not leave the old keys valid.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ log = logging.getLogger(__name__)
 
 LOOK_INTERVAL_S = 1.0
 GRACE_S = 60.0
-"""How long a file may be unusable before what depends on it fails closed: rotations take seconds."""
-_LOOSE = 0o027  # whatever others may do, and that the group may write
-_CHANGED_BY_OTHERS = 0o022
+"""The time for which the last value of an unusable file stays valid; a rotation takes seconds."""
+_LOOSE = 0o027  # any permission of others, and write permission of the group
+_CHANGED_BY_OTHERS = 0o022  # write permission of others or the group
 
 Value = TypeVar("Value")
 
 
 class Watched(Generic[Value]):
-    """The value that `read` makes of `paths`, as of a second ago.
+    """The value that `read` makes of the files at `paths`, at most a second old.
 
-    `read` raises SettingsError for files that will not do, with a message that holds nothing of what is secret in them.
-    At the start that error passes. Later it is logged and the last value stays: for `grace_s`, or for ever without it.
-    The metric antiphon_secrets_unusable says so under the name of the setting.
+    `read` raises SettingsError for unusable files, with a message that has no secrets. The constructor passes this
+    error on. Later it is logged, and the last value stays valid for `grace_s`, or for ever by default. With a `setting`
+    the metric antiphon_secrets_unusable is 1 meanwhile, with the setting's name as label.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class Watched(Generic[Value]):
         self._grace_s = grace_s
         self._unusable_since_s: float | None = None
         self._now_s = now_s
-        self._seen = self._stamps()  # before the reading: what changes in between is read again
+        self._seen = self._stamps()  # before the reading, so that a change in between is noticed
         self._value = read()
         self._look_at_s = now_s() + LOOK_INTERVAL_S
 
     def get(self) -> Value:
-        """Unavailable: the files have been unusable for longer than the grace."""
+        """The current value. Unavailable: the files have been unusable for longer than the grace period."""
         if self._now_s() >= self._look_at_s:
             self._look()
         since_s = self._unusable_since_s
@@ -78,7 +78,7 @@ class Watched(Generic[Value]):
         except SettingsError as error:
             self._note(self._now_s() if self._unusable_since_s is None else self._unusable_since_s)
             stays = "" if self._grace_s == math.inf else f" for {self._grace_s:g} s"
-            message = "%s changed and cannot be used, what was read before stays%s: %s"
+            message = "%s changed and cannot be used, the last content stays valid%s: %s"
             log.error(message, names, stays, error, extra=remedies.CHECK_FILE)
         else:
             self._note(None)
@@ -94,8 +94,8 @@ class Watched(Generic[Value]):
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """A stamp that differs after a file was written, replaced or opened to others. Kubernetes replaces the target of a
-    symbolic link."""
+    """A value that changes when a file is written or replaced, or when its mode changes. It follows symbolic links, of
+    which Kubernetes replaces the target."""
     try:
         status = path.stat()
     except OSError:
@@ -104,7 +104,7 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of a file; SettingsError names `what` it should have held."""
+    """Reads a text file. SettingsError: it cannot be read; the message names `what` it should have."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -113,8 +113,8 @@ def read_text(path: Path, what: str) -> str:
 
 
 def read_secret(path: Path, what: str, *, may_be_read: bool = False) -> str:
-    """Text of a file that only its owner and group may read and only its owner may change. SettingsError: others
-    may, too, or it cannot be read. With `may_be_read` everybody may read it."""
+    """Reads a text file that only its owner may write and only its owner and group may read; with `may_be_read`
+    everybody may read it. SettingsError: its mode allows more, or it cannot be read."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:

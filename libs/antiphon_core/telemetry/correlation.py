@@ -1,7 +1,7 @@
-"""The ids of what runs now: request, response, job and trace. Log lines name them, and calls to other services carry
-them, so that what happened to one request can be found everywhere.
+"""Correlation ids of the current task: request, response, job and trace. Log lines and calls to other services have
+these ids, so that one request can be followed through all services.
 
-They are those of the current task, and of the tasks that it starts. Needs no library.
+A task that is started inherits the ids. The module needs no library.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from antiphon_core.telemetry.trace_context import TRACEPARENT, TRACESTATE, Trace
 
 REQUEST_ID_KEY = "x-request-id"
 RESPONSE_ID_KEY = "antiphon-response-id"
-"""Of calls between Antiphon's own services."""
+"""Only in calls between Antiphon's own services."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """The ids of one piece of work. An empty one is not known."""
+    """The ids of one piece of work. Unknown ids are empty."""
 
     request_id: str = ""
     response_id: str = ""
@@ -32,7 +32,7 @@ class Correlation:
 
     @classmethod
     def of_call(cls, headers: Mapping[str, str]) -> Correlation:
-        """The ids that a call brings, under names in lower case. What is no id is left out."""
+        """Reads the ids in the headers of a call, whose names are in lower case. Malformed ids are ignored."""
         return cls(
             request_id=_id_in(headers, REQUEST_ID_KEY),
             response_id=_id_in(headers, RESPONSE_ID_KEY),
@@ -41,11 +41,11 @@ class Correlation:
 
     @property
     def sampled_trace_id(self) -> str:
-        """The trace in which this work is recorded, if there is one: for exemplars."""
+        """The trace id for exemplars; empty if the trace is not sampled."""
         return self.trace.trace_id if self.trace is not None and self.trace.is_sampled else ""
 
     def fields(self) -> dict[str, str]:
-        """The ids that are known, by the names of log fields."""
+        """The known ids, by the names of their log fields."""
         found = {"request_id": self.request_id, "response_id": self.response_id, "job_id": self.job_id}
         if self.trace is not None:
             found |= {"trace_id": self.trace.trace_id, "span_id": self.trace.span_id}
@@ -56,19 +56,19 @@ _current: ContextVar[Correlation] = ContextVar("correlation", default=Correlatio
 
 
 def current() -> Correlation:
-    """The ids of what this task works on."""
+    """The ids of this task."""
     return _current.get()
 
 
 def begin(correlation: Correlation) -> None:
-    """From here on this task works on something else."""
+    """Replaces all ids of this task, at the beginning of a request or job."""
     _current.set(correlation)
 
 
 def note(**changes: Any) -> None:
-    """Adds to the ids of this task, or replaces some."""
+    """Adds or replaces some ids of this task."""
     now, given = _current.get(), changes.get
-    _current.set(  # a third of the time of dataclasses.replace
+    _current.set(  # takes a third of the time of dataclasses.replace
         Correlation(
             given("request_id", now.request_id),
             given("response_id", now.response_id),
@@ -79,14 +79,14 @@ def note(**changes: Any) -> None:
 
 
 def engine_headers() -> list[tuple[str, str]]:
-    """Makes the headers of a call to a model's server: the request's id and the trace."""
+    """The headers of a call to a model's server: the request id and the trace."""
     now = _current.get()
     headers = [(REQUEST_ID_KEY, now.request_id)] if now.request_id else []
     return headers + now.trace.headers() if now.trace is not None else headers
 
 
 def service_headers() -> list[tuple[str, str]]:
-    """Makes the metadata of a call between Antiphon's services."""
+    """The metadata of a call between Antiphon's services: those of `engine_headers` and the response id."""
     response_id = _current.get().response_id
     headers = engine_headers()
     return [*headers, (RESPONSE_ID_KEY, response_id)] if response_id else headers

@@ -1,6 +1,6 @@
-"""The metrics of a process as text: Prometheus' own format, or OpenMetrics with exemplars for clients that ask for it.
+"""The metrics of a process as text: Prometheus' own format, or OpenMetrics with exemplars for clients that accept it.
 
-prometheus_client writes the text and serves the metrics port; it is imported when metrics are read for the first time.
+prometheus_client writes the text and serves the metrics port. It is imported when metrics are first read.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ WORKER_LABEL = "worker"
 
 
 class Exposition:
-    """Writes the instruments of the targets that a process runs. `worker` is the process's number among several behind
-    one port; its series carry it, so that those of different processes are not taken for one."""
+    """A prometheus_client collector for the instruments of the `targets` that this process runs. `worker` is the number
+    of the process if several serve one port: it becomes a label, which keeps their series apart."""
 
     def __init__(self, targets: Collection[str], *, worker: int | None = None) -> None:
         self._targets = frozenset(targets)
@@ -30,8 +30,8 @@ class Exposition:
         metrics.BUILD.of(VERSION).set(1)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """All metrics, in the form that an `Accept` header asks for, and the type of the content. Takes milliseconds:
-        no work for the event loop."""
+        """All metrics in the format that the `Accept` header asks for, and the content type. Takes milliseconds, so
+        call it outside the event loop."""
         from prometheus_client.exposition import choose_encoder
 
         encode, content_type = choose_encoder(accept)
@@ -39,7 +39,7 @@ class Exposition:
 
     @cached_property
     def registry(self) -> CollectorRegistry:
-        """Yields the metric families that prometheus_client writes."""
+        """The registry of this collector and of prometheus_client's own, for the process and Python."""
         from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
         registry = CollectorRegistry(auto_describe=False, target_info=None)
@@ -49,7 +49,7 @@ class Exposition:
         return registry
 
     def collect(self) -> Iterator[Metric]:
-        """The families of all instruments."""
+        """Yields the metric families of the instruments. prometheus_client calls it."""
         for instrument in metrics.INSTRUMENTS:
             if self._targets.intersection(instrument.declaration.targets):
                 yield self._family(instrument)
@@ -78,7 +78,7 @@ class Exposition:
 
 
 class MetricsServer:
-    """Serves an exposition over HTTP, from threads of prometheus_client's."""
+    """Serves an exposition over HTTP, in threads of prometheus_client."""
 
     def __init__(self, exposition: Exposition, host: str, port: int) -> None:
         """Port 0 lets the system choose."""
@@ -87,7 +87,7 @@ class MetricsServer:
         self.port = port
 
     def start(self) -> None:
-        """OSError: somebody else listens there."""
+        """Listens and serves. OSError: the port is in use."""
         from prometheus_client import start_http_server
 
         self._server, self._thread = start_http_server(self.port, self._host, self._exposition.registry)
@@ -101,7 +101,7 @@ class MetricsServer:
 
 
 def _buckets(child: HistogramChild, bounds: tuple[float, ...]) -> Iterator[tuple[Any, ...]]:
-    """Each bucket with its bound, what is below that, and the exemplar if there is one."""
+    """Yields each bucket: its upper bound, the cumulative count, and the exemplar if it has one."""
     from prometheus_client.samples import Exemplar
 
     exemplars = child.exemplars.copy()

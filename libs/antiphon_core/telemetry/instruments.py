@@ -1,10 +1,10 @@
-"""The kinds of instruments: counters, gauges and histograms, each with one child for each combination of labels.
+"""Counters, gauges and histograms, each with one child for each combination of label values.
 
-A child is plain attributes, and taking a value is an addition: 0.1 us for a histogram, where prometheus_client takes
-1.6 us and a counter of it 0.3 us. A delta of a stream costs 20 to 40 us in all (docs/adr/0074). Values are taken on the
-event loop's thread; scrapes read them from another one and see each number whole.
+Observing a value is an addition to a plain attribute: 0.1 us for a histogram. prometheus_client takes 1.6 us, and 0.3
+us for a counter, while a whole delta of a stream takes 20 to 40 us (docs/adr/0074). Values are written in the event
+loop's thread and read by scrapes in another thread, without a lock.
 
-Needs no library. `exposition.py` writes the text that Prometheus reads.
+The module needs no library. `exposition.py` writes the text that Prometheus reads.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 LABEL_SETS_MAX = 2_000
-"""Children of one instrument. What comes beyond is counted together: a label that grows without end is a fault of ours,
-and must not take the process's memory."""
+"""Children of one instrument, at most. All further combinations share one child: a label with an unbounded number of
+values is a bug, but it must not exhaust the memory of the process."""
 OVERFLOW = "other"
-"""The value of every label of the child that stands for all those beyond LABEL_SETS_MAX."""
+"""The value of every label of the child that all combinations beyond LABEL_SETS_MAX share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One instrument as operators see it. `targets` are the processes that have it."""
+    """The name, meaning and labels of an instrument. `targets` are the kinds of processes that have it."""
 
     name: str
     meaning: str
@@ -35,7 +35,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A trace in which a value was observed."""
+    """An observed value and the trace that it was observed in."""
 
     trace_id: str
     value: float
@@ -44,7 +44,7 @@ class Exemplar:
 
 
 class CounterChild:
-    """Only grows."""
+    """A number that only grows."""
 
     __slots__ = ("value",)
 
@@ -56,17 +56,17 @@ class CounterChild:
 
 
 class GaugeChild:
-    """Goes up and down, or is asked for at each scrape."""
+    """A number that goes up and down, or that a function returns at each scrape."""
 
-    __slots__ = ("_ask", "_value")
+    __slots__ = ("_function", "_value")
 
     def __init__(self) -> None:
         self._value = 0.0
-        self._ask: Callable[[], float] | None = None
+        self._function: Callable[[], float] | None = None
 
     @property
     def value(self) -> float:
-        return self._value if self._ask is None else self._ask()
+        return self._value if self._function is None else self._function()
 
     def add(self, amount: float = 1) -> None:
         self._value += amount
@@ -74,13 +74,14 @@ class GaugeChild:
     def set(self, value: float) -> None:
         self._value = value
 
-    def ask(self, ask: Callable[[], float]) -> None:
-        """Has every scrape ask for the value."""
-        self._ask = ask
+    def set_function(self, function: Callable[[], float]) -> None:
+        """Sets a function that returns the value at each scrape."""
+        self._function = function
 
 
 class HistogramChild:
-    """Counts values by size. `counts` has one number for each bucket, not added up, and one for what is larger."""
+    """Counts of observed values by bucket. `counts` is not cumulative; its last number is for values above all
+    bounds."""
 
     __slots__ = ("_bounds", "counts", "exemplars", "sum")
 
@@ -91,7 +92,7 @@ class HistogramChild:
         self.exemplars: dict[int, Exemplar] = {}
 
     def observe(self, value: float, trace_id: str = "") -> None:
-        """Takes a value; `trace_id` is that of the sampled trace that it was seen in, if there is one."""
+        """Counts a value. `trace_id` is that of the sampled trace in which it was observed, if there is one."""
         bucket = bisect_left(self._bounds, value)
         self.counts[bucket] += 1
         self.sum += value
@@ -107,7 +108,7 @@ Child = TypeVar("Child", bound="CounterChild | GaugeChild | HistogramChild")
 
 
 class Instrument(Generic[Child]):
-    """A declared instrument and its children, by the values of its labels."""
+    """A declared instrument and its children by label values."""
 
     def __init__(self, declaration: Declaration, make: Callable[[], Child], *, most: int = LABEL_SETS_MAX) -> None:
         self.declaration = declaration
@@ -118,7 +119,7 @@ class Instrument(Generic[Child]):
             self.of()
 
     def of(self, *values: str) -> Child:
-        """The child with these values, in the order in which the labels are declared."""
+        """The child with these label values, which are in the order of the declared labels."""
         child = self._children.get(values)
         return child if child is not None else self._added(values)
 
@@ -130,11 +131,11 @@ class Instrument(Generic[Child]):
         return self._children.setdefault(values, self._make())
 
     def children(self) -> Mapping[tuple[str, ...], Child]:
-        """A copy, which does not change while it is read."""
+        """A copy of the children by label values, which does not change while a scrape reads it."""
         return self._children.copy()
 
     def forget(self, *values: str) -> None:
-        """Removes a child whose subject is gone."""
+        """Removes the child with these label values."""
         self._children.pop(values, None)
 
 
@@ -151,7 +152,7 @@ def counter(name: str, meaning: str, *, targets: Iterable[str], labels: Sequence
 
 
 def gauge(name: str, meaning: str, *, targets: Iterable[str], labels: Sequence[str] = ()) -> Gauge:
-    """A gauge. What it counts, or its unit, ends its name."""
+    """A gauge. Its name ends in the thing that it counts or in its unit."""
     return Instrument(Declaration(name, meaning, tuple(targets), tuple(labels)), GaugeChild)
 
 

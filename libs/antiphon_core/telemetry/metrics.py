@@ -1,7 +1,7 @@
-"""All instruments: their names, labels and buckets, each declared once. docs/reference/metrics.md is made from this.
+"""All instruments: names, labels and buckets. docs/reference/metrics.md is generated from this module.
 
-Every label has few values: kinds, codes, model names of the profiles, endpoints of the profiles, routes of the table.
-No label holds an id, a tenant (but for the two of `tenants.py`, which a setting turns on), or anything of a request.
+Every label has few values: kinds, codes, routes, and the models and endpoints of the profiles. No label has an id or
+other content of a request. Only the two instruments of `tenants.py`, which a setting turns on, have the tenant.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ EDGE, WORKER, TRANSLATOR, STORE = "edge", "worker", "translator", "store"
 ALL = (EDGE, WORKER, TRANSLATOR, STORE)
 TURNS = (EDGE, WORKER)
 
-# Seconds. A turn has those of OpenTelemetry's gen_ai.server.request.duration, and longer ones; the first token and the
-# pause between tokens have vLLM's, and shorter ones: what Antiphon adds itself is 1 to 5 ms.
+# Bounds of buckets, in seconds. Turns have those of OpenTelemetry's gen_ai.server.request.duration, and longer ones.
+# The first token and the time between tokens have vLLM's, and shorter ones: Antiphon's own overhead is 1 to 5 ms.
 TURN_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1800)
 FIRST_TOKEN_S = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 60)
 INTER_TOKEN_S = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
@@ -28,33 +28,33 @@ WAIT_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800
 HTTP_REQUESTS = counter(
     "antiphon_http_requests_total",
     "HTTP requests that were answered, by the route that served them; the route of a path that does not exist is "
-    "'other'. The code is 499 where the client hung up before its answer began.",
+    "'other'. The code is 499 if the client disconnected before its answer began.",
     targets=[EDGE],
     labels=("method", "route", "code"),
 )
 HTTP_DURATION = histogram(
     "antiphon_http_request_duration_seconds",
-    "Time from the head of a request to the end of its answer. Streams count for as long as they are open.",
+    "Time from the head of a request to the end of its answer; for a stream, the time that it was open.",
     targets=[EDGE],
     labels=("method", "route"),
     buckets=TURN_S,
 )
 STREAMS_OPEN = gauge(
     "antiphon_streams_open",
-    "Streams that clients have open now: sse or websocket.",
+    "Streams that are open now: sse or websocket.",
     targets=[EDGE],
     labels=("kind",),
 )
 STREAMS_CUT = counter(
     "antiphon_streams_cut_total",
-    "Streams that ended before their last event: the client hung up (client_left), or did not read for "
+    "Streams that ended before their last event: the client disconnected (client_left), or did not read for "
     "edge.write_timeout_s (slow_reader).",
     targets=[EDGE],
     labels=("reason",),
 )
 STREAM_SLOTS = gauge(
     "antiphon_stream_slots_in_use",
-    "Stream slots that this edge's tenants hold now, all tenants together; always 0 without edge.streams_per_tenant.",
+    "Stream slots that are held now by all tenants of this edge together; always 0 without edge.streams_per_tenant.",
     targets=[EDGE],
 )
 ADMISSION_REJECTED = counter(
@@ -67,15 +67,15 @@ ADMISSION_REJECTED = counter(
 
 CONNECTIONS_LIMITED = counter(
     "antiphon_connections_limited_total",
-    "Connections that were too many, of one peer or in total: an idle one was closed (shed), or the new one was "
-    "refused (rejected).",
+    "New connections beyond the limit of one peer or of the process: an idle connection was closed for it (shed), or "
+    "the new one was closed (rejected).",
     targets=[EDGE],
     labels=("limit", "outcome"),
 )
 BYTES_REJECTED = counter(
     "antiphon_request_bytes_rejected_total",
-    "Requests and messages that were given up while they were received, because the bytes that are held for heads or "
-    "bodies reached the total, or the share of one peer or tenant.",
+    "Requests and messages that were rejected while they were received, because all unfinished heads or bodies "
+    "together, or those of one peer or tenant, reached their limit in bytes.",
     targets=[EDGE],
     labels=("kind", "limit"),
 )
@@ -85,7 +85,7 @@ BYTES_REJECTED = counter(
 TURNS_IN_FLIGHT = gauge(
     "antiphon_turns_in_flight",
     "Turns that run now, by how they are delivered: to a caller that waits, under an idempotency key (keyed), or in "
-    "the background. Scale edges, workers and translators on this one.",
+    "the background. Use this metric to scale edges, workers and translators.",
     targets=TURNS,
     labels=("delivery",),
 )
@@ -105,52 +105,52 @@ TURN_FAILURES = counter(
 )
 FIRST_TOKEN = histogram(
     "antiphon_time_to_first_token_seconds",
-    "Time from the acceptance of a turn to the first batch with output. Turns of the background count from the "
-    "moment at which a worker took them up; their waiting is antiphon_job_wait_seconds.",
+    "Time from the acceptance of a turn to the first batch with output. For a background turn it begins when a worker "
+    "claims the job; the time in the queue is antiphon_job_wait_seconds.",
     targets=TURNS,
     labels=("delivery", "model"),
     buckets=FIRST_TOKEN_S,
 )
 INTER_TOKEN = histogram(
     "antiphon_inter_token_seconds",
-    "Time between two batches of output of one turn. Tokens that came in one read are one batch.",
+    "Time between two batches of output of one turn. Tokens that arrive in one read are one batch.",
     targets=TURNS,
     labels=("model",),
     buckets=INTER_TOKEN_S,
 )
 TURN_START = histogram(
     "antiphon_turn_start_seconds",
-    "Time that accepting a turn took before anything was asked of the translator: history, idempotency key, and "
-    "waiting for the session.",
+    "Time to accept a turn, before the translator is called: history, idempotency key, and waiting for the session's "
+    "lease.",
     targets=[EDGE],
     buckets=RPC_S,
 )
 COMMIT = histogram(
     "antiphon_commit_duration_seconds",
-    "Time that the record of a turn took to be durable, retries included: ok, conflict, or failed. The client waits "
-    "for it before it sees the terminal event.",
+    "Time to commit the record of a turn, retries included: ok, conflict, or failed. The terminal event is sent after "
+    "the commit.",
     targets=TURNS,
     labels=("outcome",),
     buckets=RPC_S,
 )
 REPLAYS = counter(
     "antiphon_replays_total",
-    "Streams of events that were generated before: a repeated request under its idempotency key (idempotent), or "
+    "Streams that replayed stored events: of a repeated request with an idempotency key (idempotent), or of "
     "GET /v1/responses/{id}?stream=true (retrieved).",
     targets=[EDGE],
     labels=("reason",),
 )
 TAKEOVERS = counter(
     "antiphon_takeovers_total",
-    "Turns that went on behind the end of another: an edge took up a keyed turn (edge), a worker another worker's job "
-    "(worker), or another translator went on in mid-stream (translator).",
+    "Turns that were continued after the loss of a process: an edge took over a keyed turn (edge), a worker another "
+    "worker's job (worker), or a translator a stream (translator).",
     targets=TURNS,
     labels=("kind",),
 )
 EVENT_LOG_LAG = histogram(
     "antiphon_event_log_lag_seconds",
-    "Time from the moment at which an event was ready to the moment at which it was in the event log, where readers "
-    "of other replicas see it.",
+    "Time from the moment at which an event is ready until it is in the event log, where readers at other replicas "
+    "see it.",
     targets=TURNS,
     buckets=RPC_S,
 )
@@ -160,8 +160,8 @@ EVENT_LOG_LAG = histogram(
 JOBS_ENQUEUED = counter("antiphon_jobs_enqueued_total", "Background responses that were queued.", targets=[EDGE])
 JOB_ATTEMPTS = counter(
     "antiphon_job_attempts_total",
-    "Attempts of workers at background responses, by their outcome: succeeded, cancelled, or retry, postponed and "
-    "waited, where another attempt follows.",
+    "Attempts of workers at background responses, by outcome: succeeded, cancelled, or retry, postponed and waited, "
+    "after which another attempt follows.",
     targets=[WORKER],
     labels=("outcome",),
 )
@@ -173,14 +173,14 @@ JOB_WAIT = histogram(
 )
 JOB_QUEUE_DEPTH = gauge(
     "antiphon_job_queue_depth",
-    "Background responses that wait for a worker and are due, as this store sees them: every replica says the same, so "
-    "take the maximum. Counted to 1,000, every store.queue_watch_s.",
+    "Background responses that are due and wait for a worker, 1,000 at most, counted every store.queue_watch_s. All "
+    "replicas of the store report the same queue: take the maximum, not the sum.",
     targets=[STORE],
 )
 JOB_QUEUE_AGE = gauge(
     "antiphon_job_queue_oldest_seconds",
-    "How long the background response at the head of the queue has been due; 0 when none waits. As the depth: take the "
-    "maximum.",
+    "Time for which the first background response in the queue has been due; 0 if none waits. Take the maximum over "
+    "the replicas of the store.",
     targets=[STORE],
 )
 WORKER_SLOTS = gauge(
@@ -194,8 +194,8 @@ WORKER_SLOTS_BUSY = gauge(
 
 TOKENS = counter(
     "antiphon_tokens_total",
-    "Tokens of turns that ended, as their usage has them: input, cached (the part of input that the engine had "
-    "cached), output, reasoning (the part of output).",
+    "Tokens in the usage of turns that ended: input, cached (the part of input that the engine had cached), output, "
+    "reasoning (a part of output).",
     targets=[TRANSLATOR],
     labels=("model", "type"),
 )
@@ -228,37 +228,37 @@ ENGINE_QUEUE = histogram(
 )
 ENGINE_ERRORS = counter(
     "antiphon_engine_errors_total",
-    "Generations that an endpoint failed, by the error; another endpoint may have gone on.",
+    "Generations that failed at an endpoint, by the error; another endpoint may have continued them.",
     targets=[TRANSLATOR],
     labels=("model", "endpoint", "error"),
 )
 ENGINE_UP = gauge(
     "antiphon_engine_endpoint_up",
-    "Whether generations are sent to this endpoint: 1, or 0 while it is left out because it failed.",
+    "1 if generations are sent to this endpoint, 0 while it is evicted because of failures.",
     targets=[TRANSLATOR],
     labels=("model", "endpoint"),
 )
 ENGINE_IN_FLIGHT = gauge(
     "antiphon_engine_endpoint_in_flight",
-    "Generations that run on this endpoint now, of this translator.",
+    "Generations of this translator that run on this endpoint now.",
     targets=[TRANSLATOR],
     labels=("model", "endpoint"),
 )
 ENGINE_EVICTIONS = counter(
     "antiphon_engine_endpoint_evictions_total",
-    "How often this endpoint was left out because it failed.",
+    "Evictions of this endpoint because of failures.",
     targets=[TRANSLATOR],
     labels=("model", "endpoint"),
 )
 ENGINE_MIGRATIONS = counter(
     "antiphon_engine_migrations_total",
-    "Generations that another endpoint went on with in mid-stream.",
+    "Generations that another endpoint continued in mid-stream.",
     targets=[TRANSLATOR],
     labels=("model",),
 )
 PROMPT_CACHE_EVICTIONS = counter(
     "antiphon_prompt_cache_evictions_total",
-    "Encoded beginnings of prompts that were dropped because the cache was full.",
+    "Token ids of prompt prefixes that were evicted because the cache was full.",
     targets=[TRANSLATOR],
 )
 
@@ -266,23 +266,23 @@ PROMPT_CACHE_EVICTIONS = counter(
 
 RPC_SERVER = histogram(
     "antiphon_rpc_server_duration_seconds",
-    "Time that this process took for a unary RPC, by its gRPC status code. Calls that wait (ClaimJob, AcquireSession, "
-    "BeginTurn) count with their waiting.",
+    "Time to serve a unary RPC, by its gRPC status code. It includes the time for which ClaimJob, AcquireSession and "
+    "BeginTurn wait.",
     targets=[STORE, TRANSLATOR],
     labels=("service", "method", "code"),
     buckets=RPC_S,
 )
 RPC_CLIENT = histogram(
     "antiphon_rpc_client_duration_seconds",
-    "Time that a unary RPC took as its caller sees it, retries of the channel included.",
+    "Time of a unary RPC at its caller, retries included.",
     targets=TURNS,
     labels=("service", "method", "code"),
     buckets=RPC_S,
 )
 SECRETS_UNUSABLE = gauge(
     "antiphon_secrets_unusable",
-    "1 while a file of secrets cannot be used, by the setting that names it: it is missing, empty, wrong, or open to "
-    "other users. After secrets_grace_s nobody is let in by it.",
+    "1 while a file of secrets is unusable (missing, empty, malformed, or open to other users), by the setting that "
+    "names the file. After secrets_grace_s requests that need it are rejected.",
     targets=ALL,
     labels=("setting",),
 )
@@ -301,14 +301,14 @@ RPC_STREAMS = gauge(
 )
 STORE_CONFLICTS = counter(
     "antiphon_store_conflicts_total",
-    "RPCs that the store refused because the state was not what the caller expected, by the error: StaleFence is a "
-    "holder that was replaced, SessionLocked two turns in one conversation.",
+    "RPCs that the store rejected because the state was not the expected one, by the error: StaleFence is a holder "
+    "that lost its lease, SessionLocked a second turn in one conversation.",
     targets=[STORE],
     labels=("method", "error"),
 )
 STORE_SWEPT = counter(
     "antiphon_store_swept_total",
-    "Records that were removed because their time was over or they were deleted.",
+    "Responses, event logs, jobs and conversations that cleanup removed because they had expired or were deleted.",
     targets=[STORE],
 )
 
@@ -316,7 +316,8 @@ STORE_SWEPT = counter(
 
 LOOP_LAG = histogram(
     "antiphon_event_loop_lag_seconds",
-    "How late the event loop ran a timer that is due ten times a second. All requests of the process wait as long.",
+    "Lag of the event loop: how late it ran a timer that is due ten times a second. It delays all requests of the "
+    "process.",
     targets=ALL,
     buckets=LAG_S,
 )
@@ -331,7 +332,7 @@ BUILD = gauge("antiphon_build_info", "Always 1, with the version.", targets=ALL,
 
 TENANT_TURNS = counter(
     "antiphon_tenant_turns_total",
-    "Turns that ended, by tenant. Only with metrics.tenants; tenants beyond that number are 'other'.",
+    "Turns that ended, by tenant. Only with metrics.tenants; the tenants beyond that number are 'other'.",
     targets=TURNS,
     labels=("tenant", "status"),
 )

@@ -1,10 +1,10 @@
-"""Traces over OTLP, by OpenTelemetry's own variables. Without one of them its libraries are not imported.
+"""Export of traces over OTLP, configured by OpenTelemetry's own variables. Its libraries are imported only if needed.
 
     OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_TRACES_EXPORTER=otlp    turns them on
     OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none                                             turns them off
 
-All others (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, ...) mean what OpenTelemetry
-says, because its SDK reads them. The extra `otel` has the libraries.
+OpenTelemetry's SDK reads all other variables (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER,
+OTEL_BSP_*, ...). The extra `otel` installs the libraries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 
 
 def is_wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the variables ask for traces. SettingsError: they ask for an exporter that is not there."""
+    """Whether the variables turn traces on. SettingsError: they name an exporter that does not exist here."""
     exporter = environ.get(_EXPORTER, "")
     if exporter not in ("", "otlp", "none"):
         raise SettingsError(f"{_EXPORTER}={exporter!r}: must be otlp or none.")
@@ -29,9 +29,9 @@ def is_wanted(environ: Mapping[str, str]) -> bool:
 
 
 def tracer_of(environ: Mapping[str, str], *, service: str, version: str) -> Tracer | None:
-    """The tracer that the variables ask for, if they do. `service` is the service's name unless they name it.
+    """The tracer that the variables configure; None if traces are off. `service` is the default of OTEL_SERVICE_NAME.
 
-    SettingsError: the libraries are not installed, or the protocol is none that they speak.
+    SettingsError: the libraries are not installed, or do not support the protocol.
     """
     if not is_wanted(environ):
         return None

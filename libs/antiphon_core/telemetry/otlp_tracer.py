@@ -1,6 +1,6 @@
-"""Spans recorded by OpenTelemetry's SDK, and exported in batches from a thread of its own.
+"""A tracer that records spans with OpenTelemetry's SDK, which exports them in batches from its own thread.
 
-Imported by `otlp.py` alone, and only where traces are on.
+Only `otlp.py` imports this module, and only if traces are on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def open_tracer(environ: Mapping[str, str], *, service: str, version: str) -> OtlpTracer:
-    """The tracer of a process. SettingsError: the protocol that `environ` names is not installed."""
+    """The tracer of a process. SettingsError: the exporter for the protocol is not installed, or there is none."""
     attributes = {SERVICE_VERSION: version}
     if not environ.get("OTEL_SERVICE_NAME"):
         attributes[SERVICE_NAME] = service
@@ -55,7 +55,7 @@ def _exporter(environ: Mapping[str, str]) -> SpanExporter:
 
 
 class OtlpTracer:
-    """Implements tracing.Tracer. It must be closed: what has ended is exported then."""
+    """Implements tracing.Tracer. `close` exports the spans that ended last."""
 
     def __init__(self, provider: TracerProvider, *, version: str) -> None:
         self._provider = provider
@@ -64,8 +64,8 @@ class OtlpTracer:
 
     def start(self, name: str, kind: SpanKind, facts: Mapping[str, Value], parent: TraceContext | None) -> Span:
         if parent is not None and not parent.is_sampled and self._follows_parents:
-            return _UnsampledSpan(parent)  # 14 us cheaper than the SDK's
-        # An empty context, so that a span never becomes the child of something that a library has going on.
+            return _UnsampledSpan(parent)  # 14 us faster than the SDK's
+        # An empty context, so that a span never becomes the child of a span that a library has started.
         context = trace.set_span_in_context(trace.NonRecordingSpan(_as_otel(parent)) if parent else trace.INVALID_SPAN)
         return _OtlpSpan(self._tracer.start_span(name, context, _KINDS[kind], facts))
 
@@ -74,7 +74,7 @@ class OtlpTracer:
 
 
 class _UnsampledSpan:
-    """A span of a trace that is not recorded. Calls below it name its parent."""
+    """A span in a trace that is not sampled. Calls made within it pass on its parent."""
 
     def __init__(self, parent: TraceContext) -> None:
         self.trace = parent
@@ -93,7 +93,8 @@ class _UnsampledSpan:
 
 
 class _OtlpSpan:
-    """One span. What it says of a failure is the error's name: a message may quote what a caller wrote."""
+    """One recorded span. A failure is recorded by the name of the error only: a message may quote a caller's
+    content."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span

@@ -1,7 +1,7 @@
-"""How long the phases of one request took, for the header `Server-Timing` of its answer.
+"""Durations of the phases of a request, for the header `Server-Timing` of its answer.
 
-A phase is noted where it ends. The answer's head shows those that have ended by then: all of them where an answer is
-sent whole, and what came before the first event where it is streamed.
+A phase is recorded when it ends. The header has the phases that ended before the head of the answer was sent: all
+phases of a whole answer, and those before the first event of a stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ START = "start"
 FIRST_TOKEN = "first-token"  # noqa: S105 - no secret
 """From the acceptance of the turn to the first output."""
 COMMIT = "commit"
-"""Until the record was durable."""
+"""The commit of the record."""
 TOTAL = "total"
 """From the request to the head of the answer."""
 
@@ -23,18 +23,18 @@ _current: ContextVar[dict[str, float] | None] = ContextVar("phases", default=Non
 
 
 def begin() -> None:
-    """From here on this task, and those that it starts, work on another request."""
+    """Begins the phases of a request in this task, and in the tasks that it starts from now on."""
     _current.set({})
 
 
 def note(phase: str, seconds: float) -> None:
-    """A phase of the request of this task has ended. Does nothing where there is no request."""
+    """Records a phase that has ended. Does nothing outside a request."""
     noted = _current.get()
     if noted is not None:
         noted[phase] = seconds
 
 
 def header(total_s: float) -> str:
-    """The value of the header: milliseconds by phase."""
+    """The value of the header: each phase with its milliseconds."""
     noted = (_current.get() or {}) | {TOTAL: total_s}
     return ", ".join(f"{phase};dur={seconds * 1000:.1f}" for phase, seconds in noted.items())

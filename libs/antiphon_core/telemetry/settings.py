@@ -13,14 +13,14 @@ TENANTS_MAX = 1_000
 class MetricsSettings:
     host: str = field(
         default="127.0.0.1",
-        metadata={"doc": "Address to serve metrics on. Whoever reaches it may read them: they have no content."},
+        metadata={"doc": "Address to serve metrics on, without authentication. Metrics have no content of requests."},
     )
     port: int | None = field(
         default=None,
         metadata={
-            "doc": "Port of every process to serve /metrics on, without authentication; unset, there is none. With "
-            "several processes (serve.workers) the first has this one, the second the next one, and so on. The edge "
-            "serves the same at /v1/metrics of its own port, to callers that it knows.",
+            "doc": "Port to serve /metrics on, without authentication; none if unset. With several processes "
+            "(serve.workers) the first has this port, the second the next one, and so on. The edge also serves its "
+            "metrics at /v1/metrics of its own port, to authenticated callers.",
             "alias": "NIM_TRITON_METRICS_PORT",
         },
     )
@@ -31,8 +31,8 @@ class MetricsSettings:
     tenants: int = field(
         default=0,
         metadata={
-            "doc": "How many tenants have metrics of their own, with their names as labels; all others are counted "
-            "together. 0 for none, 1,000 at most."
+            "doc": "Number of tenants that have metrics of their own, with their names as labels; all others are "
+            "counted together. 0 for none, 1,000 at most."
         },
     )
 

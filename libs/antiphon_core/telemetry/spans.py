@@ -1,4 +1,4 @@
-"""The names of spans and of their attributes. Nothing else is exported of a request.
+"""The names of spans and of their attributes. Traces have no other data of a request.
 
 Attributes are those of OpenTelemetry's semantic conventions; those for generative AI are not stable yet. They are
 pinned here as of semantic-conventions 0.66 (`opentelemetry-semantic-conventions==0.66b2`, against which a test checks
@@ -48,7 +48,7 @@ PROMPT = "build prompt"
 ATTRIBUTES = frozenset(
     value for name, value in list(globals().items()) if name.isupper() and isinstance(value, str) and "." in value
 )
-"""All that a span may say."""
+"""All attributes that a span may have."""
 
 
 class SpanKind(Enum):

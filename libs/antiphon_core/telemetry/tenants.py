@@ -1,7 +1,7 @@
-"""Which tenants have labels of their own in metrics: none, unless a setting allows for some.
+"""Metrics by tenant, which are off unless the setting `metrics.tenants` turns them on.
 
-Tenants come and go, and every series costs Prometheus memory for hours. So the first tenants up to a number are shown
-by name, and all others together.
+Every series takes memory in Prometheus for hours, and the number of tenants has no limit. So only the first
+`metrics.tenants` tenants get a label of their own, and all others share one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from antiphon_core.telemetry.instruments import OVERFLOW
 
 
 class TenantMetrics:
-    """Counts by tenant, for at most so many of them."""
+    """Counts turns and tokens by tenant. `most` is the number of tenants with a label of their own."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
@@ -22,7 +22,7 @@ class TenantMetrics:
         return self._most > 0
 
     def allow(self, most: int) -> None:
-        """How many tenants may have labels of their own from now on."""
+        """Sets the number of tenants that may have a label of their own."""
         self._most = most
 
     def turn_ended(self, tenant: str, status: str) -> None:
@@ -44,4 +44,4 @@ class TenantMetrics:
 
 
 PROCESS = TenantMetrics()
-"""Those of this process."""
+"""The counts of this process."""

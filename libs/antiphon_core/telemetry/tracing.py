@@ -1,5 +1,5 @@
-"""Spans of what runs now. Without a tracer, which `OTEL_*` variables turn on (otlp.py), nothing is recorded: the trace
-that a call came with is passed on as it is.
+"""Spans of the work in this process. Without a tracer, which `OTEL_*` variables turn on (otlp.py), nothing is recorded,
+and the trace context of an incoming call is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ NOTHING: Mapping[str, Value] = {}
 
 
 class Span(Protocol):
-    """A piece of work."""
+    """The record of one piece of work."""
 
     @property
     def trace(self) -> TraceContext:
-        """Where the span is in its trace."""
+        """The ids of this span, for calls that have it as their parent."""
 
     def rename(self, name: str) -> None:
-        """Gives it the name that it should have had: a route is known late."""
+        """Replaces the name, which may be known only later, such as the route of a request."""
 
     def note(self, facts: Mapping[str, Value]) -> None:
-        """Adds attributes, with names of `spans.py`."""
+        """Adds attributes. Their names are those in `spans.py`."""
 
     def fail(self, error_type: str) -> None:
-        """Marks the work as failed. `error_type` is the name of an error; never a message, which may quote callers."""
+        """Marks the work as failed. `error_type` is the name of an error, never a message, which may quote callers."""
 
     def end(self) -> None:
-        """The work is over."""
+        """Ends the span."""
 
 
 class Tracer(Protocol):
     """A recorder of spans."""
 
     def start(self, name: str, kind: SpanKind, facts: Mapping[str, Value], parent: TraceContext | None) -> Span:
-        """A span that begins now."""
+        """Starts a span now."""
 
     def close(self) -> None:
-        """Exports what has ended. May wait for the network."""
+        """Exports the spans that have ended. May wait for the network."""
 
 
 class _NoSpan:
@@ -68,7 +68,7 @@ _tracer: Tracer | None = None
 
 
 def set_tracer(tracer: Tracer | None) -> None:
-    """Has all spans of this process recorded by `tracer` from now on; by nobody with None."""
+    """Records all further spans of this process with `tracer`; None turns recording off."""
     global _tracer  # noqa: PLW0603 - one for each process, as its metrics are
     _tracer = tracer
 
@@ -79,20 +79,20 @@ def is_on() -> bool:
 
 
 def begin(name: str, kind: SpanKind, facts: Mapping[str, Value] = NOTHING) -> Span:
-    """A span below the one that this task is in. It must be ended, and is nobody's parent until
-    `correlation.note(trace=...)` says so."""
+    """Starts a span as a child of this task's span. The caller must end it. To make it the parent of further spans,
+    call `correlation.note(trace=span.trace)`."""
     return _tracer.start(name, kind, facts, correlation.current().trace) if _tracer is not None else _NO_SPAN
 
 
 def span(name: str, kind: SpanKind, facts: Mapping[str, Value] = NOTHING) -> AbstractContextManager[Span]:
-    """Records the work inside this context, below the span that it is part of. Calls to other services that are made
-    inside name it as their parent. An exception marks it as failed, by the name of its class."""
+    """A context whose work is recorded as a child of this task's span. Within it, the span is the parent of further
+    spans and of calls to other services. An exception marks it as failed, with the name of its class."""
     return _NO_CONTEXT if _tracer is None else _SpanContext(name, kind, facts)
 
 
 def leave_out() -> None:
-    """Has nothing recorded of what this task does from here on, here and in the services that it calls: for polls, most
-    of which find nothing. A sampler that ignores parents decides about them as about all else."""
+    """Excludes the further work of this task from traces, here and in the services that it calls. For polls, most of
+    which find nothing. A sampler that ignores parents still decides by itself."""
     if _tracer is not None:
         correlation.note(trace=TraceContext(secrets.token_hex(16), secrets.token_hex(8), is_sampled=False))
 

@@ -1,1 +1,1 @@
-"""The command line and the composition of targets. Not a service: the only place that knows all of them."""
+"""The command line, and the composition of targets into processes. Only this package imports all services."""

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Runs the command line; says what to install where only the store's client was installed."""
+    """Runs the command line and returns the exit status. If a package is missing, prints how to install it."""
     from antiphon.cli import main as run
 
     try:

@@ -20,8 +20,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="the model (default: the first that the server lists)")
     parser.add_argument("--requests", type=_positive, default=32, metavar="N", help="how many requests (default 32)")
     parser.add_argument("--concurrency", type=_positive, default=4, metavar="N", help="how many at once (default 4)")
-    parser.add_argument("--max-output-tokens", type=_positive, default=128, metavar="N", help="of each (default 128)")
-    parser.add_argument("--prompt", default=PROMPT, help="what is asked")
+    parser.add_argument(
+        "--max-output-tokens", type=_positive, default=128, metavar="N", help="of each request (default 128)"
+    )
+    parser.add_argument("--prompt", default=PROMPT, help="the input of each request")
     parser.add_argument("--store", action="store_true", help="have the responses stored")
     api.declare(parser)
     parser.set_defaults(run=_run)

@@ -1,7 +1,7 @@
-"""`antiphon up --openai URL`: the models that a server of chat completions lists, each with a profile.
+"""`antiphon up --openai URL`: makes a profile for each model that a server of chat completions lists.
 
-LoRA adapters are listed among them, with the model that they belong to as `parent`. An adapter is served under its own
-name, with the tokenizer and the context of its parent.
+Servers list LoRA adapters as models, with their base model as `parent`. An adapter is served under its own name, with
+the tokenizer and the context length of its base model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READY_TIMEOUT_S = 5.0
 
 
 class ChatModels:
-    """The models of one server: a part of `antiphon up`. Its profiles are all there is to start."""
+    """The models of one server, as a part of `antiphon up`. To start it, its profiles are written."""
 
     name = "models"
     ready_timeout_s = READY_TIMEOUT_S
@@ -40,12 +40,12 @@ class ChatModels:
         pass
 
 
-async def discovered(
+async def discover(
     url: str, *, profiles_folder: Path, key_file: Path | None, directory: Path | None, only: str | None
 ) -> ChatModels:
-    """Asks a server for its models. `directory` is that of the one model that is served, and of its adapters; `only` is
-    the name of one where the server has several. SettingsError: the server cannot be asked, or does not have what was
-    asked for."""
+    """Asks a server for its models. `directory` is the model directory of the one model that is served, and of its
+    adapters. `only` names the one model to serve of several. SettingsError: the server cannot be asked, lacks the
+    model, or has several for one `directory`."""
     base = url.rstrip("/") if urlsplit(url).path.strip("/") else url.rstrip("/") + "/v1"
     shared = _shared(base, key_file)
     found = await _listed(shared)
@@ -80,7 +80,7 @@ async def _listed(shared: dict[str, str | int]) -> list[ListedModel]:
 def _members(
     model: ListedModel, directory: Path | None, context_lengths: Mapping[str, int | None]
 ) -> dict[str, str | int]:
-    """A profile's own members. The server's limit counts where it is the smaller one."""
+    """The members of one model's profile. Its context length is the smaller one of the server's and the directory's."""
     members: dict[str, str | int] = {"name": model.name}
     if model.parent is not None:
         members |= {"chat_model": model.parent, "lora": model.name}

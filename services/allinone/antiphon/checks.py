@@ -1,4 +1,4 @@
-"""The checks of `antiphon doctor`. Each yields findings: a subject, a sentence, and what to do about it."""
+"""The checks of `antiphon doctor`. Each yields findings: a level, a subject, a sentence, and a remedy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`remedy` is empty where there is nothing to do."""
+    """One result of a check. `remedy` says what to do; empty if there is nothing to do."""
 
     level: Level
     subject: str
@@ -53,7 +53,7 @@ class Finding:
 
 
 def of_machine() -> Iterator[Finding]:
-    """Checks the interpreter, the extras, the limit of descriptors and the disk."""
+    """Checks the interpreter, the optional packages, the limit of open files and the free disk space."""
     libc, libc_version = platform.libc_ver()
     yield Finding(
         Level.OK, "machine", f"Python {platform.python_version()}, {platform.machine()}, {libc} {libc_version}"
@@ -72,21 +72,21 @@ def of_machine() -> Iterator[Finding]:
 
 
 def _disk(folder: Path) -> Finding:
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    free = shutil.disk_usage(there).free
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(existing).free
     message = f"{free / 2**30:.1f} GiB free for {folder}"
     if free >= DISK_BYTES_MIN:
         return Finding(Level.OK, "disk", message)
-    return Finding(Level.WARNING, "disk", message, "A store that cannot write takes no turns. Make room.")
+    return Finding(Level.WARNING, "disk", message, "A store that cannot write rejects turns. Free some disk space.")
 
 
 def of_settings(loaded: Settings) -> Iterator[Finding]:
-    """Yields what is legal and unwise about the settings."""
+    """Yields a warning for each setting that is permitted and unwise."""
     warnings = list(loaded.warnings(SECTIONS))
     for message, explanation in warnings:
         yield Finding(Level.WARNING, "settings", message, explanation)
     if not warnings:
-        yield Finding(Level.OK, "settings", "nothing to remark")
+        yield Finding(Level.OK, "settings", "no warnings")
 
 
 async def of_store(store: StoreSettings) -> list[Finding]:
@@ -98,7 +98,7 @@ async def of_store(store: StoreSettings) -> list[Finding]:
         return [Finding(Level.WARNING, "store", "memory", remedy)]
     scheme, _, path = store.url.partition(":///")
     if scheme == "sqlite" and not await asyncio.to_thread(Path(path).exists):
-        return [Finding(Level.WARNING, "store", f"{path} is not there yet", "The first start makes it.")]
+        return [Finding(Level.WARNING, "store", f"{path} does not exist yet", "The first start creates it.")]
     try:
         rows = row_backend(store.url, durability=store.durability, migrate=False)
         await rows.open()
@@ -116,7 +116,7 @@ async def of_store(store: StoreSettings) -> list[Finding]:
 
 
 async def of_profiles(loaded: Settings) -> list[Finding]:
-    """Loads each model profile, and asks its engine whether it serves."""
+    """Loads each model profile, and asks its engine whether it is ready."""
     from antiphon_translator.models import profiles
 
     folder = loaded.translator.profiles
@@ -125,7 +125,7 @@ async def of_profiles(loaded: Settings) -> list[Finding]:
         try:
             reason = await reason_of(profiles.load(file))
         except SettingsError as error:
-            found.append(Finding(Level.FAULT, file.stem, str(error), f"'antiphon profile check {file}' says more."))
+            found.append(Finding(Level.FAULT, file.stem, str(error), f"Run 'antiphon profile check {file}'."))
             continue
         level = Level.FAULT if reason else Level.OK
         found.append(Finding(level, file.stem, reason or "its engine is ready"))
@@ -133,7 +133,7 @@ async def of_profiles(loaded: Settings) -> list[Finding]:
 
 
 async def of_server(base_url: str) -> list[Finding]:
-    """Asks a running server: whether it is ready, its models, its release and its clock."""
+    """Asks a running server for its models, its release and its clock, which shows whether it answers."""
     async with Api.open(base_url) as server:
         try:
             release, date = await server.version()
@@ -155,7 +155,8 @@ def _release(release: str) -> Iterator[Finding]:
 
 
 def _clock(date: str) -> Iterator[Finding]:
-    """The `Date` header is cut to whole seconds."""
+    """Warns of a clock that differs from the server's. One second more is allowed ahead, because the `Date` header is
+    cut to whole seconds."""
     ahead_s = time.time() - parsedate_to_datetime(date).timestamp() if date else 0.0
     if not -CLOCK_S_MAX <= ahead_s <= CLOCK_S_MAX + 1:
         message = f"this machine is {ahead_s:+.0f} s from the server"

@@ -1,4 +1,4 @@
-"""`antiphon config`: all settings as they are now, or the reference page of them."""
+"""`antiphon config`: prints the values of all settings, or the reference page of settings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`antiphon doctor`: checks this machine, the settings, and the services that they name, and says what to do.
+"""`antiphon doctor`: checks this machine, the settings, and the services that they name, and prints remedies.
 
-The exit status is 1 if something will not work.
+The exit status is 1 if a check found a fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folders of `antiphon up` on this machine, as the XDG base directories have them."""
+"""The folders of `antiphon up`, by the XDG Base Directory Specification."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def default_data_folder() -> Path:
-    """The folder of conversations and models, unless --data names another one."""
+    """The folder of the store and the models, unless --data names another one."""
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "antiphon"
 
 
 def cache_folder() -> Path:
-    """The folder of the Triton environment. It holds nothing of the user's, and all data folders share it."""
+    """The folder of Triton's virtual environment. It has no data of the user, and all data folders share it."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "antiphon"

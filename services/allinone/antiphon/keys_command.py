@@ -1,9 +1,9 @@
 """`antiphon keys create | list | revoke`: manages the API keys of the edge.
 
 The files are those of the settings edge.keys_file and edge.keys_pepper_file. A running edge sees a change within a
-second or two. Each change replaces the whole file, so that an edge never reads half of one, and keeps the comments in
-it. Changes at the same time wait for each other. A new file can be read by its owner alone. A changed file keeps its
-owner and its mode, because the edge may run as another user.
+second or two. Each change replaces the file as a whole, so that an edge never reads a partial one, and keeps its
+comments. A lock makes concurrent changes wait for each other. Only the owner can read a new file. A changed file keeps
+its owner and its mode, because the edge may run as another user.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """Each subcommand sets `options.keys` to its function, which takes (options, edge settings, clock)."""
     subcommands = parser.add_subparsers(required=True, metavar="WHAT")
     create_one = subcommands.add_parser("create", help="make a key and print it, this once")
-    create_one.add_argument("--tenant", required=True, help="whose conversations it gives access to")
-    create_one.add_argument("--name", default="", help="what you will know it by")
+    create_one.add_argument("--tenant", required=True, help="the tenant whose data the key gives access to")
+    create_one.add_argument("--name", default="", help="a name for the key, shown by 'list'")
     create_one.add_argument("--expires-days", type=int, metavar="D", help="after how many days it stops working")
     create_one.set_defaults(keys=create)
-    list_all = subcommands.add_parser("list", help="list the keys, without what is secret in them")
+    list_all = subcommands.add_parser("list", help="list the keys, without their secrets")
     list_all.set_defaults(keys=list_keys)
     revoke_one = subcommands.add_parser("revoke", help="make a key stop working")
     revoke_one.add_argument("id", help="the key's id, as 'list' shows it and as it stands after 'ak_'")
@@ -61,21 +61,21 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def create(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> None:
-    """Prints the key, and nothing else, on standard output: `KEY=$(antiphon keys create --tenant acme)`."""
+    """Creates a key. Standard output has only the key, for use as `KEY=$(antiphon keys create --tenant acme)`."""
     _check_draft(options)
     keys_file, pepper_file = _files(edge)
     with _changing(keys_file):
         text = _text_of(keys_file)
         kept = api_keys.parse_keys(text, str(keys_file))
         pepper = _pepper(pepper_file, may_make=not kept)
-        secret, key = _made(options, pepper, kept, clock.now_ms())
+        secret, key = _new_key(options, pepper, kept, clock.now_ms())
         before = text.rstrip("\n") or api_keys.HEADER
         _replace_file(keys_file, f"{before}\n{key.line()}\n")
     print(secret)
     print(f"Key {key.id} of tenant '{key.tenant}'. It is shown this once: keep it safe.", file=sys.stderr)
 
 
-def _made(options: argparse.Namespace, pepper: bytes, taken: Container[str], now_ms: int) -> tuple[str, ApiKey]:
+def _new_key(options: argparse.Namespace, pepper: bytes, taken: Container[str], now_ms: int) -> tuple[str, ApiKey]:
     """A new key, and its entry for the keys file, which holds a digest of the key only."""
     key_id = api_keys.new_key_id()
     while key_id in taken:
@@ -141,7 +141,8 @@ def _id_in(given: str) -> str:
 
 
 def _files(edge: EdgeSettings) -> tuple[Path, Path]:
-    """The files of the keys and of their pepper. Links are followed, so that the file is replaced and not the link."""
+    """The keys file and the pepper file. Symbolic links are resolved, so that a change replaces the file and not the
+    link."""
     if edge.keys_file is None or edge.keys_pepper_file is None:
         raise SettingsError(
             "Say where the keys are: --edge-keys-file and --edge-keys-pepper-file, or ANTIPHON_EDGE_KEYS_FILE and "
@@ -169,7 +170,7 @@ def _row(key: ApiKey, now_ms: int) -> tuple[str, ...]:
 
 @contextmanager
 def _changing(keys_file: Path) -> Iterator[None]:
-    """Holds the lock for one change. SettingsError: the system refuses the change; the message names the file."""
+    """Holds the lock for one change. SettingsError: an OSError prevented the change; the message names the file."""
     try:
         keys_file.parent.mkdir(parents=True, exist_ok=True)
         with _locked(keys_file.parent):
@@ -181,7 +182,7 @@ def _changing(keys_file: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Locks the folder, because a lock on the file would end with its replacement."""
+    """Locks the folder. A lock on the file would end when the file is replaced."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -191,8 +192,8 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """Replaces a file by one with this content, which is on the disk when this returns."""
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # for its owner alone
+    """Replaces a file atomically by one with this text, and syncs it to the disk."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # readable by its owner alone
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             _take_owner_and_mode(path, descriptor)
@@ -207,7 +208,7 @@ def _replace_file(path: Path, text: str) -> None:
 
 
 def _take_owner_and_mode(path: Path, descriptor: int) -> None:
-    """Gives a draft the owner and the mode of the file that it replaces, so that its readers can still read it."""
+    """Gives a draft the owner and the mode of the file that it replaces, so that the edge can still read it."""
     if not path.exists():
         return
     status = path.stat()
@@ -219,7 +220,7 @@ def _take_owner_and_mode(path: Path, descriptor: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the renaming of a file in this folder durable."""
+    """Syncs a folder, so that the renaming of a file in it is durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Errors of whoever runs a command, and of what it needs: one line and an exit status, instead of a traceback."""
+"""The errors that a command prints as one line instead of a traceback: of its user, and of the services it needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MISTAKES = (SettingsError, StoreUnavailable, ApiError, OSError)
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """The line and the exit status of one of MISTAKES."""
+    """The line and the exit status for one of MISTAKES."""
     if isinstance(error, OSError):
         return str(error.strerror or error), 1
     return str(error), 1 if isinstance(error, (StoreUnavailable, ApiError)) else 2

@@ -1,7 +1,7 @@
-"""`antiphon parse`: what the translator makes of a model's raw output, without a server.
+"""`antiphon parse`: parses a model's raw output as the translator does, without a server.
 
-Chunks come as a JSON array on standard input: texts, or lists of token ids when a tokenizer is named. They go through
-the same parser, assembly and machine as in service; the output items, or the event lines, are printed.
+Standard input has the chunks as a JSON array: texts or, with --tokenizer, lists of token ids. They go through the
+translator's parser, assembly and response machine. The output items are printed or, with --events, the events.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class _Parser(Protocol):
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--family", required=True, help="how the model writes reasoning and calls")
-    parser.add_argument("--prompt-tail", default="", help="the end of the prompt: what the template began")
+    parser.add_argument(
+        "--prompt-tail", default="", help="the end of the prompt, where the template may begin the answer"
+    )
     parser.add_argument("--tools", type=Path, help="a JSON file with the tools of the request")
     parser.add_argument("--tool-choice", help="the tool_choice of the request, as JSON")
     parser.add_argument("--finish", choices=["stop", "length"], default="stop", help="why the model ended")
@@ -51,7 +53,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Reads standard input, prints what came of it. SettingsError: what is wrong with what was given."""
+    """Parses standard input and prints the result. SettingsError: an argument or the input is wrong."""
     offered = _tools(options.tools, options.tool_choice)
     chunks = _json(sys.stdin.buffer.read(), "standard input")
     if not isinstance(chunks, list):

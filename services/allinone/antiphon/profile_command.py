@@ -1,6 +1,6 @@
-"""`antiphon profile check FILE`: what becomes of a model profile, and whether the server that it names answers.
+"""`antiphon profile check FILE`: prints how a model profile is understood, and whether its server is ready.
 
-The exit status is 1 if the server does not, 2 if the profile has a mistake.
+The exit status is 1 if the server is not ready, 2 if the profile has a mistake.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ UNKNOWN = "not known here: the server says when a prompt is too long"
 
 def declare(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    check = actions.add_parser("check", help="say what is wrong in a profile, what becomes of it, and who answers")
+    check = actions.add_parser("check", help="check a profile, show how it is understood, and ask its server")
     check.add_argument("file", type=Path, metavar="FILE", help="a model profile (*.toml)")
-    check.add_argument("--offline", action="store_true", help="leave the server alone")
+    check.add_argument("--offline", action="store_true", help="do not ask the server")
     check.set_defaults(run=_check)
 
 
 def _check(options: argparse.Namespace) -> int:
-    """Prints what becomes of a profile. SettingsError: what is wrong in it."""
+    """Prints how a profile is understood. SettingsError: the profile has a mistake."""
     profile = profiles.load(options.file)
     model = served_model.load(profile)
     for name, value in _facts(profile, model):
@@ -54,7 +54,7 @@ def _facts(profile: ModelProfile, model: ServedModel) -> Iterator[tuple[str, str
 
 
 async def reason_of(profile: ModelProfile) -> str:
-    """Why a server cannot be asked now; empty if all can."""
+    """The reason why an endpoint of the profile is not ready; empty if all are."""
     for endpoint in profile.endpoints or (profile.endpoint,):
         reason = await _reason_at(replace(profile, endpoint=endpoint, endpoints=()))
         if reason:
@@ -75,7 +75,7 @@ async def _reason_at(profile: ModelProfile) -> str:
 
 
 async def _missing(profile: ModelProfile, engine: OpenAIChatEngine) -> str:
-    """Whether a chat server lists the model that it will be asked for."""
+    """The reason if a chat server does not list the profile's model; empty if it does."""
     listed = [model.name for model in await engine.listed()]
     asked = profile.lora or profile.served_name
     return "" if asked in listed else f"has no model '{asked}' (chat_model); it lists {', '.join(listed) or 'none'}"

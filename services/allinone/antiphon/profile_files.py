@@ -13,6 +13,6 @@ def replace_all(folder: Path, profiles: Sequence[Mapping[str, str | int]]) -> No
     for old in folder.glob("*.toml"):
         old.unlink()
     for number, members in enumerate(profiles):
-        # A JSON string or number is one of TOML, too.
+        # A JSON string or number is also valid TOML.
         lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
         (folder / f"model-{number}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")

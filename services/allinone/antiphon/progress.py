@@ -1,4 +1,4 @@
-"""Progress of what takes long: a line on a terminal that counts, and is gone at the end."""
+"""The progress of a long command: a line on the terminal with a count, which is removed at the end."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-QUIET_S = 2.0  # nobody wants to read of what is done by then
+QUIET_S = 2.0  # shorter commands show no progress
 REFRESH_S = 0.2
 
 
 class ProgressLine:
-    """A callback that counts. It writes to a terminal only."""
+    """A callback that adds to a count and shows it. It writes only if the stream is a terminal."""
 
     def __init__(self, unit: str, *, stream: TextIO | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._unit = unit
@@ -20,7 +20,7 @@ class ProgressLine:
         self._now_s = now_s
         self._next_s = now_s() + QUIET_S
         self._count = 0
-        self._width = 0  # of the line that stands there
+        self._width = 0  # the width of the line on the terminal
 
     def __call__(self, count: int) -> None:
         self._count += count
@@ -32,7 +32,7 @@ class ProgressLine:
             self._width = len(text)
 
     def end(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         if self._width:
             self._stream.write(f"\r{' ' * self._width}\r")
             self._stream.flush()

@@ -15,7 +15,7 @@ from antiphon_core import event_loop, lifecycle, logs
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="all", help=f"any of {', '.join([*TARGETS, *GROUPS])}, comma-separated")
-    parser.add_argument("--workers", metavar="N", help="processes that run them, each on a core of its own (default 1)")
+    parser.add_argument("--workers", metavar="N", help="how many processes run them, of one core each (default 1)")
     add_settings(parser)
     parser.set_defaults(run=_run)
 
@@ -27,7 +27,7 @@ def _run(options: argparse.Namespace) -> int:
     names = expand(options.target.split(","))
     loaded = load(options, flags=flags)
     logs.configure(loaded.log)
-    loaded.print_warnings(names)  # the settings of a target are in the section of its name
+    loaded.print_warnings(names)  # a target's settings are in the section of its name
     if loaded.serve.workers > 1:
         return _run_workers(names, loaded)
     event_loop.run(_run_targets(names, loaded))

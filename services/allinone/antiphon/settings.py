@@ -1,4 +1,4 @@
-"""All settings of all targets: the sections that files, variables and flags are checked against."""
+"""The settings of all targets, in sections, and the reference page of them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ServeSettings:
     workers: int = field(
         default=1,
         metadata={
-            "doc": "Processes that 'antiphon serve' runs its targets in, each on a core of its own, with one set of "
-            "ports. More than one need a store that several processes may share."
+            "doc": "How many processes 'antiphon serve' runs, each with all targets, on the same ports. A process uses "
+            "about one core at most. Several need a store that processes can share."
         },
     )
 
@@ -55,14 +55,14 @@ class Settings:
     serve: ServeSettings = field(default_factory=ServeSettings)
 
     def warnings(self, sections: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:
-        """(message, explanation) for what is legal and unwise in the sections that matter."""
+        """A (message, explanation) for each setting in these sections that is permitted and unwise."""
         for name in sections:
             warn = getattr(getattr(self, name), "warnings", None)
             if warn is not None:
                 yield from warn()
 
     def print_warnings(self, sections: Iterable[str]) -> None:
-        """Tells the operator, on standard error."""
+        """Prints the warnings of these sections on standard error."""
         for message, explanation in self.warnings(sections):
             print(f"warning: {message}\n         {explanation}", file=sys.stderr)
 
@@ -77,12 +77,12 @@ def load(
     file: Path | None,
     preset: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Settings:
-    """SettingsError as in antiphon_core.config.load."""
+    """The settings of all sections. SettingsError: see antiphon_core.config.load."""
     return Settings(**config.load(SECTIONS, environ=environ, flags=flags, file=file, preset=preset))
 
 
 def as_markdown() -> str:
-    """The reference page of all settings, from their declarations."""
+    """The reference page of all settings, generated from their declarations."""
     lines = [
         "# Settings",
         "",

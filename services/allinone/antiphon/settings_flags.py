@@ -1,4 +1,4 @@
-"""Settings on the command line: a flag for each, and the settings that come of the flags that were given."""
+"""Settings on the command line: declares a flag for each setting, and loads the settings with the given flags."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Flags = dict[str, str]
 
 
 def add_settings(command: argparse.ArgumentParser, *, only: Callable[[Setting], bool] | None = None) -> None:
-    """Adds --config, and a flag for every declared setting, or for `only` some. The help of a command that takes all of
-    them is short: --help-settings lists them."""
+    """Adds --config and a flag for each setting that `only` accepts. Without `only` there is a flag for every setting;
+    --help leaves them out then, and --help-settings lists them."""
     command.add_argument("--config", type=Path, help="a TOML file with settings")
     if only is None:
         command.add_argument("--help-settings", action=_HelpSettings, nargs=0, help="list the flags of all settings")
@@ -43,12 +43,12 @@ class _HelpSettings(argparse.Action):
 
 
 def _doc(setting: Setting) -> str:
-    """The meaning of a setting, for argparse, which formats it with `%`."""
+    """The doc of a setting, with `%` escaped for argparse."""
     return setting.doc.replace("%", "%%")
 
 
 def flags_of(options: argparse.Namespace) -> Flags:
-    """The flags of settings that were given, by their names."""
+    """The values of the settings' flags that were given, by flag."""
     names = [setting.flag for setting in config.declared(SECTIONS)]
     given = {name: getattr(options, name.removeprefix("--").replace("-", "_"), None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
@@ -60,6 +60,7 @@ def load(
     flags: Flags | None = None,
     preset: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Settings:
-    """The settings of this process. `flags` replaces those of `options`. SettingsError as in antiphon.settings.load."""
+    """The settings of this process. `flags` replaces the flags in `options`. SettingsError: see
+    antiphon.settings.load."""
     given = flags_of(options) if flags is None else flags
     return settings.load(environ=os.environ, flags=given, file=options.config, preset=preset)

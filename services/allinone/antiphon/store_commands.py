@@ -1,8 +1,7 @@
-"""The commands on a store: `antiphon store migrate | backup | restore | export | import
-| erase | verify | stats`.
+"""The maintenance commands: `antiphon store migrate | backup | restore | export | import | erase | verify | stats`.
 
-Each opens the database that a running store uses, and may run beside it. The exit status is 0 when it is done, 1 when
-it cannot be, or when `verify` found damage, and 2 for mistakes in the arguments.
+Each opens the store's database directly, also while a store is running on it. The exit status is 0 after success, 1
+after a failure or if `verify` found damage, and 2 for mistakes in the arguments or for `erase` without --yes.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 _USED = ("--store-url", "--store-durability", "--store-encryption-keys-file")
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "FILE": {"metavar": "FILE", "type": Path, "help": "the file"},
-    "--tenant": {"required": True, "help": "whose data"},
+    "--tenant": {"required": True, "help": "the tenant"},
     "--of": {"metavar": "TENANT", "dest": "tenant", "help": "of this tenant only"},
     "--merge": {"action": "store_true", "help": "the tenant may have data: rows that are there stay as they are"},
-    "--yes": {"action": "store_true", "help": "do it: without, the command only says what there is"},
+    "--yes": {"action": "store_true", "help": "erase the rows; without it they are only counted"},
 }
 
 _Run = Callable[[argparse.Namespace, StoreSettings], Coroutine[Any, Any, int]]
@@ -50,7 +49,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """The exit status of a command. What goes wrong is one line."""
+    """Runs a command and returns its exit status. An error is printed as one line."""
     from antiphon_store.operations.files import OperationError
 
     store = load(options).store
@@ -68,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 async def _migrate(_options: argparse.Namespace, store: StoreSettings) -> int:
-    from antiphon_store.backends.registry import row_backend  # the databases are not needed to tell of the arguments
+    from antiphon_store.backends.registry import row_backend  # imported late: --help needs no database drivers
 
     rows = row_backend(store.url, durability=store.durability)
     await rows.open()
@@ -79,14 +78,14 @@ async def _migrate(_options: argparse.Namespace, store: StoreSettings) -> int:
 
 async def _backup(options: argparse.Namespace, store: StoreSettings) -> int:
     with _progress("blocks") as progress:
-        await _copied_as_a_whole(store).backup(options.file, progress)
+        await _backup_maintenance(store).backup(options.file, progress)
     print(f"{options.file} is a backup of the store, as it was when the command began.")
     return 0
 
 
 async def _restore(options: argparse.Namespace, store: StoreSettings) -> int:
     with _progress("blocks") as progress:
-        await _copied_as_a_whole(store).restore(options.file, progress)
+        await _backup_maintenance(store).restore(options.file, progress)
     print(f"The store is what {options.file} was.")
     return 0
 
@@ -139,7 +138,7 @@ async def _verify(options: argparse.Namespace, store: StoreSettings) -> int:
                 damaged, hints = damaged + is_damage, hints + (not is_damage)
                 progress.end()
                 print(f"{'damage' if is_damage else 'hint'}: tenant {tenant}: {text}")
-    print(f"{damaged:,} damaged, {hints:,} hints. Hints lead nowhere and do no harm.")
+    print(f"{damaged:,} damaged, {hints:,} hints. A hint is a name whose row is missing; it does no harm.")
     return 1 if damaged else 0
 
 
@@ -164,15 +163,16 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
     "restore": (_restore, "fill an empty SQLite or PostgreSQL store from a backup", "FILE"),
     "export": (_export, "write all rows of one tenant as JSON lines, which any database can import", "--tenant FILE"),
     "import": (_import, "write the rows of an export into the store", "FILE --merge"),
-    "erase": (_erase, "take away everything of one tenant, for good", "--tenant --yes"),
-    "verify": (_verify, "look for damaged bytes, and for names that lead nowhere", "--of"),
+    "erase": (_erase, "delete all data of one tenant permanently", "--tenant --yes"),
+    "verify": (_verify, "look for damaged rows, and for names whose row is missing", "--of"),
     "stats": (_stats, "count rows and bytes by tenant and kind", "--of"),
 }
 
 
 @asynccontextmanager
 async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
-    """The rows of a store that is there, and what they are named by. `writes`: content is written."""
+    """Opens the rows of an existing store, and its maintenance. `writes`: the command writes content, so a store that
+    is to be encrypted is marked as such."""
     from antiphon_store.encryption import configured_rows
     from antiphon_store.rows.maintenance import MaintainedRows
 
@@ -181,7 +181,7 @@ async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterato
         raise SettingsError(f"There is no file {path}. 'antiphon store migrate' makes an empty store.")
     rows = configured_rows.rows_of(store, migrate=False)
     if not isinstance(rows, MaintainedRows):
-        raise SettingsError("This database does not say what it holds: its backend has no maintenance.")
+        raise SettingsError("This command does not work with this database: its backend has no maintenance.")
     await rows.open()
     try:
         await configured_rows.require_readable(rows, store, writes=writes)
@@ -190,14 +190,14 @@ async def _opened(store: StoreSettings, *, writes: bool = False) -> AsyncIterato
         await rows.close()
 
 
-def _copied_as_a_whole(store: StoreSettings) -> BackupMaintenance:
+def _backup_maintenance(store: StoreSettings) -> BackupMaintenance:
     from antiphon_store.backends.registry import row_backend
     from antiphon_store.rows.maintenance import BackupMaintenance
 
     maintenance = getattr(row_backend(store.url, durability=store.durability), "maintenance", None)
     if not isinstance(maintenance, BackupMaintenance):
         raise SettingsError(
-            "This database is backed up by its own means. To move a tenant to another one, use export and import."
+            "Back up this database with its own tools. To move a tenant to another database, use export and import."
         )
     return maintenance
 
@@ -213,7 +213,7 @@ def _progress(unit: str) -> Iterator[ProgressLine]:
 
 @contextmanager
 def _short_logs() -> Iterator[None]:
-    """Lets the log say on one line what a database reports, without a traceback."""
+    """Logs the warnings of a database on one line each, without a traceback."""
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_OneLine())

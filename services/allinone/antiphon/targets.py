@@ -1,9 +1,9 @@
-"""The targets that a process can run, as a table; `all` is just a list of them.
+"""The table of targets that a process can run; `all` is a list of them.
 
-A target's part starts its service and its sockets. Targets meet through ports: one that needs the store takes the one
-of this process, or a client when an endpoint is set. Nothing asks whether this is "all in one".
+A target's part starts its service and its sockets. Targets call each other through ports (antiphon_core.ports). A
+target that needs the store gets a client if the settings name an endpoint, or else the store of this process.
 
-What a target needs is imported when it is built: a store does not carry tokenizers, nor an edge databases.
+The imports of a target happen when it is built, so that a store does not load tokenizers, nor an edge database drivers.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Process:
     shares_ports: bool = False
     """Whether other processes listen on the same ports."""
     number: int | None = None
-    """Which of several processes of the same targets this is, from 1 on."""
+    """The number of this process among several with the same targets, from 1 on."""
     sealing_keys: SealingKeys | None = None
-    """Instead of keys of its own, where no file has keys."""
+    """The keys that several processes share, for targets without a file of keys."""
     store: StorePart | None = None
     translator: TranslatorPart | None = None
     edge: EdgeServer | None = None
@@ -63,7 +63,8 @@ class Process:
 
     @cached_property
     def own_keys(self) -> SealingKeys:
-        """The keys of all targets that have no file of keys: the edge opens what the worker beside it sealed."""
+        """The keys of all targets without a file of keys. They are the same ones, so that the edge can open content
+        that the worker in this process sealed."""
         from antiphon_core.sealing_keys import SealingKeys
 
         return self.sealing_keys or SealingKeys.ephemeral()
@@ -78,7 +79,8 @@ class Process:
         return Sealer.of(path, ttl_s=ttl_s, clock=self.clock, grace_s=settings.secrets_grace_s, setting=setting)
 
     def store_of(self, settings: EdgeSettings | WorkerSettings) -> FullStore:
-        """The store that these settings name, or the one of this process. SettingsError: there is none."""
+        """A client of the store that these settings name, or the store of this process. SettingsError: there is
+        none."""
         if settings.store:
             from antiphon_store.client import StoreClient
 
@@ -89,7 +91,8 @@ class Process:
         return self.store.service
 
     def translator_of(self, settings: EdgeSettings | WorkerSettings) -> Translator:
-        """The translator that these settings name, or the one of this process. SettingsError: there is none."""
+        """A client of the translator that these settings name, or the translator of this process. SettingsError: there
+        is none."""
         if settings.translator:
             from antiphon_translator.client import TranslatorClient
 
@@ -163,7 +166,7 @@ def _worker(process: Process) -> Part:
     return process.worker
 
 
-# In the order of starting: who is needed comes first.
+# In the order of starting: a target comes after those that it needs.
 TARGETS: dict[str, Callable[[Process], Part]] = {
     "store": _store,
     "translator": _translator,
@@ -174,7 +177,8 @@ GROUPS: dict[str, tuple[str, ...]] = {"all": tuple(TARGETS)}
 
 
 def expand(names: Iterable[str]) -> list[str]:
-    """Targets by name, groups opened, in the order of starting. SettingsError: there is no such target."""
+    """Replaces groups by their targets, and sorts the targets in the order of starting. SettingsError: there is no such
+    target."""
     wanted: set[str] = set()
     for name in names:
         if name not in TARGETS and name not in GROUPS:
@@ -184,8 +188,9 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def build(names: Iterable[str], process: Process) -> list[Part]:
-    """The parts of the named targets, each wired to those before it, behind the telemetry of the process if something
-    asks for it. Call it inside the event loop."""
+    """Builds the parts of the named targets, in the order of starting. Each is connected to the parts before it. The
+    process's telemetry is the first part if the settings or the environment ask for it. Call this inside the event
+    loop."""
     process.targets = expand(names)
     parts = [TARGETS[name](process) for name in process.targets]
     return [*_telemetry(process), *parts]

@@ -1,9 +1,9 @@
-"""`antiphon template`: how a model is written to and how it writes, told from its directory, without a server.
+"""`antiphon template`: tries a model's chat template, and the family that would parse its output, without a server.
 
-    antiphon template render DIR    the raw output and the end of the prompt of one conversation, as a test vector
-    antiphon template check DIR     the family that the model would get, why, and whether it reads what the model writes
+    antiphon template render DIR    prints the raw output and the end of the prompt of a conversation, as a test vector
+    antiphon template check DIR     prints the family of the model, the reasons, and whether it parses such an output
 
-DIR is a Hugging Face model directory, or a file with a chat template alone.
+DIR is a Hugging Face model directory, or a file with only a chat template.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.templates import trial
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 
-_NO_TOKENS = {"bos_token": "", "eos_token": ""}  # templates write them, and a file alone does not name any
+_NO_TOKENS = {"bos_token": "", "eos_token": ""}  # templates use them, and a file with only a template names none
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A chat template, and what is known of the vocabulary that it is for."""
+    """A chat template, and the special and added tokens of its model, if they are known."""
 
     template: str
     special_tokens: Mapping[str, str] = field(default_factory=dict)
@@ -46,14 +46,16 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run_render(options: argparse.Namespace) -> int:
-    """Prints the members `prompt_tail` and `raw` of a vector. SettingsError: what is wrong with the directory."""
+    """Prints the members `prompt_tail` and `raw` of a test vector. SettingsError: the directory or the template is
+    wrong."""
     made = _trial(_source(options.directory))
     print(dumps({"prompt_tail": made.prompt_tail, "raw": made.raw}).decode())
     return 0
 
 
 def run_check(options: argparse.Namespace) -> int:
-    """Prints what was found; 1 if the family does not read what the template writes. SettingsError, as above."""
+    """Prints the findings. Returns 1 if the family does not parse the output that the template writes. SettingsError:
+    as in `run_render`, or there is no such family."""
     source = _source(options.directory)
     reasons = families.evidence(source.template, source.vocabulary)
     family = _family(options.family or families.detect(source.template, source.vocabulary))

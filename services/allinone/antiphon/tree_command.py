@@ -1,4 +1,4 @@
-"""`antiphon tree ID`: the tree that a response stands in."""
+"""`antiphon tree ID`: shows the tree of a response."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from antiphon.talk import api, tree_text
 from antiphon.talk.api import Api
 from antiphon_core.jsons import Object
 
-TEXTS_MAX = 200  # of how many responses the text is asked for
+TEXTS_MAX = 200  # the most responses whose texts are fetched
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 async def tree(base_url: str, response_id: str, *, from_root: bool = True, with_texts: bool = True) -> str:
-    """The tree as text. ApiError: there is no such response, or no such server."""
+    """The tree as text. ApiError: there is no such response, or the server cannot be reached."""
     async with Api.open(base_url) as server:
         nodes = await server.nodes(response_id, from_root=from_root)
         texts = await _texts(server, nodes) if with_texts else {}
@@ -34,7 +34,7 @@ async def tree(base_url: str, response_id: str, *, from_root: bool = True, with_
 
 
 async def _texts(server: Api, nodes: list[Object]) -> dict[str, str]:
-    """A few words of the first responses that have ended."""
+    """The texts of the first TEXTS_MAX responses that have ended, by id."""
     shown = [node["id"] for node in nodes if node["status"] in ("completed", "incomplete")][:TEXTS_MAX]
     responses = await asyncio.gather(*(server.get(f"/responses/{response_id}") for response_id in shown))
     return {response["id"]: tree_text.output_text(response) for response in responses}

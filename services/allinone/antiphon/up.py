@@ -1,7 +1,7 @@
-"""`antiphon up`: everything on one machine. Prepares a model and a Triton for it, then runs all targets.
+"""`antiphon up`: runs everything on one machine. Prepares a model and a Triton for it, then runs all targets.
 
-What the targets need to know about the model they read from a profile file in the data folder, as in production. Where
-the user has profiles, nothing is prepared: the targets read those.
+The targets read the model's profile from a file in the data folder, as in production. With profiles of the user
+(`--profiles`), nothing is prepared, and the targets read those.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from antiphon_translator.models import profiles
 TOY_MODEL = "smollm2"
 TRITON_MODEL_DEFAULT = "tensorrt_llm"
 READY_POLL_S = 0.05
-OTHERS_TIMEOUT_S = 5.0  # their servers, their time to start: the user is told, and served when they are there
+OTHERS_TIMEOUT_S = 5.0  # servers that this command did not start: after this time `up` warns and serves all the same
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The choices of the command line. The toy model is served unless one of `gguf`, `triton`, `openai` and
-    `own_profiles` says otherwise."""
+    """The options of the command line. Without `gguf`, `triton`, `openai` or `own_profiles` the toy model is served."""
 
     data: Path
     gguf: Path | None = None
@@ -75,7 +74,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """The model's name in requests, where this command describes one model."""
+        """The model's name in requests, if this command makes the profile of one model."""
         if self.model_name:
             return self.model_name
         source = self.gguf.stem if self.gguf else self.model_directory.name if self.model_directory else TOY_MODEL
@@ -83,12 +82,12 @@ class Plan:
 
     @property
     def profiles(self) -> Path:
-        """Where the targets read: the user's folder, or that of the one profile that this command writes."""
+        """The folder of profiles that the targets read: the user's, or the one that this command writes to."""
         return self.own_profiles or self.data / "profiles"
 
 
 def preset(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
-    """The settings that `up` prefers: durable, in the data folder, on whatever gRPC ports are free."""
+    """The defaults that `up` changes: a durable store in the data folder, any free gRPC ports, and fewer log lines."""
     return {
         "store": {"url": f"sqlite:///{plan.data / 'store.db'}", "port": 0},
         "translator": {"port": 0},
@@ -97,7 +96,8 @@ def preset(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
 
 
 async def run(plan: Plan, settings: Settings) -> None:
-    """Runs until a signal arrives. SettingsError: this machine cannot run the local model, and what would help."""
+    """Runs until a signal arrives. SettingsError: the options exclude each other, or this machine cannot run the local
+    model; the message says what would help."""
     plan.check()
     plan.data.mkdir(parents=True, exist_ok=True)
     models = await _models(plan)
@@ -108,7 +108,7 @@ async def run(plan: Plan, settings: Settings) -> None:
 
 
 class _Models(Part, Protocol):
-    """The models that are served: the first part to start, as it makes sure that there are profiles to read."""
+    """The models that are served. This is the first part to start, because it writes the profiles that others read."""
 
     ready_timeout_s: float
 
@@ -125,7 +125,7 @@ async def _models(plan: Plan) -> _Models:
     if plan.own_profiles:
         return _ProfiledModels(plan.own_profiles)
     if plan.openai:
-        return await chat_models.discovered(
+        return await chat_models.discover(
             plan.openai,
             profiles_folder=plan.profiles,
             key_file=plan.openai_key_file,
@@ -140,7 +140,7 @@ async def _models(plan: Plan) -> _Models:
 
 
 class _ProfiledModels:
-    """Models that the user has described. They are only read: what is wrong in a profile is found before the start."""
+    """The models of the user's own profiles, which are read at once: mistakes in them are found before the start."""
 
     name = "models"
     ready_timeout_s = OTHERS_TIMEOUT_S
@@ -160,7 +160,7 @@ class _ProfiledModels:
 
 
 class _RemoteModel:
-    """A model that somebody else's Triton serves: a profile is all there is to it."""
+    """A model in a Triton that this command did not start. To start this part, the model's profile is written."""
 
     name = "model"
     ready_timeout_s = OTHERS_TIMEOUT_S
@@ -184,7 +184,7 @@ class _RemoteModel:
 
 
 class _Welcome:
-    """The last part to start: waits until every model would answer a question, then tells the user."""
+    """The last part to start. Waits until every model is ready, or for `ready_timeout_s`, then prints the banner."""
 
     name = "welcome"
 
@@ -202,7 +202,7 @@ class _Welcome:
         pass
 
     async def _wait_ready(self) -> str:
-        """Which models cannot answer when the time is up, and why; empty when all can."""
+        """Waits until all models are ready. Returns the models that are not when the time is up, with the reasons."""
         translator = self._process.translator_of(self._process.settings.edge)
         deadline = self._process.clock.monotonic() + self._models.ready_timeout_s
         while missing := await _missing(translator):
@@ -213,7 +213,7 @@ class _Welcome:
 
 
 async def _missing(translator: Translator) -> str:
-    """Which models cannot answer now, and why."""
+    """The models that are not ready, with the reasons; empty if all are."""
     try:
         await translator.ready()
         models = await translator.models()

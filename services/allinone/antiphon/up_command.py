@@ -1,4 +1,4 @@
-"""`antiphon up`: its arguments, and the plan and the settings that they make."""
+"""`antiphon up`: declares its arguments, and makes the plan and the settings of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from antiphon_core.config import SettingsError
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", help="HTTP port; 0 lets the system choose (default 8000)")
-    parser.add_argument("--data", type=Path, help="where everything is kept")
+    parser.add_argument("--data", type=Path, help="the folder of the store and the models")
     parser.add_argument("--gguf", type=Path, help="serve this GGUF file instead of the toy model")
     parser.add_argument("--triton", metavar="HOST:PORT", help="use your own Triton (needs --model-dir)")
     parser.add_argument("--openai", metavar="URL", help="use your NIM, vLLM, SGLang or llama.cpp: http://host:8000/v1")
     parser.add_argument("--openai-key-file", type=Path, metavar="FILE", help="holds the API key of that server")
     parser.add_argument("--model-dir", type=Path, help="tokenizer and template of the model that your server serves")
-    parser.add_argument("--model-name", help="what requests call the model; with --openai, the only one to serve")
+    parser.add_argument("--model-name", help="the model's name in requests; with --openai, the only one to serve")
     parser.add_argument("--triton-model", help="the model's name in your Triton (default tensorrt_llm)")
     parser.add_argument("--profiles", type=Path, metavar="DIR", help="serve the models of your own model profiles")
     add_settings(parser)
@@ -28,7 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from antiphon import up  # what makes models is not needed to tell of the arguments
+    from antiphon import up  # imported late: --help needs none of the packages that prepare models
 
     flags = flags_of(options)
     if options.port is not None:

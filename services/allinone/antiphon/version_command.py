@@ -1,4 +1,4 @@
-"""`antiphon version`."""
+"""`antiphon version`: prints the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one error of this package: something on this machine keeps the local model from running."""
+"""The only error of this package: the local model cannot run on this machine."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from antiphon_core.config import SettingsError
 
 
 class LocalModelError(SettingsError):
-    """The local model cannot be prepared or run. The message says what is wrong and what the user can do about it, as
-    that of any SettingsError does: a command that starts the model need not know this class."""
+    """The local model cannot be prepared or run. The message says what is wrong and what the user can do. Commands
+    handle it as any other SettingsError."""

@@ -1,7 +1,7 @@
 """Reads the metadata of a GGUF file: the key-value pairs before the tensors.
 
-The reader is the format's own (package `gguf`). It takes seconds for a large vocabulary, which is why what is made of
-the metadata is kept (model_directory.py).
+The reader is that of the format's own package, `gguf`. It takes seconds for a large vocabulary, so the model directory
+that is made of the metadata is kept (model_directory.py).
 """
 
 from pathlib import Path

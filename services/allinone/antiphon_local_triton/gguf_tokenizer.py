@@ -1,7 +1,7 @@
 """Builds a Hugging Face tokenizer that gives exactly the ids that llama.cpp gives for the same GGUF file.
 
-Two kinds: byte-level BPE (`gpt2`), whose merges are in the file, and SentencePiece BPE with byte fallback (`llama`),
-whose merges are rebuilt from the scores of the pieces. No other kind is guessed at.
+There are two kinds: byte-level BPE (`gpt2`), whose merges are in the file, and SentencePiece BPE with byte fallback
+(`llama`), whose merges are rebuilt from the scores of the pieces. Other kinds are rejected.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The tokens of a GGUF file by id, with what the file says about each."""
+    """The tokens of a GGUF file by id, with their types, scores and merges."""
 
     tokens: tuple[str, ...]
     kinds: tuple[int, ...]
@@ -51,7 +51,7 @@ class Vocabulary:
         )
 
     def added_tokens(self) -> Iterator[AddedToken]:
-        """Those that are found in text before anything is split, in the order of their ids."""
+        """The tokens that are matched in text before it is split, in the order of their ids."""
         for text, kind in zip(self.tokens, self.kinds, strict=False):
             if kind in (_UNKNOWN, _CONTROL, _USER_DEFINED):
                 yield AddedToken(text, special=kind != _USER_DEFINED, normalized=False)
@@ -61,7 +61,7 @@ class Vocabulary:
 
 
 def build_tokenizer(metadata: Mapping[str, Value]) -> Tokenizer:
-    """The tokenizer of a GGUF file. Raises LocalModelError, naming the kind, when it is not one of the two known."""
+    """The tokenizer of a GGUF file. Raises LocalModelError, which names the kind, if it is neither of the two kinds."""
     kind = str(metadata.get("tokenizer.ggml.model", ""))
     builder = _BUILDERS.get(kind)
     if builder is None:
@@ -106,8 +106,8 @@ def _sentencepiece_bpe(vocabulary: Vocabulary) -> Tokenizer:
 def rebuilt_merges(vocabulary: Vocabulary) -> list[tuple[str, str]]:
     """The merges of a SentencePiece vocabulary, best first.
 
-    llama.cpp joins two neighbours whenever the two together are a piece, the one with the highest score first. That is
-    a list of all ways to cut every piece in two known ones, ordered by the score of the whole.
+    llama.cpp joins two neighbouring pieces if they form a piece together, and joins the pair with the highest score
+    first. That equals a list of all ways to cut a piece into two known ones, ordered by the score of the whole piece.
     """
     if len(vocabulary.scores) < len(vocabulary.tokens):
         raise LocalModelError(f"The GGUF file's tokenizer has no scores for its pieces. {ELSEWHERE}")
@@ -122,7 +122,7 @@ def rebuilt_merges(vocabulary: Vocabulary) -> list[tuple[str, str]]:
 
 
 def _pair(merge: str) -> tuple[str, str]:
-    """A merge is two tokens with a space between; the first token may itself begin with one."""
+    """Splits a merge: two tokens with a space between them, of which the first may itself begin with a space."""
     cut = merge.find(" ", 1)
     return merge[:cut], merge[cut + 1 :]
 

@@ -1,4 +1,4 @@
-"""Finds a Python that the bundled Triton's Python backend can embed: right version, shared libpython at hand."""
+"""Finds a Python that the bundled Triton's Python backend can embed: a supported version with a shared libpython."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 from antiphon_local_triton.errors import LocalModelError
 
 VERSIONS = ("3.12", "3.11", "3.10")
-"""The versions that both Triton's stubs and the last numpy 1 were built for, best first."""
+"""The versions for which both Triton's stubs and the last numpy 1 were built, best first."""
 ASK_TIMEOUT_S = 30
 
 _ASK = """
@@ -32,21 +32,22 @@ print(json.dumps({"version": version, "library_dir": directory, "has_library": f
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python interpreter, as its own sysconfig describes it."""
+    """A Python interpreter, described by its own sysconfig."""
 
     executable: str
     version: str
     """Major and minor, for example 3.11."""
     library_dir: Path
-    """Where its shared libpython is, or where the system's are."""
+    """The folder of its shared libpython. If it has none there, the dynamic linker may still find one."""
     has_library: bool
 
 
 def find_interpreter() -> Interpreter:
-    """The running Python where it fits, else the best on PATH. Raises LocalModelError with what to install."""
+    """The running Python if it is suitable, else the best on PATH. Raises LocalModelError, which names the packages to
+    install."""
     candidates = [sys.executable, *(found for v in VERSIONS if (found := shutil.which(f"python{v}")))]
-    seen = [interpreter for path in candidates if (interpreter := _ask(path)) is not None]
-    fitting = [interpreter for interpreter in seen if interpreter.version in VERSIONS]
+    described = [interpreter for path in candidates if (interpreter := _described(path)) is not None]
+    fitting = [interpreter for interpreter in described if interpreter.version in VERSIONS]
     for interpreter in fitting:
         if interpreter.has_library:
             return interpreter
@@ -63,8 +64,9 @@ def find_interpreter() -> Interpreter:
     )
 
 
-def _ask(executable: str) -> Interpreter | None:
-    """None for an interpreter that does not run: a version manager's shim of a version that is not installed."""
+def _described(executable: str) -> Interpreter | None:
+    """Runs an interpreter to describe itself. None if it does not run, like the shim of a version manager for a version
+    that is not installed."""
     try:
         answer = subprocess.run(  # noqa: S603 - an interpreter of this machine
             [executable, "-c", _ASK], capture_output=True, text=True, timeout=ASK_TIMEOUT_S, check=True

@@ -1,8 +1,8 @@
-"""Turns a GGUF file into a model directory as Hugging Face lays it out, so that there is one way to load a model.
+"""Turns a GGUF file into a model directory in Hugging Face's layout, so that all models are loaded in the same way.
 
 The directory holds tokenizer.json, tokenizer_config.json (with the chat template), generation_config.json (every id
-that ends a turn) and config.json (context length, vocabulary, family). It is made once per state of the file: a stamp
-records what it was made from, and it appears complete or not at all.
+that ends a turn) and config.json (context length, vocabulary size, architecture). A stamp file records the GGUF file
+and the options that it was made of, and it is made again only if they change. It appears complete or not at all.
 """
 
 import hashlib
@@ -16,12 +16,13 @@ from antiphon_local_triton.gguf_file import Value, read_metadata
 from antiphon_local_triton.gguf_tokenizer import build_tokenizer
 
 FORMAT_VERSION = 1
-"""Raise it when the same GGUF file would give another directory."""
+"""Increase it when a release makes another directory of the same GGUF file."""
 STAMP_FILE = "made-from.json"
 CHATML_TEMPLATE = Path(__file__).with_name("chatml.jinja")
-"""For the packaged model: its own template adds a system prompt that makes so small a model talk nonsense."""
+"""The chat template for the packaged model. The model's own template adds a system prompt that confuses this small
+model."""
 
-# What ends a turn, by name, as llama.cpp knows it: many files name only one such token in their metadata.
+# The tokens that end a turn, from llama.cpp's list: many files name only one such token in their metadata.
 _ENDS_OF_TURN = frozenset(
     "<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> <turn|> <|endoftext|> "
     "<|eom_id|> <EOT> [EOT] [EOS] <|end_of_text|> <end_of_utterance> <\uff5cend▁of▁sentence\uff5c> [e~[".split()
@@ -32,7 +33,7 @@ _HARMONY_ENDS = frozenset(("<|return|>", "<|call|>"))
 def build_model_directory(
     gguf: Path, out: Path, *, chat_template: str | None = None, sampling: Mapping[str, float] | None = None
 ) -> Path:
-    """Makes the directory `out` for a GGUF file, where it is not already there, and returns it.
+    """Makes the directory `out` for a GGUF file, unless it is there already, and returns it.
 
     `chat_template` (jinja text) replaces the one in the file; `sampling` holds the model's recommended values, such as
     temperature and top_p, which GGUF files do not carry. Takes up to some seconds for a large vocabulary. Raises
@@ -113,7 +114,7 @@ def ends_of_turn(metadata: Mapping[str, Value]) -> list[int]:
     tokens = _tokens(metadata)
     named = [_token_id(metadata, _KEYS[name], len(tokens)) for name in ("eos", "eot", "eom")]
     texts = set(tokens) & _ENDS_OF_TURN
-    if texts >= _HARMONY_ENDS:  # there <|end|> ends a message, not the turn
+    if texts >= _HARMONY_ENDS:  # in harmony <|end|> ends a message, not the turn
         texts.discard("<|end|>")
     by_text = sorted(number for number, text in enumerate(tokens) if text in texts)
     return list(dict.fromkeys(number for number in (*named, *by_text) if number is not None))

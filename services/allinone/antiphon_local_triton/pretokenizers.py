@@ -1,8 +1,8 @@
-"""How byte-level BPE models cut text into words before merging: data, one row per rule of llama.cpp.
+"""The pre-tokenizers of byte-level BPE models, which split text into words before merging, as llama.cpp has them.
 
-A GGUF file names the rule (`tokenizer.ggml.pre`) and holds nothing else of it; the patterns are knowledge of the
-programs that read it. They are applied one after the other: what a pattern matches becomes a piece, and so does what
-lies between. A name that is missing here is an error: a guessed rule gives token ids that the model was not trained on.
+A GGUF file has only the name of the rule (`tokenizer.ggml.pre`); the patterns are those of llama.cpp. They are applied
+one after the other: each match becomes a piece, and so does the text between matches. A name that is missing here is an
+error, because a guessed rule would give token ids that the model was not trained on.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ _BEFORE_WORD = r"[^\r\n\p{L}\p{N}]?"
 
 
 def _words(letters: str, digits: str) -> str:
-    """The pattern that Llama 3 and Qwen share but for what a run of letters and a run of digits is."""
+    """The pattern of Llama 3 and Qwen, which differ in the parts for letters and for digits."""
     symbols = r" ?[^\s\p{L}\p{N}]+[\r\n]*"
     return rf"{_SUFFIXES}|{_BEFORE_WORD}{letters}+|{digits}|{symbols}|{_SPACES}"
 
 
 def _cased_words(suffixes: str, digits: str) -> str:
-    """The pattern of o200k and Tekken, which also cuts between a lower-case and an upper-case letter."""
+    """The pattern of o200k and Tekken, which also splits between a lower-case and an upper-case letter."""
     words = (
         rf"{_BEFORE_WORD}{_UPPER}*{_LOWER}+{suffixes}",
         rf"{_BEFORE_WORD}{_UPPER}+{_LOWER}*{suffixes}",

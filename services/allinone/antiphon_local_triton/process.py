@@ -1,8 +1,7 @@
-"""One run of a server process and the child processes it starts: start, watch, stop, leave nothing behind.
+"""Starts, watches and stops one run of a server process and its child processes.
 
-Everything is addressed by process id and by the process group that this run leads. When this program dies without a
-word, the kernel kills the server (antiphon_core/orphan_guard.py), and Triton's stub processes notice that within
-seconds.
+The processes are addressed by process id and by the process group that the server leads. If this program is killed, the
+kernel kills the server (antiphon_core/orphan_guard.py), and Triton's stub processes end within seconds.
 """
 
 import asyncio
@@ -18,12 +17,12 @@ from antiphon_local_triton.triton import TritonCommand
 
 ORPHAN_GUARD = Path(orphan_guard.__file__)
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the kernel keeps shared memory
-KILL_S_MAX = 5.0  # the kernel takes milliseconds to end what was killed
+KILL_S_MAX = 5.0  # usually the kernel takes milliseconds to end a killed process
 LOG_BYTES_MAX = 8 * 1024 * 1024
-"""A log larger than this is set aside (one older log is kept) before the next start."""
+"""A larger log is renamed before the next start; one older log is kept."""
 
 
-_GONE = "ZX"  # the states of a process that has ended and is an entry in a table at most
+_GONE = "ZX"  # the states zombie and dead, of a process that has ended
 
 
 class _Stat(NamedTuple):
@@ -32,7 +31,7 @@ class _Stat(NamedTuple):
 
 
 class ServerProcess:
-    """A started server. Make it with `start`; it belongs to the event loop that started it."""
+    """A started server. Create it with `start`; it belongs to the event loop that started it."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -58,11 +57,11 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None while running; negative for a signal."""
+        """The exit code; None while the server runs, negative for a signal."""
         return self._process.returncode
 
     def children(self) -> frozenset[int]:
-        """Process ids of the living children, for Triton its stubs. Empty where the kernel does not tell."""
+        """The process ids of the living children: Triton's stubs. Empty if the kernel does not list children."""
         found: set[int] = set()
         for listing in Path(f"/proc/{self.pid}/task").glob("*/children"):
             with contextlib.suppress(OSError):
@@ -70,7 +69,7 @@ class ServerProcess:
         return frozenset(pid for pid in found if _stat(pid).state not in _GONE)
 
     async def wait(self, timeout_s: float) -> bool:
-        """Waits for the end, at most so long. True: it has ended."""
+        """Waits for the server's end for at most `timeout_s`. Returns whether it has ended."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._process.wait()
@@ -79,8 +78,8 @@ class ServerProcess:
         return True
 
     async def stop(self, grace_s: float) -> None:
-        """Asks the server to end, gives it time, then kills what is left of its group and sees it gone. Can be called
-        again."""
+        """Sends SIGTERM and waits for at most `grace_s` (with 0 it does neither), then kills the rest of the process
+        group and waits for its end. Can be called again."""
         if self.exit_code is None and grace_s > 0:
             self._process.terminate()
             await self.wait(grace_s)
@@ -97,7 +96,7 @@ class ServerProcess:
 
 
 def remove_shared_memory(prefix: str) -> None:
-    """Removes the shared-memory regions whose names start with `prefix`: those of a run that was killed."""
+    """Removes the shared-memory regions whose names start with `prefix`, which a killed run leaves behind."""
     if not SHARED_MEMORY.is_dir():
         return
     for region in SHARED_MEMORY.iterdir():
@@ -106,7 +105,7 @@ def remove_shared_memory(prefix: str) -> None:
 
 
 def _is_alive(group: int) -> bool:
-    """Whether anything of a process group still runs. Children that lost their parent are found as well."""
+    """Whether a process of a process group still runs, even one whose parent has ended."""
     pids = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
     return any(each.group == group and each.state not in _GONE for each in map(_stat, pids))
 

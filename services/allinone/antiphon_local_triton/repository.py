@@ -1,7 +1,7 @@
 """Writes the model repository that the bundled Triton serves: `tensorrt_llm` on one GGUF file.
 
-The models themselves are folders beside this module; only their config.pbtxt are templates. `TEXT_MODELS` are the same
-model under the text-level signatures that a fleet may have: for tests, each loads the file once more.
+The models are folders in model_repository/; only their config.pbtxt are templates. `TEXT_MODELS` serve the same GGUF
+file with the text-level signatures that a fleet may have. They are for tests, and each loads the file again.
 """
 
 import json
@@ -34,10 +34,10 @@ def write_model_repository(
 ) -> Path:
     """Writes (or replaces) the repository folder `out` and returns it.
 
-    `context_length` is in tokens, prompt and answer together, for each of the `slots` generations that run at once;
-    memory for all of them is taken when the model loads. More than one thread pays off only on cores that nothing
-    else uses: llama.cpp's threads wait for each other at every layer. Raises LocalModelError when there is no such
-    GGUF file, ValueError on a number that is not positive.
+    `context_length` is in tokens, prompt and answer together, for each of the `slots` generations that run at once; the
+    memory for all slots is allocated when the model loads. More than one thread pays off only on cores that are
+    otherwise idle, because llama.cpp's threads wait for each other at every layer. Raises LocalModelError if there is
+    no such GGUF file, ValueError for a number that is not positive.
     """
     for name, number in {"context_length": context_length, "slots": slots, "threads": threads}.items():
         if number <= 0:
@@ -63,7 +63,7 @@ def write_model_repository(
 
 
 def _write_model(folder: Path, name: str, values: Mapping[str, object]) -> None:
-    """One model: its configuration, and the code that it shares with the others."""
+    """Writes the folder of one model: its configuration, and the code that all models share."""
     shutil.copytree(TEMPLATE_REPOSITORY / MODEL_NAME / VERSION, folder / VERSION, ignore=_NO_CACHES)
     if name != MODEL_NAME:
         shutil.copytree(_TEXT_CODE, folder / VERSION, ignore=_NO_CACHES, dirs_exist_ok=True)
@@ -72,5 +72,5 @@ def _write_model(folder: Path, name: str, values: Mapping[str, object]) -> None:
 
 
 def _pbtxt_string(text: str) -> str:
-    """A quoted string of protobuf's text format, which for a path is also a JSON string."""
+    """A quoted string in protobuf's text format. For a path, a JSON string is valid there."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,11 +1,11 @@
-"""The virtual environment that the bundled Triton runs in: built once, kept in a cache folder, shared by processes.
+"""The virtual environment of the bundled Triton: built once in a cache folder, and shared by all processes.
 
-Owns `requirements-triton.txt` and the folder made from it. It is a separate environment because the server's Python
-backend needs another numpy than the rest of a program may have.
+It is built from `requirements-triton.txt`. It is separate because the server's Python backend needs another version of
+numpy than the calling program may have.
 
-The folder's name holds a hash of the requirements and the Python version, so a new release makes a new folder. A
-file `layout.json` is written last: a folder without it is the rest of an interrupted build and is built again. A lock
-file lets one process build while the others wait.
+The folder's name has a hash of the requirements and the Python version, so other requirements get another folder. The
+file `layout.json` is written last: a folder without it is from an interrupted build, and is built again. A lock file
+lets one process build while others wait.
 """
 
 import contextlib
@@ -35,14 +35,14 @@ ELSEWHERE = "Or use a Triton server that runs elsewhere: antiphon up --triton HO
 
 @dataclass(frozen=True, slots=True)
 class VenvLayout:
-    """Where things are in a finished environment: what is needed to start the server in it."""
+    """The paths in a finished environment that are needed to start the server."""
 
     venv: Path
     site_packages: Path
     library_dir: Path
-    """Holds the shared libpython that the stub process of Triton's Python backend loads."""
+    """The folder of the shared libpython that the stub process of Triton's Python backend loads."""
     python_version: str
-    """Major and minor, for example 3.11: names the stub to use."""
+    """Major and minor, for example 3.11; selects the stub."""
 
     @property
     def packaged_gguf(self) -> Path:
@@ -51,10 +51,10 @@ class VenvLayout:
 
 
 def ensure_server_venv(cache_dir: Path, report: Callable[[str], None]) -> Path:
-    """Returns the environment's folder inside `cache_dir`, building it first where needed.
+    """Returns the environment's folder in `cache_dir`, and builds it first if necessary.
 
-    Blocks while building (seconds to minutes, mostly download), telling `report` in one-line messages what happens.
-    Raises LocalModelError when it cannot be built on this machine, with the way out.
+    Building blocks for seconds to minutes, mostly for the download; `report` is called with one-line messages of its
+    progress. Raises LocalModelError, with a remedy, if it cannot be built on this machine.
     """
     _check_platform()
     interpreter = find_interpreter()
@@ -74,7 +74,7 @@ def ensure_server_venv(cache_dir: Path, report: Callable[[str], None]) -> Path:
 
 
 def read_layout(venv: Path) -> VenvLayout:
-    """The layout of an environment made by `ensure_server_venv`. Raises LocalModelError when it is not complete."""
+    """The layout of an environment made by `ensure_server_venv`. Raises LocalModelError if it is not complete."""
     try:
         facts = json.loads((venv / LAYOUT_FILE).read_text("utf-8"))
         paths = {name: Path(facts[name]) for name in ("venv", "site_packages", "library_dir")}
@@ -88,7 +88,7 @@ def _is_complete(venv: Path) -> bool:
         layout = read_layout(venv)
     except LocalModelError:
         return False
-    # A system upgrade can take away the interpreter that the environment's links point to.
+    # A system upgrade can remove the interpreter that the environment links to.
     return (venv / "bin" / "python").exists() and layout.site_packages.is_dir() and layout.venv == venv.absolute()
 
 
@@ -145,13 +145,13 @@ def _create(venv: Path, interpreter: Interpreter) -> None:
     )
     if done.returncode == 0:
         return
-    said = done.stdout + done.stderr
-    if "ensurepip" in said or "No module named venv" in said:
+    output = done.stdout + done.stderr
+    if "ensurepip" in output or "No module named venv" in output:
         raise LocalModelError(
             f"{interpreter.executable} cannot make virtual environments. On Debian or Ubuntu: "
             f"apt install python{interpreter.version}-venv. {ELSEWHERE}"
         )
-    raise LocalModelError(f"A virtual environment could not be made in {venv}: {_last_line(said)}")
+    raise LocalModelError(f"A virtual environment could not be made in {venv}: {_last_line(output)}")
 
 
 def _install(venv: Path, report: Callable[[str], None]) -> None:
@@ -176,7 +176,7 @@ def _install(venv: Path, report: Callable[[str], None]) -> None:
 
 
 def _progress(line: str) -> str | None:
-    """The progress that a line of pip's output shows, without the address that a file comes from."""
+    """The progress in a line of pip's output, without the URL of the file; None if the line shows none."""
     if line.startswith("Installing collected packages"):
         return "installing"
     found = re.match(r"\s*Downloading (?:\S*/)?([^/\s]+?)-(\d[^-\s]*)-\S* \(([\d.]+ \S+)\)", line)

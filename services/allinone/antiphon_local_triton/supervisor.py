@@ -1,10 +1,10 @@
-"""Keeps the bundled Triton server running: starts it, knows when it is ready, starts it again when it dies.
+"""Keeps the bundled Triton server running: starts it, waits until it is ready, and restarts it when it dies.
 
-Owns the server's process, its address (the same for all restarts), its log and its lock on the data folder. What a
-restart cannot mend (a model that does not load) ends in the state `failed` after a few tries.
+The supervisor has the server's process, its address (the same after each restart), its log and a lock on the data
+folder. After several starts in a row that failed, for example because a model does not load, its state is `failed`.
 
-Triton itself does not notice that the stub process of a Python model has died: it stays up, says that the model is
-ready, and lets its requests hang. So a vanished child process counts as the death of the server.
+Triton does not notice when the stub process of a Python model dies: it goes on running, reports the model as ready, and
+the model's requests hang. So the server is also restarted if one of its child processes is gone.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ PROBE_TIMEOUT_S = 2.0
 
 
 class TritonState(StrEnum):
-    """Where the server is. stopped -> starting -> ready <-> restarting; failed and stopped are ends."""
+    """The state of the server: stopped -> starting -> ready <-> restarting. `failed` and `stopped` are final."""
 
     STOPPED = "stopped"
     STARTING = "starting"
@@ -45,16 +45,16 @@ class TritonState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """How patient the supervisor is. Seconds."""
+    """The timeouts and the backoff of the supervisor, in seconds."""
 
     poll_s: float = 0.2
     start_timeout_s: float = 120.0
-    """From the start of the process to readiness; loading a large model from a slow disk takes long."""
+    """The timeout from the start of the process until it is ready. A large model on a slow disk takes long to load."""
     stop_grace_s: float = 8.0
     backoff_first_s: float = 0.5
     backoff_max_s: float = 30.0
     failed_starts_max: int = 3
-    """So many starts in a row without reaching readiness end in the state `failed`."""
+    """After so many starts in a row that did not become ready, the state is `failed`."""
 
     def backoff_s(self, failed_starts: int) -> float:
         return float(min(self.backoff_max_s, self.backoff_first_s * 2**failed_starts))
@@ -63,7 +63,7 @@ class Supervision:
 class LocalTriton:
     """One supervised Triton server on loopback ports. All methods belong to one running event loop.
 
-    `report` gets one-line messages about deaths and restarts.
+    `report` is called with a one-line message each time the server ends or cannot be started.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class LocalTriton:
         supervision: Supervision | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> "LocalTriton":
-        """The server of an environment made by `ensure_server_venv`. Raises LocalModelError when that is unusable.
+        """The server of an environment made by `ensure_server_venv`. Raises LocalModelError if that is not complete.
 
-        `data_dir` gets the log, a lock and a few links; `models` are those whose readiness counts.
+        The log, a lock and a few links are written to `data_dir`. The server is ready when all of `models` are.
         """
         layout = read_layout(venv)
 
@@ -120,7 +120,7 @@ class LocalTriton:
 
     @property
     def grpc_address(self) -> str:
-        """HOST:PORT, the same from `start` on through every restart."""
+        """HOST:PORT, which restarts do not change. RuntimeError: `start` was not called yet."""
         if self._ports is None:
             raise RuntimeError("the server has no address before start()")
         return self._ports.grpc_address
@@ -131,7 +131,7 @@ class LocalTriton:
 
     @property
     def reason(self) -> str:
-        """Why the state is what it is, for people."""
+        """The reason for the current state, as text for the user."""
         return self._reason
 
     @property
@@ -140,12 +140,13 @@ class LocalTriton:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the server that runs now, if one does."""
+        """The process id of the server; None if it does not run."""
         process = self._process
         return None if process is None or process.exit_code is not None else process.pid
 
     async def start(self) -> None:
-        """Starts the server and its supervision; returns at once. Raises LocalModelError on a folder in use."""
+        """Starts the server and its supervision, and returns at once. Raises LocalModelError if the data folder is in
+        use."""
         if self._task is not None:
             raise RuntimeError("start() was called before")
         self._data_dir.mkdir(parents=True, exist_ok=True)
@@ -155,7 +156,8 @@ class LocalTriton:
         self._task = asyncio.create_task(self._supervise(self._ports), name="triton-supervisor")
 
     async def wait_ready(self, timeout_s: float) -> None:
-        """Returns when the server is ready. Raises LocalModelError, with the reason, when it will not be in time."""
+        """Waits until the server is ready. Raises LocalModelError, with the reason, if it has failed or is not ready in
+        time."""
         ends = (TritonState.READY, TritonState.FAILED, TritonState.STOPPED)
         try:
             async with asyncio.timeout(timeout_s), self._changed:
@@ -168,7 +170,7 @@ class LocalTriton:
             raise LocalModelError(f"The Triton server does not run: {self._reason}. Its log: {self.log_path}")
 
     async def stop(self) -> None:
-        """Ends the server, its children and the supervision; what is left of it is removed. Can be called again."""
+        """Ends the supervision, the server and its children, and removes their shared memory. Can be called again."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -191,7 +193,7 @@ class LocalTriton:
             await asyncio.sleep(self._supervision.backoff_s(failed_starts))
 
     async def _run_once(self, ports: TritonPorts) -> tuple[bool, str]:
-        """Runs the server until it is of no more use. Returns whether it was ready in between, and why it ended."""
+        """Runs the server until it ends or has to be restarted. Returns whether it became ready, and why it ended."""
         reached_ready = False
         remove_shared_memory(shared_memory_prefix(self._data_dir))
         try:
@@ -203,32 +205,32 @@ class LocalTriton:
             reached_ready = True
             await self._become(TritonState.READY, f"serving on {ports.grpc_address}")
             ending = await self._until_dead(process)
-        await self._stop_process(grace_s=0)  # its requests hang already: the sooner they fail the better
+        await self._stop_process(grace_s=0)  # its requests hang, and fail as soon as it is killed
         return reached_ready, ending
 
     async def _until_ready(self, process: ServerProcess) -> str | None:
-        """None when the server is ready, else why it will not be."""
+        """Waits until the server is ready and returns None, or returns the reason why it is not."""
         deadline_s = time.monotonic() + self._supervision.start_timeout_s
         while not await process.wait(self._supervision.poll_s):
             if await self._probe(self.grpc_address, self._models):
                 return None
             if time.monotonic() > deadline_s:
                 return f"the Triton server was not ready within {self._supervision.start_timeout_s:g} s"
-        return self._obituary(process)
+        return self._end_reason(process)
 
     async def _until_dead(self, process: ServerProcess) -> str:
         children = process.children()
         while not await process.wait(self._supervision.poll_s):
             lost = children - process.children()
-            if lost and not await process.wait(self._supervision.poll_s):  # a dead server has no children either
+            if lost and not await process.wait(self._supervision.poll_s):  # a server that ends loses its children, too
                 return f"a stub process of the Triton server died (pid {', '.join(map(str, sorted(lost)))})"
-        return self._obituary(process)
+        return self._end_reason(process)
 
-    def _obituary(self, process: ServerProcess) -> str:
+    def _end_reason(self, process: ServerProcess) -> str:
         code = process.exit_code or 0
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        complaint = _complaint(self.log_path)
-        return f"the Triton server {how}" + (f" ({complaint})" if complaint else "")
+        error = _logged_error(self.log_path)
+        return f"the Triton server {how}" + (f" ({error})" if error else "")
 
     async def _stop_process(self, *, grace_s: float) -> None:
         process, self._process = self._process, None
@@ -243,7 +245,7 @@ class LocalTriton:
 
 
 def shared_memory_prefix(data_dir: Path) -> str:
-    """The start of the names of the shared-memory regions of a server with this data folder."""
+    """The prefix of the names of the shared-memory regions of a server with this data folder."""
     return f"antiphon-{hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:12]}-"
 
 
@@ -252,7 +254,7 @@ async def _probe(address: str, models: Sequence[str]) -> bool:
 
 
 def _lock(path: Path) -> IO[str]:
-    """Holds the lock until the file is closed, by this process's death at the latest."""
+    """Locks the data folder until the returned file is closed, which the end of this process does at the latest."""
     with contextlib.ExitStack() as cleanup:
         lock = cleanup.enter_context(path.open("w"))
         try:
@@ -266,8 +268,9 @@ def _lock(path: Path) -> IO[str]:
         return lock
 
 
-def _complaint(log_path: Path) -> str:
-    """The first line of the end of the log that tells why a model was not loaded or the server not started."""
+def _logged_error(log_path: Path) -> str:
+    """The last error in the log about a model that was not loaded or a server that was not started. An error of a model
+    goes before the server's own error that follows it."""
     try:
         with log_path.open("rb") as log:
             log.seek(max(0, log_path.stat().st_size - LOG_TAIL_BYTES))

@@ -1,8 +1,8 @@
-"""How the bundled Triton server is started and asked whether it is ready. Keeps nothing running itself.
+"""The command that starts the bundled Triton server, and the check whether the server is ready.
 
-The server is the binary inside the nvidia-pytriton package; pytriton's own Python code is not used. Facts that took
-measuring: the stub process of the Python backend ignores PYTHONPATH and finds its packages through the `python3` that
-is first on PATH, and it loads libpython through LD_LIBRARY_PATH.
+The server is the binary in the nvidia-pytriton package; pytriton's own Python code is not used. Experiments showed that
+the stub process of the Python backend ignores PYTHONPATH. It finds its packages through the `python3` that is first on
+PATH, and libpython through LD_LIBRARY_PATH.
 """
 
 import os
@@ -20,13 +20,13 @@ from antiphon_local_triton.server_venv import VenvLayout
 
 LOOPBACK = "127.0.0.1"
 EXIT_TIMEOUT_S = 3
-"""How long a stopping server waits for running requests."""
+"""How long a server that stops waits for its running requests."""
 _HIDDEN_FROM_SERVER = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "LD_PRELOAD")
 
 
 @dataclass(frozen=True, slots=True)
 class TritonPorts:
-    """Loopback ports of one server."""
+    """The loopback ports of one server."""
 
     grpc: int
     http: int
@@ -39,7 +39,7 @@ class TritonPorts:
 
 @dataclass(frozen=True, slots=True)
 class TritonCommand:
-    """A server process to be started."""
+    """The arguments and the environment of a server process."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -56,8 +56,8 @@ def triton_command(
 ) -> TritonCommand:
     """The command for a server that serves `repository` on `ports`.
 
-    `backends` is a folder filled by `link_backends`; `environment` is the caller's own. Shared-memory regions of the
-    server's stub processes get names that start with `shm_prefix`.
+    `backends` is a folder that `link_backends` filled; `environment` is the caller's own. The names of the
+    shared-memory regions of the server's stub processes begin with `shm_prefix`.
     """
     server = layout.site_packages / "pytriton" / "tritonserver" / "bin" / "tritonserver"
     argv = (
@@ -83,7 +83,7 @@ def triton_command(
 
 
 def link_backends(layout: VenvLayout, folder: Path) -> Path:
-    """Fills `folder` with the Python backend and the stub for the environment's Python version; returns it."""
+    """Links the Python backend and the stub for the environment's Python version into `folder`, and returns it."""
     triton = layout.site_packages / "pytriton" / "tritonserver"
     backend = folder / "python"
     backend.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def link_backends(layout: VenvLayout, folder: Path) -> Path:
 
 
 def free_ports() -> TritonPorts:
-    """Three loopback ports that nobody used a moment ago."""
+    """Three loopback ports that are free now. Another process may take them before the server does."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(3)]
         for each in sockets:
@@ -110,7 +110,7 @@ def free_ports() -> TritonPorts:
 
 
 async def is_ready(address: str, models: Sequence[str], *, timeout_s: float) -> bool:
-    """Whether the server at `address` is ready and so is every model. Uses the running loop; never raises on faults."""
+    """Whether the server at `address` and all `models` are ready. False also if a request fails."""
     async with grpc.aio.insecure_channel(address) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         try:

@@ -94,8 +94,8 @@ class TurnPipeline:
         if self._resume is not None:
             self._machine.skip_to(self._resume.next_sequence)
         batches = self._machine.take()
-        if self._plan.prompt.forced.begun:
-            self._assembly.take(self._output.write(self._plan.prompt.forced.begun))
+        if self._plan.prompt.forced.beginning:
+            self._assembly.take(self._output.write(self._plan.prompt.forced.beginning))
         if self._resume is not None and self._resume.token_ids:
             return batches, self._resumed(self._resume)
         return batches, self._plan.request
@@ -145,7 +145,7 @@ class TurnPipeline:
         self._assembly.take(self._output.end(cut_off=cut_off))
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
-            self._assembly.say_nothing("incomplete" if cut_off else "completed")
+            self._assembly.add_empty_message("incomplete" if cut_off else "completed")
         self.usage = self._output.usage()
         if cut_off:
             self._machine.send(Incomplete(self.usage, "max_output_tokens"))

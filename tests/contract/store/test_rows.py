@@ -171,7 +171,7 @@ def answer(read: Read, found: Any) -> Any:
     payload = read.payload
     if isinstance(read, Get):
         return found and part(found, payload)
-    return [(row_id, part(row, payload)) for row_id, row in found]
+    return [(row_id, part(row, payload)) for row_id, row in found.named()]
 
 
 def part(row: Any, payload: Payload) -> Any:
@@ -275,3 +275,44 @@ async def test_a_subtree_is_cut_off(backend: RowBackend) -> None:
         )
     _, found = await backend.subtree(partition, ["root"], max_nodes=3)
     assert len(found) == 3
+
+
+def grown(node: str, parent: str | None, **fields: Any) -> Grow:
+    return Grow(node, parent, {"parent": parent, "session": None, "expires": None, "size": 1, **fields}, node.encode())
+
+
+async def chain_of(backend: RowBackend, partition: Partition, node: str, max_bytes: int = 2**20) -> Any:
+    """The ids and items of a chain, or the bound that it exceeds."""
+    outcome = await backend.transact(partition, Program(reads=[Chain(node, Payload.ALL, 2**20, max_bytes)]))
+    if not isinstance(outcome, Applied):
+        return outcome.too_long
+    return list(outcome.answers[0].ids), list(outcome.answers[0].items)
+
+
+async def test_a_subtree_does_not_begin_at_a_node_that_is_gone(backend: RowBackend) -> None:
+    partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
+    await backend.transact(partition, Program(changes=[grown("root", None), grown("child", "root")]))
+    await backend.transact(partition, Program(changes=[Delete(Ref(Kind.NODE, "root"))]))
+    _, found = await backend.subtree(partition, ["root"], max_nodes=9)
+    assert found == []
+
+
+@pytest.mark.parametrize("fork_at", [255, 256, 257])
+async def test_a_chain_of_many_parts_and_branches_comes_in_order(backend: RowBackend, fork_at: int) -> None:
+    partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
+    trunk = [f"trunk {number}" for number in range(fork_at + 2)]
+    branch = [f"branch {number}" for number in range(512 - fork_at)]
+    parents = [*zip(trunk, [None, *trunk], strict=False), *zip(branch, [trunk[fork_at], *branch], strict=False)]
+    await backend.transact(partition, Program(changes=[grown(*each) for each in parents]))
+    ids = [*trunk[: fork_at + 1], *branch]
+    assert await chain_of(backend, partition, branch[-1]) == (ids, [each.encode() for each in ids])
+
+
+async def test_the_bound_of_a_chain_is_the_size_that_its_nodes_have_now(backend: RowBackend) -> None:
+    partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
+    await backend.transact(partition, Program(changes=[grown("root", None, size=10), grown("child", "root", size=5)]))
+    assert await chain_of(backend, partition, "child", 14) == "bytes"
+    await backend.transact(partition, Program(changes=[Set(Ref(Kind.NODE, "root"), {"size": 9})]))
+    assert await chain_of(backend, partition, "child", 14) == (["root", "child"], [b"root", b"child"])
+    await backend.transact(partition, Program(changes=[Set(Ref(Kind.NODE, "root"), {"deleted": 1})]))
+    assert await chain_of(backend, partition, "child", 13) == "bytes"

@@ -83,6 +83,6 @@ def test_the_commonest_families_can_be_forced() -> None:
 def test_a_guide_that_ends_with_the_arguments_makes_a_whole_call(name: str) -> None:
     tool = Tool("f", "f", parameters=SCHEMAS["f"])
     forced = forced_calls.of(families.load(name), ToolSet((tool,), (tool,), required=True), "", guides=True)
-    segments = read(families.load(name), forced.begun, '{"a": 1}', forced.rest)
+    segments = read(families.load(name), forced.beginning, '{"a": 1}', forced.rest)
     assert segments[-1] == CallEnd(True)
     assert forced.guide is not None

@@ -29,9 +29,9 @@ def scored(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
     numbers = count(1)
     for piece in pieces:
         for token_id, number in zip(piece, numbers, strict=False):
-            scores.came(TokenLogprob(token_id, -float(number)))
-        segments += scores.given_to(parser.feed(piece))
-    return [*segments, *scores.given_to(parser.finish(cut_off=False))]
+            scores.add_token(TokenLogprob(token_id, -float(number)))
+        segments += scores.scored(parser.feed(piece))
+    return [*segments, *scores.scored(parser.finish(cut_off=False))]
 
 
 def texts(segments: Iterable[Segment]) -> list[tuple[str, list[ScoredToken]]]:

@@ -35,7 +35,7 @@ def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 async def test_a_store_that_can_be_opened(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     (finding,) = await checks.of_store(StoreSettings(url=url))
-    assert (finding.level, finding.remedy) == (Level.WARNING, "The first start makes it.")
+    assert (finding.level, finding.remedy) == (Level.WARNING, "The first start creates it.")
     (finding,) = await checks.of_store(StoreSettings(url="memory://"))
     assert finding.level is Level.WARNING
 

@@ -137,7 +137,7 @@ def test_a_tenant_moves_to_another_database(url: str, stored: StoredTenant, run:
         assert run("verify", *there) == (0, [CLEAN])
 
 
-CLEAN = "0 damaged, 0 hints. Hints lead nowhere and do no harm."
+CLEAN = "0 damaged, 0 hints. A hint is a name whose row is missing; it does no harm."
 
 
 def test_a_sealed_store_is_looked_after_with_its_keys(
@@ -213,7 +213,7 @@ def test_damage_is_told_by_the_exit_status(url: str, stored: StoredTenant, run: 
         1,
         [
             f"damage: tenant acme: node {stored.line[0].id}: the checksum of its body differs",
-            "1 damaged, 0 hints. Hints lead nowhere and do no harm.",
+            "1 damaged, 0 hints. A hint is a name whose row is missing; it does no harm.",
         ],
     )
     assert run("verify", "--of", "globex") == (0, [CLEAN])
@@ -249,7 +249,7 @@ def test_mistakes_are_one_line(url: str, run: Run, tmp_path: Path) -> None:
     assert run("import", tmp_path / "none") == (1, [f"antiphon: {tmp_path}/none: No such file or directory"])
     assert run("import", tmp_path / "store.db")[1] == ["antiphon: Line 1 of the export is not JSON."]
     status, (line,) = run("backup", tmp_path / "b", "--store-url", shared_redis().url)
-    assert (status, line.startswith("antiphon: This database is backed up by its own means.")) == (2, True)
+    assert (status, line.startswith("antiphon: Back up this database with its own tools.")) == (2, True)
     status, lines = run("stats", "--store-url", "postgresql://127.0.0.1:1/database")
     assert (status, len(lines)) == (1, 2), "what the database says, and what that means"
 
@@ -259,7 +259,7 @@ def test_a_backend_without_maintenance_is_refused(run: Run, monkeypatch: pytest.
     monkeypatch.setenv("ANTIPHON_STORE_URL", "lmdb:///store.lmdb")
     for command in (["stats"], ["export", "--tenant", "acme", "file"], ["backup", "file"]):
         status, (line,) = run(*command)
-        assert (status, line.startswith("antiphon: This database ")) == (2, True), command
+        assert (status, "this database" in line) == (2, True), command
 
 
 def test_a_terminal_sees_progress(

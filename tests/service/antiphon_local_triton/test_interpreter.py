@@ -20,7 +20,7 @@ def _known(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, bool]) -> None:
 
     monkeypatch.setattr(sys, "executable", f"/bin/python{found[0][0]}")
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if f"/bin/{name}" in names else None)
-    monkeypatch.setattr(interpreter, "_ask", ask)
+    monkeypatch.setattr(interpreter, "_described", ask)
 
 
 def test_the_running_python_is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,10 +46,10 @@ def test_a_missing_shared_library_names_its_package(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_real_one_describes_itself() -> None:
-    described = interpreter._ask(sys.executable)
+    described = interpreter._described(sys.executable)
     assert described is not None
     assert described.version == "{}.{}".format(*sys.version_info[:2])
 
 
 def test_something_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
-    assert interpreter._ask(str(tmp_path / "python3.11")) is None
+    assert interpreter._described(str(tmp_path / "python3.11")) is None

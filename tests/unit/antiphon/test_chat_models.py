@@ -25,7 +25,7 @@ async def served(monkeypatch: pytest.MonkeyPatch, folder: Path, *found: ListedMo
     monkeypatch.setattr(OpenAIChatEngine, "listed", listed)
     given: dict[str, Any] = {"key_file": None, "directory": None, "only": None} | options
     url = given.pop("url", "http://h:8000/v1/")
-    models = await chat_models.discovered(url, profiles_folder=folder / "profiles", **given)
+    models = await chat_models.discover(url, profiles_folder=folder / "profiles", **given)
     await models.start()
     await models.stop()
     return {profile.name: profile for profile in profiles.load_directory(folder / "profiles")}
@@ -91,4 +91,4 @@ async def test_a_server_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(OpenAIChatEngine, "listed", listed)
     with pytest.raises(SettingsError, match="Cannot list the models at http://h/v1: It cannot be reached."):
-        await chat_models.discovered("http://h", profiles_folder=tmp_path, key_file=None, directory=None, only=None)
+        await chat_models.discover("http://h", profiles_folder=tmp_path, key_file=None, directory=None, only=None)

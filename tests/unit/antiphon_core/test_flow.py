@@ -20,7 +20,7 @@ class Source:
 
 async def test_flow_is_paused_while_one_receiver_pauses_it() -> None:
     flow, source, first, second = Flow(), Source(), object(), object()
-    with flow.fed_by(pause=source.pause, resume=source.resume):
+    with flow.listening(pause=source.pause, resume=source.resume):
         flow.pause(first)
         flow.pause(first)
         flow.pause(second)
@@ -34,14 +34,14 @@ async def test_flow_is_paused_while_one_receiver_pauses_it() -> None:
 async def test_source_of_a_paused_flow_is_paused_at_once() -> None:
     flow, source = Flow(), Source()
     flow.pause(source)
-    with flow.fed_by(pause=source.pause, resume=source.resume):
+    with flow.listening(pause=source.pause, resume=source.resume):
         assert source.told == ["pause"]
 
 
 async def test_source_and_its_timer_are_both_told_until_they_leave() -> None:
     flow, source, timer = Flow(), Source(), Source()
-    with flow.fed_by(pause=source.pause, resume=source.resume):
-        with flow.fed_by(pause=timer.pause, resume=timer.resume):
+    with flow.listening(pause=source.pause, resume=source.resume):
+        with flow.listening(pause=timer.pause, resume=timer.resume):
             flow.pause(flow)
         flow.resume(flow)
     flow.pause(flow)
@@ -50,7 +50,7 @@ async def test_source_and_its_timer_are_both_told_until_they_leave() -> None:
 
 async def test_resume_of_a_receiver_that_did_not_pause_changes_nothing() -> None:
     flow, source = Flow(), Source()
-    with flow.fed_by(pause=source.pause, resume=source.resume):
+    with flow.listening(pause=source.pause, resume=source.resume):
         flow.resume(source)
     assert source.told == []
 

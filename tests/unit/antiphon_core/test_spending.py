@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antiphon_core import limits
 from antiphon_core.ports.spending import Draw, Hold, Refusal, Spend
-from antiphon_core.spending import MINUTE_MS, Account, Accounts, Bucket, spent
+from antiphon_core.spending import MINUTE_MS, Account, Accounts, Bucket, answer_of
 
 NOW_MS = 1_700_000_000_000
 ONE = Draw("requests", amount=1, at_least=1, capacity=3, per_minute=3)
@@ -51,12 +51,12 @@ def test_who_comes_back_when_told_is_let_through(
 def test_the_answer_of_an_engine() -> None:
     buckets = {"a": Bucket(0, 3, 3, NOW_MS), "b": Bucket(-1, 60, 60, NOW_MS)}
     draws = [replace(ONE, name="a", at_least=0), replace(ONE, name="b")]
-    assert [(level.name, level.full_in_ms) for level in spent(draws, buckets, None).levels] == [
+    assert [(level.name, level.full_in_ms) for level in answer_of(draws, buckets, None).levels] == [
         ("a", 60_000),
         ("b", 61_000),
     ]
-    assert spent(draws, buckets, "b").refusal == Refusal("b", 2_000)
-    assert spent(draws, buckets, "").refusal == Refusal(None)
+    assert answer_of(draws, buckets, "b").refusal == Refusal("b", 2_000)
+    assert answer_of(draws, buckets, "").refusal == Refusal(None)
 
 
 def test_tenants_who_left_nothing_to_remember_are_forgotten() -> None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.unserved import Unserved, anything, refuse
+from antiphon_core.unserved import Unserved, anything, reject
 
 WISHES = (
     Unserved("prompt", bool, "No prompts."),
@@ -19,7 +19,7 @@ NOTHING: dict[str, object] = {"prompt": None, "image": None, "n": None}
 
 @pytest.mark.parametrize("members", [{"n": 1}, {"prompt": {}}, {"image": SimpleNamespace(shown=None)}])
 def test_what_only_says_what_is_so_anyway_is_no_wish(members: dict[str, object]) -> None:
-    refuse(WISHES, SimpleNamespace(**NOTHING | members))
+    reject(WISHES, SimpleNamespace(**NOTHING | members))
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ def test_what_only_says_what_is_so_anyway_is_no_wish(members: dict[str, object])
 )
 def test_the_first_wish_is_refused_by_name(members: dict[str, object], told: tuple[str, str, str]) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        refuse(WISHES, SimpleNamespace(**NOTHING | members))
+        reject(WISHES, SimpleNamespace(**NOTHING | members))
     assert (caught.value.message, caught.value.field, caught.value.code) == told

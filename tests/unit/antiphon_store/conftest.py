@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.clock import ManualClock
+from tests.support.rows import SpiedRows
 
 
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
+
+
+@pytest.fixture
+async def rows(clock: ManualClock) -> SpiedRows:
+    """Rows in memory that are watched."""
+    rows = SpiedRows(clock)
+    await rows.open()
+    return rows

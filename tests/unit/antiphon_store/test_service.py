@@ -22,13 +22,6 @@ from tests.support.rows import SpiedRows
 
 
 @pytest.fixture
-async def rows(clock: ManualClock) -> SpiedRows:
-    rows = SpiedRows(clock)
-    await rows.open()
-    return rows
-
-
-@pytest.fixture
 def store(rows: SpiedRows) -> StoreService:
     return StoreService(rows)
 

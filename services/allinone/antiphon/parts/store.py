@@ -1,4 +1,4 @@
-"""The store as a part of a process: its rows, its service, its gRPC server, its sweeper."""
+"""The store as a part of a process: its rows, its service, its gRPC server and its background tasks."""
 
 from __future__ import annotations
 

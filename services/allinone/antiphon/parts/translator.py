@@ -1,4 +1,4 @@
-"""The translator as a part of a process: its models, their engines, its gRPC server."""
+"""The translator as a part of a process: its service and its gRPC server."""
 
 from __future__ import annotations
 

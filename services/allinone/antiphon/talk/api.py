@@ -35,7 +35,7 @@ class Api:
     @classmethod
     @asynccontextmanager
     async def open(cls, base_url: str, environ: Mapping[str, str] = os.environ) -> AsyncIterator[Self]:
-        """A client with the key of the environment."""
+        """A client with the API key of the environment, if there is one."""
         key = environ.get(KEY_VARIABLE)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=TIMEOUT_S)
@@ -61,12 +61,12 @@ class Api:
         return found
 
     async def version(self) -> tuple[str, str]:
-        """The server's release, empty if it tells none, and the `Date` of its answer."""
+        """The server's release, empty if its answer has none, and the `Date` header of the answer."""
         async with self._ask("GET", "/version") as answer:
             return str(_object(await answer.read()).get("release", "")), answer.headers.get("Date", "")
 
     async def nodes(self, response_id: str, *, from_root: bool) -> list[Object]:
-        """The nodes below a response, or all of its tree, page by page; parents come before their children."""
+        """The nodes below a response, or with `from_root` its whole tree; parents come before their children."""
         nodes: list[Object] = []
         more = {"from_root": "true"} if from_root else {}
         while True:
@@ -77,7 +77,7 @@ class Api:
             more["cursor"] = page["next_cursor"]
 
     async def events(self, body: Object) -> AsyncIterator[Object]:
-        """The events of a new response, as they come. An `error` event is raised."""
+        """Creates a response and yields its events while they stream. An `error` event is raised as ApiError."""
         async with self._ask("POST", "/responses", data=dumps({**body, "stream": True})) as answer:
             async for event in _events(answer.content):
                 if event["type"] == "error":
@@ -97,7 +97,7 @@ class Api:
 
 
 async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[Object]:
-    """The events of a stream whose every event has one `data:` line, as those of the Responses API have."""
+    """Yields the events of an SSE stream. Each must have one `data:` line, as in the Responses API."""
     rest = b""
     async for chunk in stream.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,13 +1,13 @@
-"""A conversation in a terminal: reads lines, runs commands, prints answers as they come.
+"""A conversation in a terminal: reads lines, runs commands, and prints answers while they stream.
 
 /fork [N]     go back by N responses (1); the next message makes a branch there
 /tree         show the tree of this conversation
-/resume ID    go on behind any response
+/resume ID    continue any response
 /image FILE   send an image with the next message
-/model NAME   go on with another model
-/new          begin anew
+/model NAME   continue with another model
+/new          begin another conversation
 /help         show these commands
-/exit         leave; so do Ctrl-D and an empty Ctrl-C
+/exit         leave; so do Ctrl-D, and Ctrl-C at the prompt
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from antiphon_core.jsons import Object
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-ROUNDS_MAX = 10  # of calls that one message may lead to
+ROUNDS_MAX = 10  # the most requests with results of calls that may follow one message
 HELP = (__doc__ or "").partition("\n\n")[2].strip("\n")
 
 _TEXTS = {"response.output_text.delta": "text", "response.refusal.delta": "text"}
@@ -42,7 +42,7 @@ class Screen(Protocol):
     def write(self, text: str, style: str = "text") -> None: ...
 
     def waiting(self) -> AbstractContextManager[Callable[[], None]]:
-        """Shows that something is awaited until the callback is called, or the context ends."""
+        """Shows that an answer is awaited, until the callback is called or the context ends."""
 
 
 class Chat:
@@ -54,14 +54,15 @@ class Chat:
         self._tools = tools
         self.conversation = conversation
         self.failures = 0
-        """Lines that ended in an error."""
+        """The number of lines that ended in an error."""
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "/fork": self._fork, "/tree": self._tree, "/resume": self._resume, "/image": self._image,
             "/model": self._model, "/new": self._new, "/help": self._help,
         }  # fmt: skip
 
     async def take(self, line: str) -> bool:
-        """Does what a line says; False at the end of the conversation. An error is shown, and does not end it."""
+        """Runs a line: a command, or a message to the model. Returns False at the end of the conversation. An error is
+        shown, and does not end the conversation."""
         line = line.strip()
         try:
             if line in ("/exit", "/quit"):
@@ -83,7 +84,7 @@ class Chat:
         await command(rest.strip())
 
     async def _answer(self, text: str) -> None:
-        """Sends a message, and the results of the calls that it leads to."""
+        """Sends a message, and then the results of the model's calls until the model answers without calls."""
         body = self.conversation.say(text)
         for _ in range(ROUNDS_MAX):
             calls = self.conversation.take(await self._stream(body))
@@ -99,7 +100,7 @@ class Chat:
         return {"type": "function_call_output", "call_id": call["call_id"], "output": output}
 
     async def _stream(self, body: Object) -> Object:
-        """Prints a response as it comes, and returns it. ApiError: it failed."""
+        """Prints a response while it streams, and returns it. ApiError: the response failed."""
         former = "text"
         with self._screen.waiting() as stop_waiting:
             async for event in self._server.events(body):

@@ -1,4 +1,4 @@
-"""The state of a terminal conversation: which response it continues, and the requests that follow from that."""
+"""The state of a terminal conversation: the response that it continues, and the requests for its next turns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ BACK_TO_START = ""
 
 
 class CannotDo(Exception):
-    """A command that makes no sense here, in a sentence for the user."""
+    """A command cannot be done now. The message is a sentence for the user."""
 
 
 @dataclass(slots=True)
 class Conversation:
-    """`heads` are the responses of this branch, oldest first: the next request continues the last one."""
+    """A terminal conversation. `heads` are the responses of its branch, oldest first; the next request continues the
+    last one."""
 
     model: str
     instructions: str | None = None
@@ -35,7 +36,7 @@ class Conversation:
         return self.heads[-1] if self.heads else None
 
     def say(self, text: str) -> Object:
-        """The request of a message, with the images that wait for one."""
+        """The request that sends a message, with the images that were attached for it."""
         parts: list[Object] = [{"type": "input_text", "text": text}]
         parts += [{"type": "input_image", "image_url": url} for url in self.images]
         self.images.clear()
@@ -53,19 +54,20 @@ class Conversation:
         return body
 
     def take(self, response: Object) -> list[Object]:
-        """Goes on behind a response that has ended, and returns the calls of functions in it."""
+        """Makes a response that has ended the head, and returns the function calls in it."""
         self.heads.append(response["id"])
         return [item for item in response.get("output", []) if item.get("type") == "function_call"]
 
     def fork(self, turns: int) -> str:
-        """Goes back by some responses: the next message makes a branch there. Returns the response it will continue."""
+        """Goes back by `turns` responses, where the next message makes a branch. Returns the response that it will
+        continue; BACK_TO_START if there is none."""
         if not 1 <= turns <= len(self.heads):
             raise CannotDo(f"There are {len(self.heads)} responses to go back by.")
         del self.heads[-turns:]
         return self.head or BACK_TO_START
 
     def resume(self, response_id: str) -> None:
-        """Goes on behind any response, also one of another conversation."""
+        """Makes any response the head, also one of another conversation."""
         if not response_id.startswith("resp_"):
             raise CannotDo("Name a response: /resume resp_...")
         self.heads = [response_id]

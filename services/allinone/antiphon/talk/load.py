@@ -1,7 +1,7 @@
-"""A load test of a Responses server: requests at once, and what each took.
+"""A load test of a Responses server: sends requests concurrently, and measures the latency and rate of each.
 
-Times are those of a client: `ttft` is the time from sending a request to its first event with text, `rate` the tokens
-behind the first one over the time that they took.
+Times are measured in the client. `ttft_s` is the time from sending a request to its first event with text. The rate is
+the number of tokens behind the first one, divided by the time from the first text to the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DELTAS = ("response.output_text.delta", "response.reasoning_text.delta", "respo
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One request. `error` is empty if it ended well."""
+    """The measurements of one request. `error` is empty if the request succeeded."""
 
     ttft_s: float = math.nan
     total_s: float = math.nan
@@ -46,7 +46,7 @@ class Result:
         return [sample for sample in self.samples if not sample.error]
 
     def lines(self) -> list[str]:
-        """The result as a table for people."""
+        """The lines of a table of the result."""
         completed, tokens = self.completed, sum(sample.output_tokens for sample in self.completed)
         rows = [
             ("time to first token, s", [sample.ttft_s for sample in completed]),
@@ -64,7 +64,7 @@ class Result:
 
 
 async def run(server: Api, body: Object, *, requests: int, concurrency: int, on_done: Callable[[int], None]) -> Result:
-    """Sends `requests` requests, `concurrency` at once."""
+    """Sends `requests` requests, `concurrency` at a time. Calls `on_done` with 1 after each."""
     left = iter(range(requests))
     samples: list[Sample] = []
 
@@ -94,7 +94,8 @@ async def one(server: Api, body: Object, now_s: Callable[[], float] = perf_count
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that so many percent of the values are not above (nearest rank); NaN for none."""
+    """The percentile by nearest rank: the smallest value that at least `percent` % of the values do not exceed. NaN if
+    there are no values."""
     known = sorted(value for value in values if not math.isnan(value))
     return known[max(0, math.ceil(len(known) * percent / 100) - 1)] if known else math.nan
 

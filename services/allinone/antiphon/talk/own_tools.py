@@ -1,7 +1,7 @@
-"""Tools of a terminal conversation: the public functions of a Python file that its user names.
+"""The tools of a terminal conversation: the public functions of a Python file that the user names with --tools.
 
-A function becomes a tool by its name, its docstring and its annotations. Pydantic makes the schema of its arguments and
-checks the model's arguments against it.
+The name, the docstring and the annotations of a function define its tool. Pydantic makes the schema of the arguments,
+and validates the model's arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antiphon_core.jsons import Object, dumps, loads
 
 
 class OwnTools:
-    """The functions by name. A file without functions has none."""
+    """The functions of a file, and their definitions as tools."""
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
         self._functions = dict(functions or {})
@@ -46,7 +46,8 @@ class OwnTools:
         )
 
     def call(self, name: str, arguments: str) -> str:
-        """The result of a call, as a text for the model. A mistake is a text too, so that the model can mend it."""
+        """Calls a function, and returns the result as text for the model. An error is returned as text, too, so that
+        the model can correct its call."""
         function = self._functions.get(name)
         if function is None:
             return f"There is no tool '{name}'."

@@ -19,8 +19,8 @@ TEXT_CHARS_MAX = 60
 
 
 def lines(nodes: Sequence[Object], *, marked: str = "", texts: Mapping[str, str] | None = None) -> Iterator[str]:
-    """One line per node, in the order of the tree routes: parents before children. `texts` has a few words of some
-    responses by their ids, `marked` is shown with an arrow."""
+    """One line per node, in the order of the tree routes: parents before children. `texts` are the texts of some
+    responses, by id. The node with the id `marked` is shown with an arrow."""
     depth_of_root = min((node["depth"] for node in nodes), default=0)
     for node in nodes:
         sign = SIGNS.get(node["status"], "?")
@@ -37,7 +37,7 @@ def shortened(text: str) -> str:
 
 
 def output_text(response: Object) -> str:
-    """The text that a response says, without reasoning and calls."""
+    """The text of a response's messages, without reasoning and calls."""
     return "".join(
         part.get("text", "")
         for item in response.get("output", [])

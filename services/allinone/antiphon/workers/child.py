@@ -1,6 +1,6 @@
-"""The main function of a worker process: runs the targets of its assignment, on ports that it shares with the others.
+"""The main function of a worker process: runs the targets of its assignment, on ports that all workers share.
 
-Its standard output belongs to the supervisor. What is printed by mistake goes to standard error.
+Its standard output is the pipe to the supervisor. Anything else that is printed goes to standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 
 def main() -> int:
-    """The exit status. A start that fails is reported, not printed: the other workers fail in the same way."""
+    """Runs the worker and returns the exit status. A start that fails is reported to the supervisor and not printed,
+    because all workers would print the same."""
     reports = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     assignment = Assignment.read(sys.stdin.buffer)
@@ -31,7 +32,7 @@ def main() -> int:
         event_loop.run(worker.run())
     except MISTAKES as error:
         return worker.fail(*explain(error))
-    except Exception:  # noqa: BLE001 - the end of the process: the supervisor tells of it
+    except Exception:  # noqa: BLE001 - the process ends, and the supervisor logs the report
         return worker.fail(f"A worker failed.\n{traceback.format_exc()}", 1)
     return 0
 
@@ -47,7 +48,7 @@ class _Worker:
         process = Process(given.settings, shares_ports=True, number=given.number, sealing_keys=given.sealing_keys)
         with lifecycle.building():
             parts = build(given.targets, process)
-        await lifecycle.run(parts, on_started=lambda: self._tell_ready(process))
+        await lifecycle.run(parts, on_started=lambda: self._report_ready(process))
 
     def fail(self, message: str, status: int) -> int:
         if self._is_ready:
@@ -56,7 +57,7 @@ class _Worker:
             self._report(Failed(message, status))
         return status
 
-    def _tell_ready(self, process: Process) -> None:
+    def _report_ready(self, process: Process) -> None:
         self._is_ready = True
         self._report(Ready(banner.addresses(process)))
 

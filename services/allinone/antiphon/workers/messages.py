@@ -14,7 +14,8 @@ from antiphon_core.sealing_keys import SealingKeys
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The targets and settings of a worker process. `sealing_keys` are those of all workers, where no file has keys."""
+    """The targets and settings of a worker process. All workers have the same `sealing_keys`, which are used if no file
+    has keys."""
 
     number: int
     targets: tuple[str, ...]
@@ -32,7 +33,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The worker serves. `addresses` is what the banner says of it."""
+    """The report of a worker that is ready. `addresses` are the lines with its addresses for the banner."""
 
     addresses: str
 
@@ -42,7 +43,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The worker could not start, and ends with `status`."""
+    """The report of a worker that could not start and ends with `status`."""
 
     message: str
     status: int

@@ -1,4 +1,4 @@
-"""One worker process, as its supervisor sees it. The kernel kills it when the supervisor dies, however that dies
+"""The supervisor's handle of one worker process. The kernel kills the process when the supervisor dies, even by SIGKILL
 (orphan_guard.py)."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Self
 from antiphon.workers.messages import Assignment, Failed, Ready, parse_report
 from antiphon_core import orphan_guard
 
-_REPORT_BYTES_MAX = 2**20  # a traceback
+_REPORT_BYTES_MAX = 2**20  # a report may have a traceback
 
 
 class WorkerProcess:
@@ -25,7 +25,8 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, assignment: Assignment) -> Self:
-        """A new interpreter, in a session of its own: Ctrl-C reaches the supervisor alone, which tells all workers."""
+        """Starts an interpreter in a session of its own, so that Ctrl-C reaches the supervisor only, which terminates
+        the workers."""
         guard = ("-I", str(Path(orphan_guard.__file__)), str(os.getpid()))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, *guard, sys.executable, "-m", "antiphon.workers.child"),
@@ -35,7 +36,7 @@ class WorkerProcess:
             start_new_session=True,
         )
         assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-        with suppress(ConnectionError):  # it died at once: `report` says so
+        with suppress(ConnectionError):  # the process died at once: `report` returns that
             process.stdin.write(assignment.encode())
             await process.stdin.drain()
         process.stdin.close()
@@ -46,25 +47,27 @@ class WorkerProcess:
         return self._process.pid
 
     async def report(self) -> Ready | Failed:
-        """How its start went."""
+        """Waits for the worker's report: `Failed` also if the process ended without one."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         line = await self._process.stdout.readline()
         if line.endswith(b"\n"):
             return parse_report(line)
         status = await self.wait()
-        return Failed(f"Worker {self.number} (process {self.pid}) {told(status)} before it was ready.", status or 1)
+        ending = describe_ending(status)
+        return Failed(f"Worker {self.number} (process {self.pid}) {ending} before it was ready.", status or 1)
 
     async def wait(self) -> int:
-        """Its exit status, when it has ended: as shells have it, 128 and the number for a signal."""
+        """Waits for the end and returns the exit status, as shells do: 128 plus the number of a signal that killed
+        it."""
         status = await self._process.wait()
         return 128 - status if status < 0 else status
 
     def terminate(self) -> None:
-        """Asks it to drain and end; asked twice, it ends at once."""
+        """Sends SIGTERM: the worker drains and ends. After a second SIGTERM it ends at once."""
         with suppress(ProcessLookupError):
             self._process.terminate()
 
 
-def told(status: int) -> str:
-    """An exit status in words."""
+def describe_ending(status: int) -> str:
+    """Describes an exit status in words."""
     return f"was killed by signal {status - 128}" if status > 128 else f"ended with status {status}"

@@ -1,4 +1,4 @@
-"""A service of several workers, from its settings to its banner: what is made once for all of them."""
+"""Runs a service of several workers: makes the ports and keys that they share, their supervisor, and the banner."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["WorkerFailed", "run"]
 
 
 async def run(targets: Sequence[str], settings: Settings) -> int:
-    """Runs until a signal arrives; the exit status. SettingsError: workers cannot share what the settings say. OSError:
-    somebody else has a port. WorkerFailed: a worker could not start."""
+    """Runs until a signal arrives, and returns the exit status. SettingsError: workers cannot share the store of these
+    settings. OSError: a port is in use. WorkerFailed: a worker could not start."""
     require_shareable(settings, targets)
     count = settings.serve.workers
     ports = ReservedPorts()

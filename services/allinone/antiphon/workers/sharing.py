@@ -1,10 +1,10 @@
-"""Resources that several processes of one service share, and how each has its part.
+"""The resources that the workers of one service share, or divide among themselves.
 
-ports            by SO_REUSEPORT: the kernel gives each new connection to one of them
-sealing keys     one set for all, so that each opens what another sealed
-rate limits      counted by the store, or divided among all workers of all edges
-memory           divided: each stops taking turns before its own part is full
-a store          only a database that several processes may open; memory belongs to one
+ports            shared by SO_REUSEPORT: the kernel gives each new connection to one worker
+sealing keys     shared, so that each worker opens content that another one sealed
+rate limits      counted in the store, or divided among all workers of all edges
+memory           divided: each worker stops accepting turns before its part is full
+the store        must be a database that several processes may open: memory:// belongs to one process
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALONE = (
 
 
 def require_shareable(settings: Settings, targets: Collection[str]) -> None:
-    """SettingsError: the workers would not be one service, and what to do instead."""
+    """SettingsError: the workers could not share the store, or would exceed the rate limits; with the remedy."""
     if "store" not in targets:
         return
     scheme = settings.store.url.partition(":")[0]
@@ -40,7 +40,8 @@ def require_shareable(settings: Settings, targets: Collection[str]) -> None:
 
 
 def of_one_worker(settings: Settings) -> Settings:
-    """The settings that each worker has: what an edge enforces by itself is its part among all workers of all edges."""
+    """The settings of each worker: its part of the memory, and as `replicas` the number of all workers of all edges, by
+    which an edge divides the limits that it enforces by itself."""
     count, edge, worker = settings.serve.workers, settings.edge, settings.worker
     edge_bytes = (edge.memory_limit_bytes or available_bytes()) // count
     worker_bytes = worker.memory_limit_bytes // count or edge_bytes

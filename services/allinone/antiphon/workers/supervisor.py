@@ -1,10 +1,10 @@
-"""Keeps the worker processes of a service running.
+"""Starts the worker processes of a service, replaces those that die, and stops them.
 
     starting --all ready--> serving --SIGTERM, SIGINT--> draining --all ended--> the worst of their exit statuses
         \\--one fails--> WorkerFailed, once the others have ended
 
-A worker that dies while the service runs is replaced, after a pause that grows while that does not help: its
-connections are lost, as those of a pod are, and the others go on. All drain at the same time.
+A worker that dies while the service runs is restarted with exponential backoff. Its connections are lost, as those of a
+pod would be; the other workers go on. At the end all workers drain at the same time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from antiphon.workers.messages import Assignment, Failed, Ready
-from antiphon.workers.process import WorkerProcess, told
+from antiphon.workers.process import WorkerProcess, describe_ending
 from antiphon_core.clock import Clock
 from antiphon_core.telemetry import remedies
 
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 RESTART_PAUSE_S = 0.5
 RESTART_PAUSE_S_MAX = 30.0
 STEADY_S = 60.0
-"""A worker that ran for so long was not the victim of its own start: the pause begins anew."""
+"""The backoff starts over if a worker ran for longer than this."""
 
 
 class WorkerFailed(Exception):
-    """A worker failed while the service started. `status` is the exit status."""
+    """A worker could not start, while the service started. `status` is the exit status."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.message)
@@ -53,8 +53,8 @@ class Supervisor:
         self._stopping = asyncio.Event()
 
     async def run(self, on_started: Callable[[Ready], None]) -> int:
-        """Runs until a signal has ended all workers; the worst of their exit statuses. `on_started` is called once,
-        when all are ready. WorkerFailed: one was not."""
+        """Runs until a signal has ended all workers, and returns the greatest of their exit statuses. `on_started` is
+        called once, when all are ready. WorkerFailed: a worker could not start."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
         try:
@@ -65,13 +65,13 @@ class Supervisor:
         return max(task.result() for task in kept)
 
     def _stop(self, number: signal.Signals) -> None:
-        log.info("%s: draining %d workers; once more to stop at once", number.name, len(self._workers))
+        log.info("%s: draining %d workers; send it again to stop at once", number.name, len(self._workers))
         self._stopping.set()
         for worker in self._workers.values():
             worker.terminate()
 
     async def _keep(self, number: int, on_started: Callable[[Ready], None]) -> int:
-        """One worker and its successors; the exit status of the last."""
+        """Runs one worker and its replacements. Returns the exit status of the last one."""
         pause_s = self._restart_pause_s
         while not self._stopping.is_set():
             began_s = self._clock.monotonic()
@@ -81,9 +81,9 @@ class Supervisor:
             if self._clock.monotonic() - began_s > STEADY_S:
                 pause_s = self._restart_pause_s
             log.error(
-                "worker %d %s; another one is started in %g s",
+                "worker %d %s; it is restarted in %g s",
                 number,
-                told(status),
+                describe_ending(status),
                 pause_s,
                 extra=remedies.CHECK_WORKER,
             )
@@ -92,13 +92,13 @@ class Supervisor:
         return 0
 
     async def _run_one(self, number: int, on_started: Callable[[Ready], None]) -> int:
-        """From the start of a process to its end, whatever ends it; its exit status."""
+        """Runs one worker process from its start to its end, and returns the exit status."""
         try:
             worker = await WorkerProcess.start(replace(self._assignment, number=number))
         except OSError as error:
             if not self._is_serving:
                 raise
-            # no memory, say: the others go on
+            # For example, there is no memory for a process: the other workers go on.
             log.error("worker %d cannot be started: %s", number, error, extra=remedies.CHECK_WORKER)
             return 1
         self._workers[number] = worker
@@ -119,10 +119,10 @@ class Supervisor:
             del self._workers[number]
 
     async def _failed(self, worker: WorkerProcess, report: Failed) -> int:
-        """Handles a worker that could not start: while the service starts, that is its end."""
+        """Handles a worker that could not start. WorkerFailed: the service was still starting, and ends with it."""
         await worker.wait()
         if self._stopping.is_set():
-            return 0  # it was told to end before it could hear of it
+            return 0  # it was terminated before it could handle signals
         if not self._is_serving:
             raise WorkerFailed(report)
         log.error("worker %d cannot start: %s", worker.number, report.message, extra=remedies.CHECK_WORKER)

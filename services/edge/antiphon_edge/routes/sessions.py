@@ -11,7 +11,7 @@ from aiohttp import web
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import is_conversation_id, is_session_id
 from antiphon_core.request.body import CreateRequest
-from antiphon_core.request.previous import refuse_two_histories
+from antiphon_core.request.previous import reject_two_histories
 from antiphon_edge.routes import idempotency_keys
 
 SESSION_HEADER = "x-antiphon-session"
@@ -46,7 +46,7 @@ def with_session(body: CreateRequest, session_id: str | None) -> tuple[CreateReq
         )
     if not is_conversation_id(session_id):
         return body, session_id
-    refuse_two_histories(
+    reject_two_histories(
         previous_response_id=body.previous_response_id,
         previous_response=body.previous_response,
         conversation=session_id,

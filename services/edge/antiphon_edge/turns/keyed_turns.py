@@ -77,7 +77,7 @@ class KeyedTurns:
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         try:
-            with flow.fed_by(pause=lambda: run.flow.pause(receiver), resume=lambda: run.flow.resume(receiver)):
+            with flow.listening(pause=lambda: run.flow.pause(receiver), resume=lambda: run.flow.resume(receiver)):
                 await asyncio.wait([running])
         finally:
             receiver.detach()

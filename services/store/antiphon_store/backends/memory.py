@@ -16,7 +16,7 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.local import LocalBackend
 from antiphon_store.rows.local_rows import LocalRows, NamedRow, Span
-from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Payload, Ref, Row, Value
+from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Ref, Row, Value
 
 SHORT_LIST_LINES = 8
 
@@ -121,15 +121,6 @@ class _TreeRows(LocalRows):
         ids = sorted(ref.id for ref in self._tree.rows if ref.kind is kind and ref.id.startswith(prefix))
         for row_id in ids[max(0, bisect_right(ids, start) - 1) :]:
             yield row_id, self._tree.rows[Ref(kind, row_id)]
-
-    def ancestors(self, node_id: str, _payload: Payload) -> Iterator[NamedRow]:
-        """As for other rows, straight from the dictionary: a turn spends a tenth of its time here."""
-        rows, kind = self._tree.rows, Kind.NODE
-        step: str | None = node_id
-        while step is not None:
-            node = rows[Ref(kind, step)]
-            yield step, node
-            step = node.fields["parent"]
 
     def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
         former = self._tree.rows.get(ref, NO_ROW)

@@ -23,7 +23,7 @@ def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Fi
     if view.too_long:
         raise turns.too_long(response_id, view.too_long, max_depth, max_bytes)
     place = view.read(Chain(response_id, Payload.ALL, max_depth, max_bytes))
-    return lambda answers: [nodes.to_record(*each) for each in answers[place]]
+    return lambda answers: nodes.to_records(answers[place])
 
 
 def root_of(view: View, response_id: str) -> Finish[str]:
@@ -31,7 +31,7 @@ def root_of(view: View, response_id: str) -> Finish[str]:
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
     place = view.read(Chain(response_id, Payload.NONE, ANY_DEPTH, ANY_BYTES))
-    return lambda answers: str(answers[place][0][0])
+    return lambda answers: str(answers[place].ids[0])
 
 
 def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:
@@ -41,7 +41,7 @@ def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], fro
 
     def finish(answers: Any) -> tuple[frozenset[str], frozenset[str]]:
         removed = answers[session].fields.get("removed") if answers[session] is not None else None
-        return frozenset(response_id for response_id, _ in answers[chain]), frozenset(removed or ())
+        return frozenset(answers[chain].ids), frozenset(removed or ())
 
     return finish
 

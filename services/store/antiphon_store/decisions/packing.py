@@ -39,9 +39,9 @@ def join(packed: Sequence[bytes]) -> bytes:
 
 def checksum(response_id: str, input_bytes: int, items: bytes) -> int:
     """CRC-32 of packed items. It begins with the id, so that another response's bytes are noticed as well."""
-    return crc32(items, crc32(f"{response_id}:{input_bytes}".encode()))
+    return crc32(items, crc32(response_id.encode(), input_bytes))
 
 
-def body_checksum(response_id: str, body: bytes) -> int:
-    """CRC-32 of a body, in the same way."""
-    return crc32(body, crc32(response_id.encode()))
+def body_checksum(items_checksum: int, body: bytes) -> int:
+    """CRC-32 of a body, going on from that of its items: one comparison covers both."""
+    return crc32(body, items_checksum)

@@ -10,7 +10,7 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import UNFINISHED, Fence, History, Record, Stamp, Status, TurnRequest, TurnStart
 from antiphon_store.decisions import leases, nodes, records
 from antiphon_store.decisions.records import Write
-from antiphon_store.rows.model import Chain, Condition, Get, Index, Kind, Payload, Ref, Row
+from antiphon_store.rows.model import Chain, ChainRows, Condition, Get, Index, Kind, Payload, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer
 
 _UNFINISHED = sorted(status.value for status in UNFINISHED)
@@ -87,7 +87,7 @@ def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_
     return lambda answers: _start(answers[place], answers[chain], session_id)
 
 
-def _start(session: Row, chain: list[tuple[str, Row]], session_id: str) -> TurnStart:
+def _start(session: Row, chain: ChainRows, session_id: str) -> TurnStart:
     history = _history(chain)
     removed = session.fields.get("removed")
     if removed:
@@ -95,10 +95,10 @@ def _start(session: Row, chain: list[tuple[str, Row]], session_id: str) -> TurnS
     return TurnStart(history, leases.granted(session, session_id))
 
 
-def _history(chain: list[tuple[str, Row]]) -> History:
-    if not chain:
+def _history(chain: ChainRows) -> History:
+    if not chain.ids:
         return History()
-    return History(nodes.joined_items(chain), len(chain), chain[-1][0])
+    return History(nodes.joined_items(chain), len(chain.ids), chain.ids[-1])
 
 
 def without(items: bytes, removed: Any) -> bytes:

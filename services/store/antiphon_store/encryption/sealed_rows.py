@@ -19,8 +19,10 @@ from antiphon_store.encryption.payload_cipher import PayloadCipher, bound_to
 from antiphon_store.rows.backend import Durability, RowBackend
 from antiphon_store.rows.maintenance import MaintainedRows, Maintenance
 from antiphon_store.rows.model import (
+    NO_ROW,
     Applied,
     Chain,
+    ChainRows,
     Change,
     Entry,
     Get,
@@ -81,7 +83,7 @@ class SealedRows:
             return outcome._replace(rows=rows)
         if not program.reads:
             return outcome
-        found = [each if each is None or isinstance(each, Row) else list(each) for each in outcome.answers]
+        found = outcome.answers
         open_all = partial(self._opened_answers, partition, program.reads, found)
         return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
 
@@ -141,8 +143,13 @@ class SealedRows:
     def _opened_answer(self, partition: Partition, read: Read, found: Any) -> Any:
         if isinstance(read, Get):
             return self._opened(partition, read.ref, found)
-        kind = Kind.NODE if isinstance(read, Chain) else read.kind
-        return [(row_id, self._opened(partition, Ref(kind, row_id), row)) for row_id, row in found]
+        if isinstance(read, Chain):
+            return self._opened_chain(partition, found)
+        return [(row_id, self._opened(partition, Ref(read.kind, row_id), row)) for row_id, row in found]
+
+    def _opened_chain(self, partition: Partition, found: ChainRows) -> ChainRows:
+        rows = [self._opened(partition, Ref(Kind.NODE, row_id), row) or NO_ROW for row_id, row in found.named()]
+        return found._replace(items=[each.items for each in rows], bodies=[each.body for each in rows])
 
     def _opened_entries(self, partition: Partition, entries: Sequence[Entry]) -> Sequence[Entry]:
         refs = [Ref(Kind.NODE, named_node(entry.id)) for entry in entries]
@@ -173,6 +180,8 @@ def _size_of_row(row: Row | None) -> int:
 
 
 def _size_of_answer(found: Any) -> int:
+    if isinstance(found, ChainRows):
+        return sum(map(len, found.items)) + sum(map(len, found.bodies))
     if isinstance(found, list):
         return sum(_size_of_row(row) for _, row in found)
     return _size_of_row(found)

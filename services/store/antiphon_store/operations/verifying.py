@@ -148,7 +148,7 @@ class _Tree:
         for ref, length in [(ref, fields["depth"] + 1) for ref, fields in nodes.items() if ref.id not in parents]:
             chain = Chain(ref.id, Payload.NONE, length, CHAIN_BYTES)
             found = await self._rows.transact(self._partition, Program(reads=[chain]))
-            if not isinstance(found, Applied) or len(found.answers[0]) not in (0, length):  # none: its time is over
+            if not isinstance(found, Applied) or len(found.answers[0].ids) not in (0, length):  # none: its time is over
                 broken.append(ref)
         return broken
 
@@ -178,9 +178,10 @@ def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
     """The payloads that differ from their checksums."""
     fields, row_id = row.fields, ref.id
     if ref.kind is Kind.NODE:
+        items_crc = packing.checksum(row_id, fields["input_bytes"], row.items)
         sums = {
-            "items": (fields["items_crc"], packing.checksum(row_id, fields["input_bytes"], row.items)),
-            "body": (fields["body_crc"], packing.body_checksum(row_id, row.body)),
+            "items": (fields["items_crc"], items_crc),
+            "body": (fields["body_crc"], packing.body_checksum(fields["items_crc"], row.body)),
         }
     elif ref.kind is Kind.BATCH:
         log_id, _, number = row_id.rpartition("/")

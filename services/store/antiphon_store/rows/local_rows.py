@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from antiphon_store.rows.model import (
     NO_ROW,
     Applied,
     Chain,
+    ChainRows,
     Condition,
     Delete,
     DeleteBelow,
@@ -46,6 +49,12 @@ from antiphon_store.rows.model import (
 )
 
 NamedRow = tuple[str, Row]
+
+
+_SIZE = itemgetter("size")
+
+CHAIN_PART_NODES = 256
+"""The nodes of a chain that are read between two looks at its bound of bytes."""
 
 
 class Span(NamedTuple):
@@ -87,12 +96,18 @@ class LocalRows(ABC):
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
         """Whole rows, as `Range` names and orders them, without a bound."""
 
-    def ancestors(self, node_id: str, _payload: Payload) -> Iterator[NamedRow]:
-        """A node that is there and what it continues, from the node up to its root."""
+    def ancestors(self, node_id: str, _payload: Payload) -> Iterator[ChainRows]:
+        """A node that is there and what it continues, from the node up to its root, in parts."""
         step: str | None = node_id
+        part: list[tuple[Any, ...]] = []
         while step is not None and (node := self.row(Ref(Kind.NODE, step))) is not None:
-            yield step, node
+            part.append((step, *node))
+            if len(part) == CHAIN_PART_NODES:
+                yield ChainRows(*zip(*part, strict=True))
+                part = []
             step = node.fields["parent"]
+        if part:
+            yield ChainRows(*zip(*part, strict=True))
 
     @abstractmethod
     def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
@@ -174,28 +189,29 @@ class LocalRows(ABC):
             self.file(index, key, each.id, self.now_ms + hide_ms)
         return due
 
-    def _chain(self, read: Chain) -> list[NamedRow]:
+    def _chain(self, read: Chain) -> ChainRows:
         """A node and its ancestors, root first."""
         start: str | None = read.start
         if read.from_head:
             start = (self.row(Ref(Kind.SESSION, read.start)) or NO_ROW).fields.get("head")
         node = self.row(Ref(Kind.NODE, start)) if start is not None else None
         if start is None or node is None or not meets(Condition.AHEAD, "expires", None, node, self.now_ms):
-            return []
+            return ChainRows()
         if node.fields["depth"] + 1 > read.max_depth:
             raise TooLong("depth")
         with_bodies = read.payload is Payload.ALL
-        chain, used = [], 0 if with_bodies else 1
-        for named in self.ancestors(start, read.payload):
-            node = named[1]
-            used += node.fields["size"] if with_bodies else len(node.items) + 1 if node.items else 0
+        parts, used = [], 0 if with_bodies else 1
+        for part in self.ancestors(start, read.payload):
+            if with_bodies:
+                used += sum(map(_SIZE, part.fields))
+            else:
+                used += sum(map(len, part.items)) + len(part.items) - part.items.count(b"")
             if used > read.max_bytes:
                 raise TooLong("bytes")
-            chain.append(named)
-        chain.reverse()
-        return chain
+            parts.append(part)
+        return ChainRows(*([*chain.from_iterable(columns)][::-1] for columns in zip(*parts, strict=True)))
 
-    def _read(self, read: Read, chain: list[NamedRow] | None) -> Any:
+    def _read(self, read: Read, chain: ChainRows | None) -> Any:
         """The answer of a read after the changes; a chain was read before them."""
         if isinstance(read, Get):
             return self.whole_row(read.ref) if read.payload else self.row(read.ref)

@@ -15,7 +15,7 @@ Values that only the backend knows are written as `Now` (its clock) and `Add` (t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -202,8 +202,8 @@ class Get(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Reads a node and its ancestors, root first. The answer: a sequence of (id, Row); empty when the node is not there
-    or is expired. It starts at `start`, or at the `head` of a session.
+    """Reads a node and its ancestors, root first. The answer: `ChainRows`; empty when the node is not there or is
+    expired. It starts at `start`, or at the `head` of a session.
 
     Over `max_depth` nodes or `max_bytes` the whole program is refused. With ALL payloads the bytes are the sum of the
     nodes' `size`; with ITEMS those of the JSON array that the packed items make together."""
@@ -213,6 +213,19 @@ class Chain(NamedTuple):
     max_depth: int
     max_bytes: int
     from_head: bool = False
+
+
+class ChainRows(NamedTuple):
+    """The nodes of a chain as columns: of thousands, a value for each would cost more than reading them."""
+
+    ids: Sequence[str] = ()
+    fields: Sequence[Mapping[str, Value]] = ()
+    items: Sequence[bytes] = ()
+    bodies: Sequence[bytes] = ()
+
+    def named(self) -> Iterator[tuple[str, Row]]:
+        """Each id with its row."""
+        return zip(self.ids, map(Row, *self[1:]), strict=True)
 
 
 class Range(NamedTuple):

@@ -39,7 +39,7 @@ async def timed(timeouts: TokenTimeouts, flow: Flow) -> AsyncIterator[TokenTimer
     timer = TokenTimer(timeouts, scope)
     try:
         async with scope:
-            with flow.fed_by(pause=timer.pause, resume=timer.resume):
+            with flow.listening(pause=timer.pause, resume=timer.resume):
                 yield timer
     except TimeoutError as error:
         if not scope.expired():

@@ -1,1 +1,1 @@
-"""Log probabilities, as engines report them and as clients read them."""
+"""Log probabilities: assigns those that engines report to texts, and converts them to the API's form."""

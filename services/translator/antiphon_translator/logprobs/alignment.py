@@ -1,16 +1,16 @@
-r"""Which token wrote which characters, where tokens and text come by different ways and at different times.
+r"""Finds the token that wrote each character, where tokens and text arrive separately and at different times.
 
-    alignment.token(token, b"\xe2")      in the order in which they were written
+    alignment.token(token, b"\xe2")      each token, in the order of the output
     alignment.text("...")                all text that is read, as it is read
     alignment.scored(segments)           texts with the tokens that begin in them
 
-Tokens come first: what they write is predicted, and the text that comes confirms it. Text may be late, for a character
-that is not complete, or because whoever reads it waits for more. Where text is not what was predicted, tokens that
-wrote nothing of it are passed over, and if that does not explain it either, the tokens that wait have all written all
-of it: what comes behind is exact again.
+Tokens come before their text, so the text is predicted from their bytes and compared when it comes. Text may be late,
+because a character is incomplete or because the parser holds text back. If the text differs from the prediction, tokens
+that wrote none of it are skipped. If that does not explain the difference, all pending tokens count as writers of all
+of the text, and the text behind it is aligned exactly again.
 
-A token is told once, with the first of its characters that is shown: one that wrote the end of a text and white space
-or a marker behind it belongs to that text, and one of which nothing is shown to none.
+A token is returned once, with the first of its characters that is shown. A token that wrote the end of a text and white
+space or a marker behind it belongs to that text. A token of which nothing is shown belongs to none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from antiphon_translator.tokenizer.tokens import REPLACEMENT
 
 @dataclass(slots=True)
 class _Place:
-    """Where a token wrote, in characters from the beginning of everything; half of one counts as one."""
+    """The characters that a token wrote, counted from the beginning of the output. A part of a character counts as
+    one."""
 
     token: ScoredToken
     start: int
@@ -36,29 +37,29 @@ class _Place:
 
 
 class Alignment:
-    """One generation's. Memory: the tokens since the last text that was shown."""
+    """The alignment of one generation. It holds the tokens since the last text that was shown."""
 
     def __init__(self) -> None:
         self._places: deque[_Place] = deque()
         self._read = 0
-        self._ahead = ""  # what is predicted to be read next
-        self._begun = b""  # and what of a character that is not complete
+        self._ahead = ""  # the text that is predicted to be read next
+        self._partial = b""  # the bytes of an incomplete character behind it
 
-    # ---- what comes in ----
+    # ---- input ----
 
     def token(self, token: ScoredToken, written: bytes | str) -> None:
-        """The next token. It writes these bytes, or all by itself, as control tokens do, this text."""
+        """Takes the next token. It writes these bytes or, if it is a control token, this text."""
         if isinstance(written, str):
-            self._ahead += REPLACEMENT if self._begun else ""
-            start, self._ahead, self._begun = len(self._ahead), self._ahead + written, b""
+            self._ahead += REPLACEMENT if self._partial else ""
+            start, self._ahead, self._partial = len(self._ahead), self._ahead + written, b""
         else:
             start = len(self._ahead) + self._add(written)
-        end = len(self._ahead) + bool(self._begun)
+        end = len(self._ahead) + bool(self._partial)
         if written:
             self._places.append(_Place(token, self._read + start, self._read + end))
 
     def text(self, text: str) -> None:
-        """The next text."""
+        """Takes the next text that is read."""
         if not text:
             return
         begin = self._read
@@ -67,30 +68,30 @@ class Alignment:
         if at is None:
             self._share(begin)
         elif at:
-            self._pass_over(begin, at)
+            self._skip(begin, at)
         if at is None or len(text) > len(self._ahead) - at:
-            self._begun = b""
+            self._partial = b""
         self._ahead = "" if at is None else self._ahead[at + len(text) :]
 
     def forget(self) -> None:
-        """The tokens that wait wrote no text that anybody will read."""
+        """Drops the pending tokens: their text will not be read."""
         while self._places and self._places[-1].start >= self._read:
             self._places.pop()
-        self._pass_over(self._read, len(self._ahead) + 1)
+        self._skip(self._read, len(self._ahead) + 1)
         self._ahead = ""
-        self._begun = b""
+        self._partial = b""
 
-    # ---- what goes out ----
+    # ---- output ----
 
     def scored(self, segments: Iterable[Segment]) -> list[Segment]:
         """Joins neighbouring texts into one segment each, with the tokens that wrote them; passes other segments on."""
-        told: list[Segment] = []
+        scored: list[Segment] = []
         for are_texts, run in groupby(segments, lambda segment: isinstance(segment, TracedText)):
             if are_texts:
-                told.append(self._joined(segment for segment in run if isinstance(segment, TracedText)))
+                scored.append(self._joined(segment for segment in run if isinstance(segment, TracedText)))
             else:
-                told.extend(run)
-        return told
+                scored.extend(run)
+        return scored
 
     def _joined(self, run: Iterable[TracedText]) -> ScoredText:
         texts: list[str] = []
@@ -101,7 +102,7 @@ class Alignment:
         return ScoredText("".join(texts), tuple(tokens))
 
     def _take(self, spans: Sequence[Span]) -> list[ScoredToken]:
-        """The tokens that wrote something of these spans, and were not taken before."""
+        """The tokens that wrote a part of these spans, and were not taken before."""
         tokens = []
         for start, end in spans:
             while self._places and self._places[0].start < end:
@@ -113,16 +114,16 @@ class Alignment:
     # ---- where prediction and text meet ----
 
     def _add(self, written: bytes) -> bool:
-        """Predicts these bytes. Whether they do not go on with a character that was begun: it is U+FFFD then, and not
-        theirs."""
-        whole = self._begun + written
+        """Appends bytes to the predicted text. Returns whether an incomplete character before them stays incomplete: it
+        becomes U+FFFD, and belongs to the token before."""
+        whole = self._partial + written
         text, used = codecs.utf_8_decode(whole, "replace", False)  # not final: the last character may go on
-        breaks = bool(self._begun) and text.startswith(REPLACEMENT) and not whole.startswith(REPLACEMENT.encode())
-        self._ahead, self._begun = self._ahead + text, whole[used:]
+        breaks = bool(self._partial) and text.startswith(REPLACEMENT) and not whole.startswith(REPLACEMENT.encode())
+        self._ahead, self._partial = self._ahead + text, whole[used:]
         return breaks
 
     def _found(self, text: str) -> int | None:
-        """Where in what is predicted this text begins."""
+        """The index in the predicted text at which this text begins; None if it is not in there."""
         ahead = self._ahead
         if ahead.startswith(text) or text.startswith(ahead):
             return 0
@@ -131,8 +132,8 @@ class Alignment:
         at = ahead.find(text)
         return at if at >= 0 else None
 
-    def _pass_over(self, begin: int, length: int) -> None:
-        """Moves the waiting tokens back by `length`: the text that was predicted at `begin` was not read."""
+    def _skip(self, begin: int, length: int) -> None:
+        """Moves the pending tokens back by `length`, because text of that length, predicted at `begin`, never came."""
         for place in reversed(self._places):
             if place.end <= begin:
                 return
@@ -140,7 +141,7 @@ class Alignment:
             place.end = max(begin, place.end - length)
 
     def _share(self, begin: int) -> None:
-        """All tokens that wait wrote all text since then."""
+        """Makes all pending tokens the writers of all text since `begin`."""
         for place in reversed(self._places):
             if place.end <= begin:
                 return

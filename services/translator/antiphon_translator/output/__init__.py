@@ -1,1 +1,1 @@
-"""The output of an engine, from tokens to items to events."""
+"""Turns the output of an engine into items and events."""

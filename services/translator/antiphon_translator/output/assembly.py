@@ -1,7 +1,7 @@
-"""From segments of a model's output to items: what the parser tells becomes inputs of the response machine.
+"""Turns the segments of a model's output into items, as inputs of the response machine.
 
-An item is opened by its first text or by its call, and closed by whatever comes next. A message says `commentary` where
-the model's format has a channel for what is said before a call.
+An item is opened by its first text or by its call, and closed by the next item or the end. A message has the phase
+`commentary` if the model's format has a channel for text before a call.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ CALL_ID_DIGITS = 24
 
 
 class Assembly:
-    """Puts one response together. `calls` is how many calls were begun, `is_empty` whether nothing was at all."""
+    """Assembles the items of one response. `calls` is the number of calls so far, `is_empty` whether no item was
+    begun."""
 
     def __init__(
         self, machine: ResponseMachine, tools: ToolSet, ids: Ids, *, one_call: bool = False, summary: bool = False
     ) -> None:
-        """With `one_call`, only the first call becomes an item; with `summary`, reasoning is told as its summary."""
+        """With `one_call`, only the first call becomes an item; with `summary`, reasoning is sent as its summary."""
         self.calls = 0
         self.is_empty = True
         self._machine = machine
@@ -63,11 +64,11 @@ class Assembly:
 
     @property
     def has_enough(self) -> bool:
-        """The first call is whole, and a second one is not wanted."""
+        """Whether the generation can be stopped: the first call is complete, and no second one is wanted."""
         return self._one_call and self.calls > 0 and self._kind is None and self._client_call is None
 
     def take(self, segments: Sequence[Segment]) -> None:
-        """Makes inputs of segments, neighbouring pieces of one text joined."""
+        """Sends segments to the machine, neighbouring pieces of one text joined."""
         for segment in segments if len(segments) < 2 else _joined(segments):
             match segment:
                 case Text():
@@ -89,14 +90,14 @@ class Assembly:
                     self._write(MESSAGE, AppendScored(text, logprobs.as_objects(tokens)))
 
     def close(self, status: str = "completed") -> None:
-        """Ends the item that is open, if one is."""
+        """Closes the open item, if there is one."""
         if self._kind is not None:
             self._machine.send(Close(status))
             self._kind = None
             self._phase = None
 
-    def say_nothing(self, status: str) -> None:
-        """A message with no text, where the model said nothing at all: clients look for one."""
+    def add_empty_message(self, status: str) -> None:
+        """Adds a message without text to a response without items, because clients expect a message."""
         self._open(MESSAGE, {})
         self.close(status)
 
@@ -172,7 +173,7 @@ class Assembly:
 
 
 def _joined(segments: Iterable[Segment]) -> Iterable[Segment]:
-    """Neighbours of one kind as one: one delta says as much as ten."""
+    """Joins neighbouring segments of one kind, so that a chunk makes one delta of them."""
     run: list[str] = []
     kind: type[Text | Reasoning | Arguments] | None = None
     for segment in segments:

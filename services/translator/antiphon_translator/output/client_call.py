@@ -1,7 +1,7 @@
-"""A call of a tool of OpenAI's that the caller runs, while the model writes it.
+"""A call of one of OpenAI's tools that the client runs (client_tools.py), while the model writes it.
 
-Its item has an object where a function call has the text that the model wrote, and no events of its own for what is
-added: it is told when it is whole.
+Its item has an object in place of a function call's text, and there are no delta events for it. So the item is sent
+when the call is complete.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from antiphon_translator.prompt.client_tools import ClientTool
 
 @dataclass(slots=True)
 class ClientCall:
-    """`arguments` are the pieces of JSON that came."""
+    """A call that is being written. `arguments` are the pieces of its JSON so far."""
 
     tool: ClientTool
     call_id: str
     arguments: list[str] = field(default_factory=list)
 
     def item(self) -> tuple[ItemKind, Object, bool]:
-        """The kind of the item, its members, and whether the arguments are some that can be run."""
+        """The kind of the item, its members, and whether the arguments are valid. Invalid ones are left out."""
         members = self.tool.members(self._read())
-        told = self.tool.blank_members() if members is None else members
-        return CLIENT_CALLS[self.tool.call_type], {"call_id": self.call_id, **told}, members is not None
+        shown = self.tool.blank_members() if members is None else members
+        return CLIENT_CALLS[self.tool.call_type], {"call_id": self.call_id, **shown}, members is not None
 
     def _read(self) -> Object | None:
         try:

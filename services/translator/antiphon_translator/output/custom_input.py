@@ -1,7 +1,7 @@
-"""The input of a custom tool, out of the JSON that the model was made to write around it: `{"input": "..."}`.
+"""Extracts the input of a custom tool from the JSON object around it, `{"input": "..."}`, while the model writes it.
 
-It streams: a piece of JSON goes in, the text that it stands for comes out. Anything else than such an object is taken
-as the input itself, as it was written: what a model says to a tool is never lost.
+A model is shown a custom tool as a function with one parameter. Arguments that are not such an object are the input
+themselves, as they were written, so that the input is never lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ESCAPE_DIGITS = 4
 
 
 class CustomInput:
-    """Unwraps the arguments of one call. Used once."""
+    """Unwraps the arguments of one call."""
 
     def __init__(self) -> None:
         self._cursor = Cursor()
@@ -25,12 +25,12 @@ class CustomInput:
         self._steps = self._read()
 
     def feed(self, arguments: str) -> str:
-        """The text that this piece of the arguments stands for."""
+        """Takes a piece of the arguments, and returns the piece of the input in it."""
         self._cursor.feed(arguments)
         return self._step()
 
     def finish(self) -> str:
-        """Returns the rest of the text, at the end of the arguments."""
+        """Returns the rest of the input, at the end of the arguments."""
         self._cursor.finish()
         return self._step()
 
@@ -52,7 +52,7 @@ class CustomInput:
         yield from cursor.until(Markers(()), emit)
 
     def _is_wrapped(self) -> Reader[bool]:
-        """Goes to behind the quote that the input begins with."""
+        """Whether the arguments are such an object. Moves behind the opening quote of the input."""
         try:
             for wanted in ("{", _KEY, ":", '"'):
                 yield from self._cursor.spaces()
@@ -64,10 +64,10 @@ class CustomInput:
 
 
 def _string(cursor: Cursor, emit: Emit) -> Reader[None]:
-    """The rest of a JSON string, escapes undone, to its closing quote."""
+    """Emits the rest of a JSON string, unescaped, up to its closing quote."""
     while (yield from cursor.until(_SPECIAL, emit)) == "\\":
         escape = yield from _escape(cursor)
-        if _is_half(escape):  # the other half of the pair follows
+        if _is_high_surrogate(escape):  # the low surrogate follows
             yield from cursor.literal("\\")
             escape += yield from _escape(cursor)
         try:
@@ -83,5 +83,5 @@ def _escape(cursor: Cursor) -> Reader[str]:
     return f"\\{letter}{digits}"
 
 
-def _is_half(escape: str) -> bool:
+def _is_high_surrogate(escape: str) -> bool:
     return escape.startswith("\\u") and escape[2:3] in "dD" and escape[3:4] in "89abAB"

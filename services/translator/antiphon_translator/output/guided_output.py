@@ -1,12 +1,12 @@
-"""An answer that must match a guide, of a model that may reason or call a tool before it answers.
+"""Guides the answer of a model that may reason or call a tool before it answers.
 
-A guide holds for everything from the first token on: it would forbid the reasoning and the call. So the model begins
-as it likes, and is read piece by piece. Where its answer begins, that generation is given up and asked for once more,
-with the guide: the prompt and all that was written up to the answer; the unguided beginning of the answer is
-forgotten. A server with a prefix cache has nearly nothing to do again.
+An engine applies a guide from the first token on, which would forbid the reasoning and the call. So the first
+generation has no guide, and its output is read one id or character at a time. Where the answer begins, that generation
+is cancelled and a second one is started with the guide. Its prompt is the first prompt and the output up to the answer;
+the unguided beginning of the answer is discarded. A server with a prefix cache computes nearly nothing again.
 
-A model that ends without any answer is asked the same way. One that calls a tool has not answered, and is left alone;
-neither is commentary an answer.
+The second generation also follows a first one that ended without any answer. It does not follow a call. Commentary
+before a call is no answer.
 """
 
 from __future__ import annotations
@@ -37,38 +37,40 @@ from antiphon_translator.turn.turn_plan import TurnPlan
 
 COMMENTARY = "commentary"
 ANSWER_SUFFIX = "-answer"
-"""Of the guided generation's id: what stops the one that was given up, by its id, must not find this one."""
+"""The end of the guided generation's request id. Cancelling the first generation by its id must not cancel this one."""
 
 
 def output_of(plan: TurnPlan) -> ModelOutput:
-    """The output of the turn's generation, which may ask for a second one, of the answer alone."""
+    """The output of the turn's generation. With a guide for the answer alone, `follow_up` may be a second
+    generation."""
     if plan.answer_guide is None:
         return outputs.output_of(plan.model, plan.prompt, plan.request)
-    anew = partial(outputs.read_output_of, plan.model, plan.prompt, plan.request)
-    return GuidedOutput(anew, plan.request, plan.answer_guide, plan.model.tokenizer)
+    make_output = partial(outputs.read_output_of, plan.model, plan.prompt, plan.request)
+    return GuidedOutput(make_output, plan.request, plan.answer_guide, plan.model.tokenizer)
 
 
 class GuidedOutput:
-    """The output of a turn with a guide for its answer. `anew` makes an output of the turn that has read nothing."""
+    """The output of a turn with a guide for its answer. `make_output` makes an output of the turn for a generation."""
 
     def __init__(
-        self, anew: Callable[[], ReadOutput], request: GenerationRequest, guide: Guide, tokenizer: ModelTokenizer
+        self, make_output: Callable[[], ReadOutput], request: GenerationRequest, guide: Guide, tokenizer: ModelTokenizer
     ) -> None:
-        self._anew = anew
-        self._inner = anew()
+        self._make_output = make_output
+        self._inner = make_output()
         self._request = request
         self._guide = guide
         self._tokenizer = tokenizer
-        self._written: list[TokenChunk | TextChunk] = []
+        self._pieces: list[TokenChunk | TextChunk] = []
         self._kept = 0
-        """So much of what was written comes before any answer."""
+        """How many of the pieces come before the answer."""
         self._phase: str | None = None
-        self._answers = False
-        self._watches = True
+        self._has_answer_begun = False
+        self._is_watching = True
+        """Whether the beginning of the answer is looked for: in the first generation, until a call."""
 
     @property
     def finish(self) -> FinishReason | None:
-        return FinishReason.STOP if self._answers else self._inner.finish
+        return FinishReason.STOP if self._has_answer_begun else self._inner.finish
 
     def write(self, text: str) -> list[Segment]:
         return self._inner.write(text)
@@ -78,11 +80,11 @@ class GuidedOutput:
             raise wrong_level(chunk)
         segments: list[Segment] = []
         for piece in _pieces(chunk):
-            if not self._watches:
+            if not self._is_watching:
                 segments += self._inner.take(piece)
             elif self.finish is None:
                 segments += self._watch(piece)
-        if not self._answers:
+        if not self._has_answer_begun:
             segments += self._inner.take(_without_content(chunk))
         return segments
 
@@ -97,12 +99,12 @@ class GuidedOutput:
         return self._inner.must_count
 
     def follow_up(self) -> GenerationRequest | None:
-        """The guided generation of the answer, if one is wanted."""
-        if not self._watches or not (self._answers or self._ended_before_answering()):
+        """The request for the guided generation of the answer; None if none is needed."""
+        if not self._is_watching or not (self._has_answer_begun or self._ended_before_answering()):
             return None
-        prompt, kept = _behind(self._request, self._written[: self._kept])
-        self._watches = self._answers = False
-        self._inner = self._anew()
+        prompt, kept = _behind(self._request, self._pieces[: self._kept])
+        self._is_watching = self._has_answer_begun = False
+        self._inner = self._make_output()
         self._inner.resume(kept)
         return replace(
             self._request,
@@ -113,42 +115,42 @@ class GuidedOutput:
         )
 
     def _ended_before_answering(self) -> bool:
-        """Whether the model ended by itself: neither a stop text nor the length did it."""
+        """Whether the model ended by itself, at neither the length limit nor, possibly, a stop sequence."""
         return self._inner.finish is not FinishReason.LENGTH and not self._request.stop
 
     def _watch(self, piece: TokenChunk | TextChunk) -> list[Segment]:
-        """Reads a piece; returns its segments unless they belong to the answer."""
-        self._written.append(piece)
-        precedes = self._inner.in_reasoning or self._only_separates(piece)
-        told = self._inner.take(piece)
-        self._note_phase(told)
-        if self._is_answer(told):
-            self._answers = True
+        """Reads a piece of the first generation. Returns its segments, or none when the answer begins with them."""
+        self._pieces.append(piece)
+        is_before_answer = self._inner.in_reasoning or self._is_separator(piece)
+        segments = self._inner.take(piece)
+        self._note_phase(segments)
+        if self._is_answer(segments):
+            self._has_answer_begun = True
             return []
-        if (told or precedes) and self._inner.finish is None:
-            self._kept = len(self._written)
-        if any(isinstance(segment, CallBegin) for segment in told):
-            self._watches = False
-        return told
+        if (segments or is_before_answer) and self._inner.finish is None:
+            self._kept = len(self._pieces)
+        if any(isinstance(segment, CallBegin) for segment in segments):
+            self._is_watching = False
+        return segments
 
-    def _only_separates(self, piece: TokenChunk | TextChunk) -> bool:
-        """Whether it is a control token, or nothing but white space behind what comes before the answer."""
+    def _is_separator(self, piece: TokenChunk | TextChunk) -> bool:
+        """Whether a piece is a control token, or white space right behind the kept pieces."""
         if isinstance(piece, TokenChunk) and any(token_id in self._tokenizer.added for token_id in piece.ids):
             return True
         text = piece.text if isinstance(piece, TextChunk) else self._tokenizer.decode(piece.ids)
-        return not text.strip() and self._kept == len(self._written) - 1
+        return not text.strip() and self._kept == len(self._pieces) - 1
 
-    def _note_phase(self, told: Iterable[Segment]) -> None:
-        for segment in told:
+    def _note_phase(self, segments: Iterable[Segment]) -> None:
+        for segment in segments:
             if isinstance(segment, Break):
                 self._phase = segment.phase
 
-    def _is_answer(self, told: Iterable[Segment]) -> bool:
-        return self._phase != COMMENTARY and any(isinstance(segment, Text | ScoredText) for segment in told)
+    def _is_answer(self, segments: Iterable[Segment]) -> bool:
+        return self._phase != COMMENTARY and any(isinstance(segment, Text | ScoredText) for segment in segments)
 
 
 def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
-    """A chunk, one id or one character at a time. The log probabilities of a text all come before it."""
+    """Splits a chunk into single ids or characters. The log probabilities of a text all come before its characters."""
     if isinstance(chunk, TokenChunk):
         for index, token_id in enumerate(chunk.ids):
             yield TokenChunk((token_id,), logprobs=chunk.logprobs[index : index + 1])
@@ -159,14 +161,14 @@ def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
 
 
 def _without_content(chunk: TokenChunk | TextChunk) -> TokenChunk | TextChunk:
-    """The end and the counts of a chunk, without its ids or text."""
+    """The finish reason and the usage of a chunk, without its ids or text."""
     if isinstance(chunk, TokenChunk):
         return TokenChunk(finish=chunk.finish, cached_blocks=chunk.cached_blocks)
     return TextChunk(finish=chunk.finish, usage=chunk.usage)
 
 
 def _behind(request: GenerationRequest, pieces: Sequence[TokenChunk | TextChunk]) -> tuple[Prompt, EngineChunk]:
-    """The prompt of a request with these pieces behind it, and the pieces as one."""
+    """The prompt of a request with these pieces appended, and the pieces as one chunk."""
     logprobs = tuple(one for piece in pieces for one in piece.logprobs)
     if isinstance(request.prompt, TokenPrompt):
         ids = tuple(token_id for piece in pieces if isinstance(piece, TokenChunk) for token_id in piece.ids)

@@ -1,10 +1,10 @@
-"""The kinds of output items: how each looks, and which events open it, extend it and close it.
+"""The kinds of output items: the form of each, and the events that open, extend and close it.
 
-One `ItemKind` per kind. The machine knows when an item opens, grows and closes; what that means for a message or a
-function call is said here and nowhere else. A new kind is a new row.
+There is one `ItemKind` per kind. The machine decides when an item opens, grows and closes; this table alone defines
+what that means for a message or a function call. A new kind is a new row.
 
-What differs from item to item of a kind (the name of a function, its call id, the phase of a message) is given when it
-opens, as members of the item.
+Members that differ between items of a kind (the name of a function, its call id, the phase of a message) are given when
+an item opens.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EventBuilder = Callable[["OpenItem"], Event]
 class ItemKind:
     """One kind of item.
 
-    `blank` are the members of an item as it begins, `with_text(members, item)` are those of the same item with what its
-    deltas added up to. `opening` and `closing` build the events around the deltas, in order; `delta` builds an example
+    `blank` are the members of an item as it begins, `with_text(members, item)` are its members with the text of its
+    deltas. `opening` and `closing` build the events before and behind the deltas, in order. `delta` builds an example
     of a delta event, with `sequence_number` before `delta`.
     """
 
@@ -40,7 +40,7 @@ class ItemKind:
 
 
 class OpenItem:
-    """The item that is being written. `status` is what it has, or what it is being closed with."""
+    """The item that is being written. `status` is its current status or, while it is closed, its last one."""
 
     __slots__ = ("_delta_frame", "_members", "_text", "id", "kind", "logprobs", "output_index", "status")
 
@@ -50,9 +50,9 @@ class OpenItem:
         self.output_index = output_index
         self.status = "in_progress"
         self.logprobs: list[Object] = []
-        """Of the tokens of its text, where they are wanted."""
+        """The log probabilities of the tokens of its text, if they are wanted."""
         self._members = members or {}
-        self._text = bytearray()  # UTF-8: a list of pieces, or a StringIO, keeps 65 bytes more for each
+        self._text = bytearray()  # UTF-8: a list of pieces, or a StringIO, takes 65 more bytes for each piece
         self._delta_frame = _frame_template(kind.delta(self))
 
     @property
@@ -62,13 +62,14 @@ class OpenItem:
     def append(self, text: str, sequence_number: int) -> bytes:
         """Takes the next piece of text and returns the frame of its delta event.
 
-        This is the one event that happens per token, so it is put together from bytes and never is a dict.
+        This is the only event per token, so it is formatted from bytes, without a dict.
         """
         self._text += text.encode()
         return self._delta_frame % (sequence_number, dumps(text))
 
     def append_scored(self, text: str, logprobs: Sequence[Object], sequence_number: int) -> bytes:
-        """Frames a text delta with the log probabilities of its tokens. Only messages have log probabilities."""
+        """Takes the next piece of text and returns the frame of its delta event, with the log probabilities of its
+        tokens. Only messages have log probabilities."""
         self._text += text.encode()
         self.logprobs += logprobs
         delta = {"sequence_number": sequence_number, "delta": text, "logprobs": logprobs}
@@ -79,12 +80,12 @@ class OpenItem:
         return {"id": self.id, **self.kind.blank, **self._members}
 
     def as_object(self) -> Object:
-        """The item as of now."""
+        """The item with its text so far."""
         return self.kind.with_text(self.added(), self) | {"status": self.status}
 
 
 def _frame_template(example: Event) -> bytes:
-    """The frame of a delta event with its sequence number and its text still to be filled in, in this order."""
+    """The frame of a delta event, with placeholders for its sequence number and its text, in this order."""
     members = [
         dumps(name) + b":" + _PLACEHOLDERS.get(name, dumps(value).replace(b"%", b"%%"))
         for name, value in example.items()
@@ -124,7 +125,7 @@ def _reasoning_text(text: str) -> Object:
 
 
 def _of_summary(item: OpenItem, event_type: str, **members: object) -> Event:
-    """An event about the item's only part of a summary."""
+    """An event about the item's only summary part."""
     return _of_item(item, event_type, summary_index=0, **members)
 
 
@@ -181,7 +182,7 @@ REASONING_SUMMARY = ItemKind(
     ),
     with_text=lambda members, item: members | {"summary": [_summary_text(item.text)]},
 )
-"""Reasoning for a request that asks for its summary."""
+"""Reasoning, in a response to a request for a summary of it."""
 
 FUNCTION_CALL = ItemKind(
     id_prefix="fc",
@@ -211,7 +212,7 @@ CUSTOM_TOOL_CALL = ItemKind(
 
 
 def _client_call(call_type: str, id_prefix: str) -> ItemKind:
-    """A call that is told when it is whole: nothing is ever appended to it."""
+    """A call that is sent when it is complete: its `delta` is never used."""
     return ItemKind(
         id_prefix=id_prefix,
         blank={"type": call_type, "status": "in_progress"},
@@ -223,4 +224,4 @@ def _client_call(call_type: str, id_prefix: str) -> ItemKind:
 
 
 CLIENT_CALLS = {call_type: _client_call(call_type, ID_PREFIX[call_type]) for call_type in CALL_TYPES}
-"""Calls of tools of OpenAI's that the caller runs, by their type."""
+"""The calls of OpenAI's tools that the client runs, by their type."""

@@ -1,15 +1,15 @@
-"""Stops the output of an engine that counts by itself, and does not stop.
+"""Ends the output of an engine that exceeds its token limit.
 
-A server is told how many tokens are wanted, and usually keeps to it. One that did not sent 45,000 deltas in 8 s. Here
-the tokens are not seen, only messages and their text:
+A server gets the limit in the request, and usually keeps to it. One that did not sent 45,000 deltas in 8 s. Engines of
+text and chat send no token ids, so the guard counts their messages (chunks) and the bytes of their text:
 
-* Each message has one token at least. As long as there are no more messages than tokens were wanted, and the text is no
-  longer than those usually are, nothing is looked at: that is every stream of a server that counts.
-* Past that the tokenizer counts the text so far. Servers that send single characters pass: after each count, as many
-  more messages are let through as there are tokens left.
-* Of a model whose tokenizer is not here, a token has at most `TOKEN_MESSAGES_MAX` messages and `TOKEN_BYTES_MAX` bytes.
+* Each message has one token at least. While there are no more messages than the limit has tokens, and the text has no
+  more bytes than so many tokens usually have, nothing is checked. A server that keeps to the limit stays below that.
+* Beyond that the tokenizer counts the text so far. For servers that send single characters, each count permits as many
+  further messages as there are tokens left.
+* Without the model's tokenizer, a token may have up to `TOKEN_MESSAGES_MAX` messages and `TOKEN_BYTES_MAX` bytes.
 
-Whatever was asked for, an output ends at OUTPUT_BYTES_MAX: a longer one could not be stored.
+Even without a limit, an output ends at OUTPUT_BYTES_MAX: a longer one could not be stored.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TOKEN_BYTES_MAX = 64
 USUAL_TOKEN_BYTES = 16
 SLACK_MESSAGES = 64
 STEPS = 8
-"""An output is counted again after an eighth of its limit at the soonest."""
+"""Between two counts at least an eighth of the limit is let through, so that counting stays cheap."""
 
 
 class LengthGuard:
-    """Of one generation. `count` counts the tokens of all text so far; None where the model's tokenizer is not here."""
+    """The guard of one generation. `count` counts the tokens of all text so far; None without the model's tokenizer."""
 
     def __init__(self, max_tokens: int, count: Callable[[], int] | None) -> None:
         self._max_tokens = max_tokens
@@ -38,7 +38,7 @@ class LengthGuard:
         self._messages_max, self._bytes_max = self._first_limits()
 
     def is_passed_by(self, size_bytes: int) -> bool:
-        """Notes a message with so much text. Whether nothing more is wanted."""
+        """Counts a message with so much text. Returns whether the output is over the limit."""
         self._messages += 1
         self._bytes += size_bytes
         if self._messages <= self._messages_max and self._bytes <= self._bytes_max:
@@ -54,7 +54,7 @@ class LengthGuard:
         return self._max_tokens, min(USUAL_TOKEN_BYTES * self._max_tokens, OUTPUT_BYTES_MAX)
 
     def _has_more(self) -> bool:
-        """Counts what there is, and sets the limits for the next time."""
+        """Whether the output may go on, by the tokenizer's count. Sets the limits up to the next count."""
         left = self._max_tokens - self._count() if self._count is not None else 0
         if left <= 0:
             return False

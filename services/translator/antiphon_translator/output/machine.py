@@ -1,16 +1,16 @@
-"""The response machine: which events a response consists of, in which order.
+"""The response machine: a state machine that turns inputs into the events of a response.
 
-Rule 1: everything that decides whether an event may happen now is the table `ResponseMachine.TRANSITIONS`. An input
-that has no row for the state is a bug of the caller and raises `IllegalInput`, naming both.
+Rule 1: only the table `ResponseMachine.TRANSITIONS` decides whether an input is allowed in a state. An input without a
+row for the state is a bug of the caller and raises `IllegalInput`, which names both.
 
-Rule 2: this file knows no text of a model, no engine, no clock and no randomness; ids and times are given.
+Rule 2: the machine does no I/O and uses no clock and no randomness; ids and times are passed in.
 
 Rule 3: sequence numbers start at 0 and have no gaps, an item keeps its id and index from its first event to its last,
 and the one terminal event is the last event.
 
 Rule 4: after each input, the fold of the events so far equals `snapshot()`.
 
-Theory of operation. A response is born (created, in_progress), then holds any number of items, one at a time, and ends:
+A response begins (created, in_progress), then gets any number of items, one at a time, and ends:
 
     IDLE --Begin--> BETWEEN_ITEMS --OpenNext--> IN_ITEM --Append | AppendScored--> IN_ITEM
                          ^    |                    |  |
@@ -19,9 +19,9 @@ Theory of operation. A response is born (created, in_progress), then holds any n
                               |
                               '--Complete | Incomplete | Fail--> ENDED
 
-What the events of an item are is written down per kind of item in item_kinds.py. Frames collect until `take` hands
-them over as batches. The last one has the terminal event, with the record to commit before it is sent: it is alone
-there, unless the response failed, when all that was held back stands before it.
+item_kinds.py defines the events of each kind of item. Frames collect until `take` returns them as batches. The last
+batch has the terminal event, and the record to commit before it is sent. The terminal event is alone in its batch; if
+the response failed, the frames that were held back are in it, too.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class State(Enum):
 
 @value
 class Begin:
-    """The response exists and is being worked on."""
+    """Begins the response."""
 
 
 @value
 class OpenNext:
-    """An item of this kind begins; `members` are what it has besides, the name of a function for example."""
+    """Opens an item of this kind; `members` are those of this item, the name of a function for example."""
 
     kind: ItemKind = MESSAGE
     members: Object = field(default_factory=dict)
@@ -67,14 +67,14 @@ class OpenNext:
 
 @value
 class Append:
-    """The open item goes on with this text."""
+    """Appends text to the open item."""
 
     text: str
 
 
 @value
 class AppendScored:
-    """The open message goes on with this text, and with the log probabilities of its tokens as clients see them."""
+    """Appends text to the open message, with the log probabilities of its tokens in the form of the API."""
 
     text: str
     logprobs: Sequence[Object]
@@ -82,14 +82,14 @@ class AppendScored:
 
 @value
 class Close:
-    """The open item ends, `incomplete` when it was cut off."""
+    """Closes the open item; its `status` is `incomplete` if it was cut off."""
 
     status: str = "completed"
 
 
 @value
 class Complete:
-    """The model said all it had to say. `completed_at` is in Unix seconds."""
+    """Ends the response: the model was done. `completed_at` is in Unix seconds."""
 
     usage: Usage
     completed_at: int
@@ -97,7 +97,7 @@ class Complete:
 
 @value
 class Incomplete:
-    """The model was stopped before it was done; `reason` is OpenAI's word for why."""
+    """Ends the response before the model was done. `reason` is that of `incomplete_details` in the API."""
 
     usage: Usage
     reason: str
@@ -105,7 +105,7 @@ class Incomplete:
 
 @value
 class Fail:
-    """Something broke."""
+    """Ends the response with an error."""
 
     usage: Usage
     error: AntiphonError
@@ -115,7 +115,7 @@ Input = Begin | OpenNext | Append | AppendScored | Close | Complete | Incomplete
 
 
 class IllegalInput(Exception):
-    """The machine was given an input that its state does not allow: a bug of the caller."""
+    """The state of the machine does not allow the input: a bug of the caller."""
 
 
 class Transition(NamedTuple):
@@ -126,10 +126,10 @@ class Transition(NamedTuple):
 
 
 class ResponseMachine:
-    """Turns inputs into framed events and keeps what they add up to."""
+    """Turns inputs into framed events, and keeps the response that the events add up to."""
 
     def __init__(self, skeleton: Object, ids: Ids) -> None:
-        """`skeleton` is the response at birth (antiphon_core.response.skeleton)."""
+        """`skeleton` is the response before its first event (antiphon_core.response.skeleton)."""
         self.state = State.IDLE
         self.final: Final | None = None
         """The finished response; set by the input that ended it."""
@@ -140,7 +140,7 @@ class ResponseMachine:
         self._item: OpenItem | None = None
 
     def send(self, given: Input) -> None:
-        """Applies one input. IllegalInput: the state has no row for it; nothing happened."""
+        """Applies one input. IllegalInput: the table has no row for it in this state, and nothing was changed."""
         row = self.TRANSITIONS.get((self.state, type(given)))
         if row is None:
             raise IllegalInput(f"{type(given).__name__} is not allowed in state {self.state.name}")
@@ -148,8 +148,8 @@ class ResponseMachine:
         self.state = row.next_state
 
     def take(self) -> list[Batch]:
-        """The events since the last call, as few batches as the limits allow. A failure is one batch, and what was held
-        back until then is told in it."""
+        """The events since the last call, in as few batches as the limits allow. All events up to a failure are one
+        batch."""
         frames, self._frames = self._frames, []
         first = self._next_sequence - len(frames)
         if self.final is None or not frames:
@@ -161,22 +161,22 @@ class ResponseMachine:
         return [*_batches(first, before), last]
 
     def skip_to(self, next_sequence: int) -> None:
-        """Somebody else sent the events so far: they are forgotten, and the next one has this number."""
+        """Drops the events so far, which an earlier translator has sent, and sets the number of the next event."""
         self._frames.clear()
         self._next_sequence = next_sequence
 
     def snapshot(self) -> Object:
-        """The response as of now. Equals the fold of all events so far."""
+        """The response so far. It equals the fold of all events so far."""
         if self._item is None:
             return self._response
         return self._response | {"output": [*self._response["output"], self._item.as_object()]}
 
-    # ---- emitters: what each row of the table does ----
+    # ---- emitters: one for each row of the table ----
 
     def _begin(self, given: Begin) -> None:
-        born = Fragment(dumps(self._response))
-        self._emit({"type": events.CREATED, "response": born})
-        self._emit({"type": events.IN_PROGRESS, "response": born})
+        begun = Fragment(dumps(self._response))
+        self._emit({"type": events.CREATED, "response": begun})
+        self._emit({"type": events.IN_PROGRESS, "response": begun})
 
     def _open(self, given: OpenNext) -> None:
         item_id = new_item_id(self._ids, given.kind.id_prefix)
@@ -251,7 +251,7 @@ class ResponseMachine:
 
 
 def _batches(first_sequence: int, frames: list[bytes]) -> list[Batch]:
-    if len(frames) == 1:  # as most reads are, of most streams
+    if len(frames) == 1:  # the common case: one token per chunk
         return [Batch(first_sequence, 1, frames[0])]
     batches, at = [], 0
     while at < len(frames):
@@ -263,7 +263,7 @@ def _batches(first_sequence: int, frames: list[bytes]) -> list[Batch]:
 
 
 def _fitting(frames: list[bytes]) -> int:
-    """How many of the first frames make one batch: at least one."""
+    """How many of the first frames fit into one batch: at least one."""
     size = 0
     for count, one in enumerate(frames):
         size += len(one)

@@ -1,12 +1,12 @@
 """Turns an engine's chunks into segments and counts tokens: one class for each level of engines.
 
-    TOKENS   ids are counted here, one by one: usage is exact, and the end of the generation is seen in them
-    TEXT     the same parser with literal markers; the engine counts, or else the tokenizer does
-    CHAT     the other server has parsed; the engine counts, or else the tokenizer does
+    TOKENS   ids are parsed and counted here, one by one: the usage is exact
+    TEXT     text is parsed here, with markers found by their spelling; the engine counts, or else the tokenizer does
+    CHAT     the server has parsed its output; the server counts, or else the tokenizer does
 
-Each class knows when no more chunks are wanted (`finish`), and counts reasoning tokens as exactly as its level allows.
-Where an engine counts its output but not the reasoning in it, reasoning gets a share of the tokens by its share of the
-characters: to encode a whole answer once more for a slightly better number is not worth the time.
+Each class decides when no more chunks are wanted (`finish`), and counts reasoning tokens as exactly as its level
+allows. If an engine counts its output but not the reasoning in it, the reasoning tokens are estimated from the share of
+its characters: to encode the whole answer again for a slightly better number would take too long.
 """
 
 from __future__ import annotations
@@ -44,52 +44,53 @@ class ModelOutput(Protocol):
 
     @property
     def finish(self) -> FinishReason | None:
-        """Why it ended, as soon as that is known: then nothing more of it is wanted."""
+        """Why the generation ended; None while more chunks are wanted."""
 
     def write(self, text: str) -> list[Segment]:
-        """Takes what was written for the model: read like its own, and not counted as such."""
+        """Reads text that the server wrote for the model, such as the beginning of a forced call. It is parsed like the
+        model's output, and not counted."""
 
     def take(self, chunk: EngineChunk) -> Sequence[Segment]:
-        """Reads a chunk and returns the segments that the chunk completes."""
+        """Reads a chunk, and returns the segments that it completes."""
 
     def end(self, *, cut_off: bool) -> list[Segment]:
-        """Returns the last segments when no more chunks come. `cut_off`: the model would have gone on."""
+        """Returns the last segments when no more chunks come. `cut_off`: the output ended before the model was done."""
 
     def usage(self) -> Usage:
-        """The tokens counted so far."""
+        """The usage so far."""
 
     @property
     def must_count(self) -> bool:
-        """Whether `usage` has to encode the prompt and the answer, because the server has not counted them: that takes
-        as long as they are, so it is no work for the event loop."""
+        """Whether `usage` has to encode the prompt and the answer, because the server has not counted them. That may
+        take long, so it must not run on the event loop."""
 
     def follow_up(self) -> GenerationRequest | None:
-        """The request for the next generation, where one generation is not enough. Asked when no more chunks come, or
-        no more are wanted."""
+        """The request for a further generation of the turn, or None. Called when no more chunks come, or no more are
+        wanted."""
 
 
 class ReadOutput(ModelOutput, Protocol):
-    """One that is read here, and can be gone on with by another generation."""
+    """The output of an engine of ids or text. A further generation can continue it."""
 
     def take(self, chunk: EngineChunk) -> list[Segment]: ...
 
     @property
     def in_reasoning(self) -> bool:
-        """Whether what comes next is reasoning, as far as is known."""
+        """Whether the next chunk is reasoning, as far as the output so far tells."""
 
     def resume(self, chunk: EngineChunk) -> None:
-        """Takes what another generation brought, and was told already: this one goes on behind it."""
+        """Reads the output of an earlier generation, which was sent already. This generation continues it."""
 
 
 def output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
-    """The output of the generation that this request asks for."""
+    """The output of the generation of this request."""
     if isinstance(request.prompt, ChatPrompt):
         return ChatOutput(request, model.tokenizer, prompt.count, is_measured=model.is_measured)
     return read_output_of(model, prompt, request)
 
 
 def read_output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
-    """The output of a generation of ids or text, which is parsed here. TypeError: a ChatPrompt."""
+    """The output of a generation of ids or text, which is parsed here. TypeError: the request has a ChatPrompt."""
     scores = Scores.wanted_by(request, model.syntax)
     if scores is None:
         return _read_output(model, prompt, request)
@@ -99,7 +100,7 @@ def read_output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRe
 def _read_output(
     model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, watch: Watch | None = None
 ) -> ReadOutput:
-    """`watch` is told all text that is read."""
+    """`watch` is called with all text that is read."""
     schemas = prompt.tools.schemas
     if isinstance(request.prompt, TokenPrompt):
         parser = TokenParser(
@@ -111,16 +112,17 @@ def _read_output(
             watch=watch,
         )
         return TokenOutput(parser, request, model.kv_block_tokens)
-    tail = request.prompt_as(TextPrompt).text.removesuffix(prompt.forced.begun)
+    tail = request.prompt_as(TextPrompt).text.removesuffix(prompt.forced.beginning)
     literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
     return TextOutput(literal, request, model.tokenizer)
 
 
 class TokenOutput:
-    """Ids up to the end of the generation: a stop id, or as many as were asked for. What comes behind means nothing."""
+    """The output of an engine of ids. It ends at a stop id, at a stop sequence or at the token limit; ids behind that
+    are ignored."""
 
     def __init__(self, parser: TokenParser, request: GenerationRequest, block_tokens: int = 0) -> None:
-        """`block_tokens` are those of a block of the engine's cache, 0 where nobody knows."""
+        """`block_tokens` is the number of tokens in a block of the engine's KV cache; 0 if it is not known."""
         self._block_tokens = block_tokens
         self._cached_blocks = 0
         self.finish: FinishReason | None = None
@@ -174,7 +176,7 @@ class TokenOutput:
         return segments
 
     def _take_one_by_one(self, token_ids: Sequence[int]) -> list[Segment]:
-        """The id that completes a stop text is the last that counts."""
+        """Reads ids one by one, so that the id that completes a stop sequence is the last one."""
         segments: list[Segment] = []
         for token_id in token_ids:
             segments += self._take((token_id,))
@@ -183,7 +185,7 @@ class TokenOutput:
         return segments
 
     def _wanted(self, token_ids: Sequence[int]) -> list[int]:
-        """Counts the ids up to the end: those that mean something."""
+        """Counts the ids up to the end of the generation, and returns them without the stop id."""
         wanted: list[int] = []
         for token_id in token_ids:
             if self.finish is not None:
@@ -203,7 +205,7 @@ class TokenOutput:
 
 
 class TextOutput:
-    """Text as it comes; markers are found by their spelling."""
+    """The output of an engine of text. Markers are found by their spelling."""
 
     def __init__(self, parser: OutputParser, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self.finish: FinishReason | None = None
@@ -247,7 +249,7 @@ class TextOutput:
 
 
 class ChatOutput:
-    """Segments as another server read them."""
+    """The output of a chat server, which has parsed it."""
 
     def __init__(
         self,
@@ -257,8 +259,7 @@ class ChatOutput:
         *,
         is_measured: bool = True,
     ) -> None:
-        """`prompt_tokens` counts the ids of the prompt, where the server does not; `is_measured`: the tokenizer is the
-        model's own."""
+        """`prompt_tokens` counts the prompt if the server does not. `is_measured`: the tokenizer is the model's own."""
         self.finish: FinishReason | None = None
         self._count = _Count(request, tokenizer, prompt_tokens, is_measured=is_measured)
 
@@ -292,8 +293,8 @@ class ChatOutput:
 
 
 class _Count:
-    """The token count of a TEXT or CHAT output: the engine's own usage, or else the tokenizer's count of the text. A
-    generation that ended at its length limit counts as many tokens as were asked for, even if its text shows fewer."""
+    """The token count of a TEXT or CHAT output: the engine's usage, or else the tokenizer's count of the text. By the
+    latter, a generation that ended at its token limit has that many tokens, even if the text encodes to fewer."""
 
     def __init__(
         self,
@@ -307,18 +308,18 @@ class _Count:
         self._prompt_tokens = prompt_tokens
         self._max_tokens = request.max_tokens
         self._tokenizer = tokenizer
-        self._said: Usage | None = None
+        self._given: Usage | None = None
         self._is_at_length = False
         self._texts = (bytearray(), bytearray())  # in UTF-8: not reasoning, reasoning
         self._carried: list[str] = []
 
     def note(self, chunk: TextChunk | ChatChunk) -> None:
         """Keeps the usage of a chunk, and whether the output ended at its length limit."""
-        self._said = chunk.usage or self._said
+        self._given = chunk.usage or self._given
         self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
 
     def note_text(self, text: str, *, is_reasoning: bool) -> bool:
-        """Keeps the text of a message. Whether the output is at its limit, which its server does not keep to."""
+        """Keeps the text of a message. Returns whether the output is over its limit (length_guard.py)."""
         if not text:
             return False
         data = text.encode()
@@ -331,31 +332,31 @@ class _Count:
 
     @property
     def is_open(self) -> bool:
-        """Whether the server has said nothing yet, or not all: it counts what is carried as a part of the prompt."""
-        return self._said is None or bool(self._carried)
+        """Whether text has to be encoded for the usage: the server gave none, or there is carried text."""
+        return self._given is None or bool(self._carried)
 
     def carry(self, text: str) -> None:
-        """For the engine this was part of the prompt; it is part of the output."""
+        """Adds text of an earlier generation. The engine counts it in the prompt, and `usage` in the output."""
         self._carried.append(text)
 
     def usage(self) -> Usage:
-        said = self._said
-        if said is None:
-            spoken, reasoned = (self._tokens_in(text.decode()) for text in self._texts)
+        given = self._given
+        if given is None:
+            answer, reasoning = (self._tokens_in(text.decode()) for text in self._texts)
             is_known = self._is_at_length and self._max_tokens != UNLIMITED
-            made = self._max_tokens if is_known else spoken + reasoned
-            return Usage(self._prompt_tokens(), made, min(reasoned, made))
+            output = self._max_tokens if is_known else answer + reasoning
+            return Usage(self._prompt_tokens(), output, min(reasoning, output))
         carried = self._tokens_in("".join(self._carried))
-        output = said.output_tokens + carried
-        reasoning = said.reasoning_tokens or self._share_of_reasoning(output)
-        return Usage(said.input_tokens - carried, output, reasoning, said.cached_tokens)
+        output = given.output_tokens + carried
+        reasoning = given.reasoning_tokens or self._share_of_reasoning(output)
+        return Usage(given.input_tokens - carried, output, reasoning, given.cached_tokens)
 
     def _written_tokens(self) -> int:
         return sum(self._tokens_in(text.decode()) for text in self._texts)
 
     def _share_of_reasoning(self, output_tokens: int) -> int:
-        spoken, reasoned = (len(text.decode()) for text in self._texts)
-        return round(output_tokens * reasoned / (spoken + reasoned)) if reasoned else 0
+        answer, reasoning = (len(text.decode()) for text in self._texts)
+        return round(output_tokens * reasoning / (answer + reasoning)) if reasoning else 0
 
     def _tokens_in(self, text: str) -> int:
         return len(self._tokenizer.encode_all([text])[0]) if text else 0

@@ -1,8 +1,8 @@
-"""The output of a generation with log probabilities: any other output, whose texts get the tokens that wrote them.
+"""The output of a generation with log probabilities: adds the tokens that wrote them to the texts of another output.
 
-Made only where log probabilities are wanted; without them nothing of this runs. An engine that was asked for them and
-gives none from its first token on costs nobody the answer: the text is told without them, as `logprobs: []`, and the
-log says so. One that stops giving them in the middle is at fault, for half of a list looks like a whole one.
+It is used only if the request wants log probabilities. If the engine leaves them out from the first token on, the text
+is sent with `logprobs: []`, and a warning is logged. If an engine of ids leaves them out for some ids only, the
+response fails, because an incomplete list looks like a complete one.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ log = logging.getLogger(__name__)
 
 
 class Scores:
-    """The log probabilities of one generation, on their way to its texts."""
+    """The log probabilities of one generation, until its texts get them."""
 
     def __init__(self, tokenizer: ModelTokenizer, spelling: Mapping[int, str], top: int) -> None:
-        """`spelling` is what control tokens are in the text that is read; `top` alternatives are shown."""
+        """`spelling` has the characters of control tokens in the text that is read. `top` alternatives are shown."""
         self._alignment = Alignment()
         self._tokenizer = tokenizer
         self._spelling = spelling
@@ -49,7 +49,7 @@ class Scores:
 
     @classmethod
     def wanted_by(cls, request: GenerationRequest, syntax: TokenSyntax) -> Scores | None:
-        """None: not wanted."""
+        """The scores for a request; None if it wants none."""
         if request.top_logprobs is None:
             return None
         spelling = syntax.alphabet.character_of if isinstance(request.prompt, TokenPrompt) else {}
@@ -57,11 +57,11 @@ class Scores:
 
     @property
     def watch(self) -> Watch:
-        """Is told all text that is read."""
+        """The callback for all text that is read."""
         return self._alignment.text
 
-    def came(self, one: TokenLogprob) -> None:
-        """The next token of the model."""
+    def add_token(self, one: TokenLogprob) -> None:
+        """Takes the next token of the model."""
         bytes_of = self._tokenizer.bytes_of
         written = bytes_of(one.token_id)
         top = tuple(Candidate(bytes_of(other.token_id), other.logprob) for other in one.top[: self._top])
@@ -69,22 +69,23 @@ class Scores:
         self._alignment.token(ScoredToken(written, one.logprob, top), marker or written)
 
     def forget(self) -> None:
-        """No text is read any more of the tokens that came."""
+        """Drops the tokens whose text was not read yet."""
         self._alignment.forget()
 
-    def given_to(self, segments: list[Segment]) -> list[Segment]:
+    def scored(self, segments: list[Segment]) -> list[Segment]:
+        """The segments, with the tokens of their texts."""
         return self._alignment.scored(segments)
 
 
 class ScoredOutput:
-    """Implements outputs.ReadOutput."""
+    """An outputs.ReadOutput around another one, whose texts get their tokens."""
 
     def __init__(self, output: ReadOutput, scores: Scores) -> None:
         self._output = output
         self._scores = scores
-        self._have_come = False
-        self._goes_without = False
-        """The engine gave none for its first text."""
+        self._has_logprobs = False
+        self._lacks_logprobs = False
+        """Whether the engine gave none for its first text."""
 
     @property
     def finish(self) -> FinishReason | None:
@@ -95,7 +96,7 @@ class ScoredOutput:
         return self._output.in_reasoning
 
     def write(self, text: str) -> list[Segment]:
-        return self._told(self._output.write(text))
+        return self._scored(self._output.write(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         if isinstance(chunk, ChatChunk):
@@ -105,7 +106,7 @@ class ScoredOutput:
         for piece in _pieces(chunk):
             self._note(piece)
             segments += self._output.take(piece)
-        return self._told(segments)
+        return self._scored(segments)
 
     def resume(self, chunk: EngineChunk) -> None:
         if isinstance(chunk, ChatChunk):
@@ -113,13 +114,12 @@ class ScoredOutput:
         for piece in _pieces(chunk):
             self._note(piece)
             self._output.resume(piece)
-        if (
-            isinstance(chunk, TextChunk) and chunk.text
-        ):  # it ends where the other generation was given up, its tokens do not
+        if isinstance(chunk, TextChunk) and chunk.text:
+            # The text ends where the earlier generation was cancelled; its tokens may go on behind that.
             self._scores.forget()
 
     def end(self, *, cut_off: bool) -> list[Segment]:
-        return self._told(self._output.end(cut_off=cut_off))
+        return self._scored(self._output.end(cut_off=cut_off))
 
     def usage(self) -> Usage:
         return self._output.usage()
@@ -132,35 +132,34 @@ class ScoredOutput:
         return self._output.follow_up()
 
     def _note(self, piece: TokenChunk | TextChunk) -> None:
-        """Tokens behind the end mean nothing."""
-        if self.finish is None and not self._goes_without:
+        """Takes the tokens of a piece, unless the generation has ended."""
+        if self.finish is None and not self._lacks_logprobs:
             for one in piece.logprobs:
-                self._scores.came(one)
+                self._scores.add_token(one)
 
-    def _told(self, segments: list[Segment]) -> list[Segment]:
-        told = self._scores.given_to(segments)
-        if self._goes_without:
+    def _scored(self, segments: list[Segment]) -> list[Segment]:
+        scored = self._scores.scored(segments)
+        if self._lacks_logprobs:
             self._scores.forget()
-        return told
+        return scored
 
     def _check(self, chunk: TokenChunk | TextChunk) -> None:
-        """EngineFault: log probabilities came, and now a text comes without."""
-        had_come = self._have_come
-        self._have_come = had_come or bool(chunk.logprobs)
+        """Checks that a chunk has log probabilities. EngineFault: some ids have them, and others do not."""
+        self._has_logprobs = self._has_logprobs or bool(chunk.logprobs)
         if isinstance(chunk, TokenChunk):
             is_without = bool(chunk.ids) and len(chunk.logprobs) != len(chunk.ids)
         else:
-            is_without = bool(chunk.text) and not self._have_come
-        if not is_without or self._goes_without:
+            is_without = bool(chunk.text) and not self._has_logprobs
+        if not is_without or self._lacks_logprobs:
             return
-        if self._have_come:
+        if self._has_logprobs:
             raise EngineFault("The engine left out some of the log probabilities that it was asked for.")
         log.warning(LEFT_OUT)
-        self._goes_without = True
+        self._lacks_logprobs = True
 
 
 def _pieces(chunk: TokenChunk | TextChunk) -> Iterator[TokenChunk | TextChunk]:
-    """A chunk of ids as chunks of one, so that what an id wrote does not depend on how they were grouped."""
+    """Splits a chunk of ids into chunks of one id, so that the text of each id is known."""
     if isinstance(chunk, TextChunk) or len(chunk.ids) < 2:
         yield chunk
         return

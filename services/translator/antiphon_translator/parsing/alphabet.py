@@ -1,9 +1,9 @@
-"""Control tokens as characters: what a model writes as one token can never be confused with text that spells it.
+"""Control tokens as single characters, so that a control token is never confused with text that spells its name.
 
-Each added token that a family's table speaks of gets a character of its own, a lone surrogate: those are no characters
-of any text, no tokenizer can produce one from bytes, and yet regular expressions, `json` and `str` treat them as such.
-The table's markers are written with them; a marker that is no token of the vocabulary stays text. On the way out they
-become the tokens' text again: nothing that leaves this package may hold one, and nothing that does could be encoded.
+Each added token that a family's table names gets a character of its own, a lone surrogate. No tokenizer can produce a
+lone surrogate from bytes, and yet regular expressions, `json` and `str` treat it as a character. The table's markers
+are written with these characters; a marker that is no token of the vocabulary stays text. On the way out the characters
+become the tokens' text again. Nothing that leaves this package may hold one, because it could not be encoded as UTF-8.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _CHARACTER = re.compile(f"[{chr(FIRST)}-{chr(LAST)}]")
 
 
 class Alphabet:
-    """`added` are the added tokens of a vocabulary, `markers` all literals and patterns of the family's table."""
+    """The characters of the control tokens of one vocabulary and one family. `added` are the added tokens of the
+    vocabulary, `markers` all literals and patterns of the family's table."""
 
     def __init__(self, added: Mapping[int, str], markers: Iterable[str]) -> None:
         table = "\0".join(markers)
@@ -29,26 +30,26 @@ class Alphabet:
         ]
         self.character_of: Mapping[int, str] = {token_id: chr(FIRST + n) for n, token_id in enumerate(chosen)}
         self._texts = {character: added[token_id] for token_id, character in self.character_of.items()}
-        # In a pattern a marker may be written with escapes.
+        # A regular expression may spell a marker with escapes.
         spelt = {form: char for char, text in self._texts.items() for form in (text, re.escape(text))}
         self._characters = dict(sorted(spelt.items(), key=lambda pair: len(pair[0]), reverse=True))
         self._tokens = re.compile("|".join(map(re.escape, self._characters)) or r"(?!)")
 
     def encode(self, marker: str) -> str:
-        """A literal or a pattern of a table in characters."""
+        """Replaces the names of control tokens in a literal or a pattern of a table by their characters."""
         return self._tokens.sub(lambda match: self._characters[match.group()], marker)
 
     def decode(self, text: str) -> str:
-        """Text for people."""
+        """Replaces the characters of control tokens by the tokens' names."""
         return _CHARACTER.sub(lambda match: self._texts.get(match.group(), ""), text)
 
     def decode_json(self, text: str) -> str:
-        """A part of JSON, in whose strings such a character may stand, as it is or escaped."""
+        """Replaces the characters of control tokens in a piece of JSON by the tokens' names, escaped for a string."""
         return _CHARACTER.sub(lambda match: json.dumps(self._texts.get(match.group(), ""))[1:-1], text)
 
 
 def is_token(marker: str) -> bool:
-    """Whether a literal of a table stands for one control token, rather than for its spelling."""
+    """Whether an encoded literal of a table is one control token, rather than text that spells one."""
     return _CHARACTER.fullmatch(marker) is not None
 
 
@@ -57,5 +58,6 @@ def has_token(text: str) -> bool:
 
 
 def _is_marker(text: str) -> bool:
-    """Vocabularies have runs of blanks and single characters as added tokens, too: those are text."""
+    """Whether an added token may be a marker. Vocabularies also have runs of blanks and single characters as added
+    tokens: those are text."""
     return len(text) > 1 and not text.isspace()

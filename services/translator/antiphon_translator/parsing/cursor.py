@@ -1,8 +1,8 @@
-"""Text that arrives in parts, read by generators that wait for more.
+"""A cursor in text that arrives in chunks, read by generators that wait for more text.
 
-A reader is a generator. It `yield`s when it cannot go on before more text came, and is resumed after `feed` or
-`finish`; readers call readers with `yield from`. Only this module touches the buffer, so where the text was cut cannot
-matter to anything that is built on it.
+A reader is a generator. It `yield`s when it needs more text to go on, and is resumed after `feed` or `finish`. Readers
+call readers with `yield from`. Only this module touches the buffer, so that the result of a reader does not depend on
+where the chunks were cut.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Reader = Generator[None, None, _Value]
 Emit = Callable[[str], None]
 
 SPACES_LOOKED_BEHIND = 256
-"""So many white-space characters may stand before what `comes_next` looks for."""
+"""At most so many white-space characters are skipped before the literals that `comes_next` looks for."""
 LOOKED_BEHIND_CHARS = 64
-"""So much of what was read is still there: the line in which a marker stands."""
+"""How much text before the cursor is kept: the line in which a marker stands."""
 READ_CHARS_KEPT = 256
-"""Text that was read is dropped in pieces of this size: dropping each piece by itself costs more than keeping it."""
+"""The buffer is cut only when more text than this was read: to cut it after each chunk costs more than to keep it."""
 
 _SPACES = re.compile(r"\s*")
 # No markup, no brackets, no quotes: a control token is a lone surrogate (alphabet.py).
@@ -34,33 +34,33 @@ _SOME_SPACES = re.compile(rf"\s{{0,{SPACES_LOOKED_BEHIND}}}")
 
 
 def discard(_text: str) -> None:
-    """A sink of text that stands for nothing."""
+    """A sink for text that is not part of the output."""
 
 
 class Malformed(Exception):
-    """The next text is not a call of this syntax, or the text ended within the call."""
+    """The next text does not have the syntax that the reader expects, or the output ended within it."""
 
 
 class Cursor:
-    """A place in a text that is still being written."""
+    """A position in text that is still arriving."""
 
     def __init__(self) -> None:
         self._text = ""
         self._at = 0
-        self._base = 0  # the place of `_text` in all text
+        self._base = 0  # the position of `_text` in all text
         self._mark: int | None = None
         self._found: str | None = None
         self._is_ready: Callable[[], bool] | None = None
-        self._gives_up = False
-        self._may_let_go = False
+        self._is_given_up = False
+        self._is_mark_loose = False
         self._ended = False
         self.is_cut_off = False
-        """The text has ended, and would have gone on."""
+        """The text has ended before the model was done, at its length limit for example."""
 
     # ---- for the caller that has the text ----
 
     def begin_with(self, text: str) -> None:
-        """Text that stands before all that is fed, and has no place in it."""
+        """Puts the end of the prompt in front of the text that is fed. Its positions are negative."""
         self._text, self._base = text, -len(text)
 
     def feed(self, text: str) -> None:
@@ -73,30 +73,30 @@ class Cursor:
             self._text += text
 
     def finish(self, *, cut_off: bool = False) -> None:
-        """No more text will come: a reader that waits has to decide by what is there."""
+        """Says that no more text will come: a reader that waits has to decide by the text that it has."""
         self._ended = True
         self.is_cut_off = cut_off
 
     def step(self, reader: Reader[_Value]) -> bool:
-        """Lets a reader go on as far as the text allows; whether it has ended.
+        """Lets a reader go on as far as the text allows. Returns whether the reader has ended.
 
-        While a reader waits, only the primitive that it waits in looks at new text: a piece of a long value costs as
-        much with ten readers around it as with one."""
+        While a reader waits, only the primitive that it waits in looks at new text: a chunk of a long value costs the
+        same with ten nested readers as with one."""
         is_ready = self._is_ready
         if is_ready is not None and not is_ready():
             if self._mark is None or not self._is_too_far():
                 return False
-            if self._may_let_go:
+            if self._is_mark_loose:
                 self._mark = None
                 return False
-            self._gives_up = True
+            self._is_given_up = True
         return next(reader, self) is self
 
     # ---- primitives of readers ----
 
     def until(self, markers: Markers, emit: Emit) -> Reader[str | None]:
-        """Passes text on up to the first marker and goes behind it; which it was, or None at the end of the text. When
-        text is passed on, the cursor stands right behind it."""
+        """Emits the text up to the first marker and moves behind the marker. Returns the marker, or None at the end of
+        the text. While `emit` runs, the cursor stands right behind the emitted text."""
 
         search = markers.search
 
@@ -114,7 +114,7 @@ class Cursor:
         return self._found
 
     def literal(self, wanted: str) -> Reader[bool]:
-        """Goes behind a literal, if it is what comes next."""
+        """Moves behind a literal if the text goes on with it. Returns whether it did."""
         if not wanted.startswith(self._ahead(len(wanted))):
             return False
         yield from self._more(lambda here: len(here) >= len(wanted) or not wanted.startswith(here), len(wanted))
@@ -124,49 +124,50 @@ class Cursor:
         return True
 
     def one_of(self, literals: Iterable[str]) -> Reader[str | None]:
-        """Goes behind the first of these literals that comes next, in their order."""
+        """Moves behind the first of these literals, in their order, with which the text goes on. Returns it."""
         for wanted in literals:
             if (yield from self.literal(wanted)):
                 return wanted
         return None
 
     def spaces(self) -> Reader[None]:
-        """Goes behind white space."""
-        yield from self._all_of(_SPACES, discard)
+        """Moves behind white space."""
+        yield from self._run_of(_SPACES, discard)
 
     def word(self) -> Reader[str]:
-        """Goes behind what may be the name of a tool: empty where none comes next."""
+        """Moves behind text that may be the name of a tool, and returns it; empty if none comes next."""
         written: list[str] = []
-        yield from self._all_of(_WORD, written.append)
+        yield from self._run_of(_WORD, written.append)
         return "".join(written)
 
     def peek(self, length: int = 1) -> Reader[str]:
-        """The next characters; fewer at the end of the text."""
+        """The next `length` characters; fewer at the end of the text."""
         yield from self._more(lambda here: len(here) >= length, length)
         return self._ahead(length)
 
     def take(self, length: int) -> Reader[str]:
-        """Goes behind so many characters; fewer at the end of the text."""
+        """Moves behind the next `length` characters and returns them; fewer at the end of the text."""
         taken = yield from self.peek(length)
         self._at += len(taken)
         return taken
 
     def json_value(self, emit: Emit) -> Reader[bool]:
-        """Passes one JSON value on, as it is written, and goes behind it. False: the text ended within it, or what
-        comes next cannot be one; brackets and strings are looked at, not more."""
+        """Emits one JSON value, as it is written, and moves behind it. False: the text ended within the value, or goes
+        on with something else. Only brackets and strings are checked."""
         yield from self.spaces()
         if not (yield from self.peek()):
             return False
         return (yield from self._scanned(JsonScan(), emit))
 
     def python_list(self, emit: Emit, *, depth: int = 0) -> Reader[bool]:
-        """Reads a list in Python's syntax, whose strings have either quote. `depth` is how many brackets
-        are open already."""
+        """Emits a list in Python's syntax, whose strings have either quote, and moves behind it. `depth` is the number
+        of brackets that are open already. False as with `json_value`."""
         scan = JsonScan(quotes="\"'", brackets="()[]{}", depth=depth)
         return (yield from self._scanned(scan, emit))
 
     def comes_next(self, literals: Sequence[str]) -> Reader[bool]:
-        """Whether one of these comes next, or the end of the text, some white space aside. Goes nowhere."""
+        """Whether one of these literals or the end of the text comes next, behind some white space. Does not move the
+        cursor."""
         literals = tuple(literals)
         longest = max(map(len, literals), default=0)
 
@@ -190,11 +191,11 @@ class Cursor:
 
     @property
     def position(self) -> int:
-        """How many characters stand before the cursor."""
+        """How many of the fed characters stand before the cursor; 0 or less within the text of `begin_with`."""
         return self._base + self._at
 
     def behind(self, literal: str) -> str:
-        """Some of the text before a literal that was read last."""
+        """The last LOOKED_BEHIND_CHARS of text before a literal that was just read."""
         end = self._at - len(literal)
         return self._text[max(0, end - LOOKED_BEHIND_CHARS) : end]
 
@@ -205,44 +206,48 @@ class Cursor:
         return self._mark is not None
 
     def mark(self) -> None:
-        """From here on, what is read can be read again, until `unmark`. There is one mark at a time.
+        """Marks the position to which `rewind` returns, until `unmark`. There is one mark at a time.
 
-        Malformed is raised where a reader is more than GIVE_BACK_CHARS_MAX behind it."""
+        A reader that waits more than GIVE_BACK_CHARS_MAX behind the mark gets Malformed."""
         self._mark = self._at
 
     def unmark(self) -> None:
-        """Counts the text that was read. Malformed: it was too much."""
+        """Removes the mark: the text behind it cannot be read again. Malformed: the mark is too far behind."""
         if self._is_too_far():
             raise Malformed
         self._mark = None
 
-    def let_go(self, *, is_over: bool = False) -> None:
-        """From here on, what was read counts as soon as it is too much to be given back; `is_over` ends that."""
-        self._may_let_go = not is_over
-        if is_over and self._is_too_far():
+    def loosen_mark(self) -> None:
+        """Lets a mark that is too far behind be removed, instead of raising Malformed, until `tighten_mark`."""
+        self._is_mark_loose = True
+
+    def tighten_mark(self) -> None:
+        """Ends `loosen_mark`. Removes the mark if it is too far behind."""
+        self._is_mark_loose = False
+        if self._is_too_far():
             self._mark = None
 
     def rewind(self) -> None:
-        """Goes back to the mark, which stays."""
+        """Moves back to the mark, and keeps the mark."""
         if self._mark is not None:
             self._at = self._mark
 
     def back(self, text: str) -> None:
-        """Puts what was read last, within this step, in front again."""
+        """Moves back over text that was read last, within the same step."""
         self._at -= len(text)
 
     # ---- waiting ----
 
     def _wait(self, is_ready: Callable[[], bool]) -> Reader[None]:
         if self._is_too_far():
-            if not self._may_let_go:
+            if not self._is_mark_loose:
                 raise Malformed
             self._mark = None
         self._is_ready = is_ready
         yield
         self._is_ready = None
-        if self._gives_up:
-            self._gives_up = False
+        if self._is_given_up:
+            self._is_given_up = False
             raise Malformed
 
     def _is_too_far(self) -> bool:
@@ -252,7 +257,7 @@ class Cursor:
         return self._text[self._at : self._at + length]
 
     def _more(self, is_enough: Callable[[str], bool], length: int) -> Reader[None]:
-        """Waits until so much of the text is there that it is enough, or the text has ended."""
+        """Waits until `is_enough` accepts the next `length` characters, or the text has ended."""
 
         def is_ready() -> bool:
             return self._ended or is_enough(self._ahead(length))
@@ -260,8 +265,8 @@ class Cursor:
         if not is_ready():
             yield from self._wait(is_ready)
 
-    def _all_of(self, pattern: re.Pattern[str], emit: Emit) -> Reader[None]:
-        """Passes on what a pattern of one kind of characters finds from here on."""
+    def _run_of(self, pattern: re.Pattern[str], emit: Emit) -> Reader[None]:
+        """Emits the characters from here on that match a pattern of one character class, and moves behind them."""
 
         def advance() -> bool:
             match = pattern.match(self._text, self._at)

@@ -1,8 +1,8 @@
-"""The table of all model families: one TOML file each, read and checked when it is asked for.
+"""Loads the tables of model families, one TOML file each, when they are asked for.
 
-A table says what is in `family.Family`; `kind` chooses how calls are written (kinds/). `detect` are rules by which a
-model that does not name its family is recognised: everything in `template` stands in its chat template, nothing in
-`without` does, everything in `vocabulary` is an added token.
+A table has the members of `family.Family`. In `calls`, `bare` and `grammar`, `kind` names the class in kinds/ that
+reads the calls. `detect` has rules that recognise the family of a model whose profile names none: everything in
+`template` is in its chat template, nothing in `without` is, and everything in `vocabulary` is an added token.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _KINDS: Mapping[str, type[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """By what a family is recognised."""
+    """One rule that recognises a family: all of its conditions must hold."""
 
     template: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     vocabulary: tuple[str, ...] = ()
 
     def weight(self, template: str, vocabulary: Collection[str]) -> int:
-        """How much speaks for the family; 0 when something speaks against it."""
+        """The number of texts that the rule found; 0 if a condition does not hold."""
         if any(each in template for each in self.without):
             return 0
         if not all(each in template for each in self.template) or not set(self.vocabulary).issubset(vocabulary):
@@ -58,7 +58,7 @@ class Rule:
 
     @property
     def found(self) -> tuple[str, ...]:
-        """The evidence for the family where the rule holds."""
+        """The texts that were found if the rule holds."""
         return (*self.template, *self.vocabulary)
 
 
@@ -68,15 +68,15 @@ def names() -> list[str]:
 
 @cache
 def load(name: str) -> Family:
-    """The family of that name. KeyError: there is none. ValueError: its table is wrong."""
+    """The family of this name. KeyError: there is none. ValueError: its table is wrong."""
     table = dict(_table(name))
     table.pop("detect", None)
     try:
         return Family(
             name=name,
-            calls=tuple(_made(each) for each in table.pop("calls", ())),
-            bare=_made(table.pop("bare")) if "bare" in table else None,
-            grammar=_made(table.pop("grammar")) if "grammar" in table else None,
+            calls=tuple(_reader_of(each) for each in table.pop("calls", ())),
+            bare=_reader_of(table.pop("bare")) if "bare" in table else None,
+            grammar=_reader_of(table.pop("grammar")) if "grammar" in table else None,
             prompt=PromptStyle(**table.pop("prompt", {})),
             **{key: _frozen(value) for key, value in table.items()},
         )
@@ -85,15 +85,15 @@ def load(name: str) -> Family:
 
 
 def detect(template: str, vocabulary: Collection[str]) -> str:
-    """The family for which most speaks; `plain` when nothing speaks for any, or as much for two."""
-    reasons = evidence(template, vocabulary)
-    most = max(map(len, reasons.values()), default=0)
-    best = [name for name, found in reasons.items() if len(found) == most]
+    """The family with the most evidence; `plain` if there is none for any family, or as much for two."""
+    found_by_name = evidence(template, vocabulary)
+    most = max(map(len, found_by_name.values()), default=0)
+    best = [name for name, found in found_by_name.items() if len(found) == most]
     return best[0] if len(best) == 1 else PLAIN
 
 
 def evidence(template: str, vocabulary: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Collects the evidence for each family that has some, by its strongest rule."""
+    """The texts that speak for each family, found by its strongest rule. Families without any are left out."""
     strongest = {
         name: max(_rules(name), key=lambda rule: rule.weight(template, vocabulary), default=Rule()) for name in names()
     }
@@ -111,7 +111,7 @@ def _rules(name: str) -> list[Rule]:
     return [Rule(**{key: _frozen(value) for key, value in rule.items()}) for rule in _table(name).get("detect", ())]
 
 
-def _made(table: Mapping[str, Any]) -> Any:
+def _reader_of(table: Mapping[str, Any]) -> Any:
     members = {key: _frozen(value) for key, value in table.items() if key != "kind"}
     return _KINDS[table["kind"]](**members)
 

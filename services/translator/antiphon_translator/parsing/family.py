@@ -1,4 +1,4 @@
-"""The table of facts about one model family. It holds no code that runs."""
+"""The table of one model family: how it writes reasoning and calls."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PLAIN_TAG = re.compile(r"</\w+>")
 
 
 class Grammar(Protocol):
-    """Reads everything that a model writes, for families whose output has a structure of its own."""
+    """Reads the whole output of a family whose messages have headers or tags of their own."""
 
     def read(self, reading: Reading, prompt_tail: str) -> Reader[None]: ...
 
 
 class Bare(Protocol):
-    """Reads calls that begin without any marker, where an answer begins."""
+    """Reads calls that no marker opens, at the beginning of an answer."""
 
     def read(self, reading: Reading) -> Reader[None]: ...
 
@@ -38,9 +38,11 @@ class PromptStyle:
 
 @dataclass(frozen=True)
 class Family:
-    """`reasoning` are pairs of an opener and its closer. `ignored` are markers that stand for nothing.
+    """How a model family writes reasoning and calls. `reasoning` are pairs of an opener and its closer. `ignored` are
+    markers that are no part of the output.
 
-    `call_ends_reasoning`: a call within reasoning is one, and ends it; elsewhere it is a draft.
+    `call_ends_reasoning`: a call within reasoning is executed, and ends the reasoning. In other families such a call is
+    a part of the reasoning.
     """
 
     name: str
@@ -49,40 +51,40 @@ class Family:
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
     carried: tuple[str, ...] = ()
-    """Endings of a prompt that belong to the output: each is read as if the model had written it."""
+    """Endings of a prompt that the parser reads as if the model had written them."""
     forced: str = ""
-    """The beginning of a call of the tool NAME, up to its arguments. At the end of a prompt it makes the model write
+    """The beginning of a call of the tool NAME, up to its arguments. Appended to a prompt, it makes the model write
     that call."""
     forced_any: str = ""
     """The beginning of a call of any tool, used like `forced`."""
     forced_json: bool = False
-    """Whether the arguments behind `forced` are JSON."""
+    """Whether the model goes on behind `forced` with the arguments as JSON."""
     forced_object: str = ""
-    """The beginning of a call that goes on with a JSON object of `name` and `arguments`."""
+    """The beginning of a call up to a JSON object that has its `name` and its `arguments`."""
     bare: Bare | None = None
     grammar: Grammar | None = None
     prompt: PromptStyle = PromptStyle()
 
     def begins_in_reasoning(self, prompt_tail: str) -> bool:
-        """Whether the last opener in the prompt's tail is not closed."""
+        """Whether the prompt ends within reasoning: its last opener has no closer behind it."""
         opened = max((prompt_tail.rfind(each.rstrip()) for each in self.reasoning_open), default=-1)
         closed = max((prompt_tail.rfind(each.strip()) for each in self.reasoning_close), default=-1)
         return opened > closed
 
     def beginning_of_call(self, name: str | None, prompt_tail: str) -> str:
-        """The end of a prompt that makes a model call this tool, or any tool; empty when the family has none. Reasoning
-        that the prompt opened is closed."""
+        """The text that, appended to a prompt, makes a model call this tool, or any tool if `name` is None. Empty if
+        the table has no such text. It first closes reasoning that the prompt opened."""
         beginning = self.forced.replace("NAME", name) if name is not None else self.forced_any
         return self.behind_reasoning(beginning, prompt_tail)
 
     def behind_reasoning(self, beginning: str, prompt_tail: str) -> str:
-        """The beginning of an answer, behind the end of the reasoning that the prompt opened."""
+        """`beginning`, with the closer of the reasoning before it if the prompt opened reasoning."""
         if not beginning or not self.begins_in_reasoning(prompt_tail):
             return beginning
         return f"\n{self.reasoning[0][1]}\n\n{beginning}"
 
     def answers_at_once(self, prompt_tail: str) -> bool:
-        """Whether the prompt has ended the reasoning already."""
+        """Whether the prompt ends with the closer of reasoning, so that the model answers without reasoning."""
         return self.grammar is None and prompt_tail.rstrip().endswith(
             tuple(closer.strip() for closer in self.reasoning_close)
         )
@@ -97,7 +99,7 @@ class Family:
 
     @cached_property
     def openers(self) -> dict[str, tuple[CallSyntax, ...]]:
-        """Openers of calls and of sections, and how such calls may be written."""
+        """The openers of calls and of sections, each with the syntaxes that it may begin."""
         literals = dict.fromkeys(each for call in self.calls for each in (*call.section_open, *call.open))
         return {
             literal: tuple(call for call in self.calls if literal in call.section_open or literal in call.open)
@@ -106,31 +108,34 @@ class Family:
 
     @cached_property
     def in_text(self) -> Markers:
+        """The literals that end a run of text, if tools were offered."""
         return Markers((*self._boundaries, *self.stray, *self.openers))
 
     @cached_property
     def in_reasoning(self) -> Markers:
+        """The literals that end a run of reasoning, if tools were offered."""
         return Markers((*self._boundaries, *(self.openers if self.call_ends_reasoning else ())))
 
     @cached_property
     def without_calls(self) -> Markers:
-        """Where no tools were offered, calls are text."""
+        """The literals that end a run of text or reasoning, if no tools were offered: calls are text then."""
         return Markers(self._boundaries)
 
     @cached_property
     def ends_of_noise(self) -> Markers:
-        """Literals that end the text between a section's beginning and its next call."""
+        """The literals that end the noise in a section: text between the section's opener, its calls and its closer."""
         closers = (closer for call in self.calls for closer in call.section_close)
         return Markers((*self._boundaries, *self.openers, *closers))
 
     @cached_property
     def ends_of_calls(self) -> Markers:
-        """Literals that end a call that cannot be read on."""
+        """The literals at which reading goes on after a call that cannot be read."""
         closers = (closer for call in self.calls for closer in (*call.close, *call.section_close))
         return Markers((*self._boundaries, *self.openers, *closers))
 
     def ends_of_section(self, opener: str) -> Markers:
-        """Literals that end the section that an opener began, or the call: the calls in a section do not."""
+        """The literals that end the section or the call that an opener began. Openers of calls in the section are not
+        among them."""
         syntaxes = self.openers[opener]
         inner = {each for call in syntaxes if opener in call.section_open for each in call.open}
         closers = (each for call in syntaxes for each in (*call.close, *call.section_close))
@@ -138,8 +143,8 @@ class Family:
 
     @cached_property
     def stray(self) -> tuple[str, ...]:
-        """Closers of calls and sections: a closer with nothing to close stands for nothing. A plain tag in a
-        section might as well be a part of any other text."""
+        """The closers of calls and sections that are removed from text, where they close nothing. A plain tag such as
+        `</invoke>`, which closes a call in a section, stays text: any other text may have it."""
         sections = (each for call in self.calls for each in call.section_close)
         closers = (
             each
@@ -151,7 +156,7 @@ class Family:
 
     @cached_property
     def closers(self) -> frozenset[str]:
-        """Closers of something that is only there if it was begun."""
+        """The closers of reasoning, calls and sections. Where an opener was shown as text, its closer is text, too."""
         return self.reasoning_close.union(self.stray)
 
     @cached_property
@@ -159,11 +164,11 @@ class Family:
         return (*self.reasoning_open, *self.reasoning_close, *self.ignored)
 
     def markers(self) -> Iterator[str]:
-        """Every literal of what is read."""
+        """All literals and patterns of the table by which output is read."""
         return _strings(replace(self, prompt=PromptStyle()))
 
     def translated(self, encode: Callable[[str], str]) -> Family:
-        """Copies the table with its literals in another alphabet."""
+        """A copy of the table whose literals and patterns went through `encode` (alphabet.py)."""
         table: Family = _translated(self, encode)
         return replace(table, name=self.name, prompt=self.prompt)
 

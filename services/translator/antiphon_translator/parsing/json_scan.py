@@ -1,38 +1,37 @@
-"""Where a value ends, told from brackets and strings alone, whatever parts its text comes in; or where it
-breaks off."""
+"""Finds the end of a value whose text arrives in chunks, by its brackets and strings alone."""
 
 from __future__ import annotations
 
 import re
 
 _SCALAR = re.compile(r"[^\s,:\"{}\[\]<\ud800-\udfff]*")
-# Outside of strings no value has these: a tag, or a control token (alphabet.py), ends what the model broke off.
+# No value has these outside of its strings. A tag or a control token (alphabet.py) follows a value that was broken off.
 _MARKUP = "<\ud800-\udfff"
 
 
 class JsonScan:
-    """One value of JSON, or of a language with other quotes and brackets. It does not say whether the value is well
-    formed, only where it ends."""
+    """A scan of one value of JSON, or of a language with other quotes and brackets. It finds the end of the value, and
+    does not check whether the value is well formed."""
 
     def __init__(self, *, quotes: str = '"', brackets: str = "{}[]", depth: int = 0) -> None:
         self.is_done = False
-        self.is_broken = False  # what came cannot be the beginning of a value
+        self.is_broken = False  # the text so far cannot be the beginning of a value
         self._quotes = quotes
         self._brackets = brackets
         self._opening = brackets[::2]
         self._outside = re.compile(f"[^{re.escape(quotes + brackets)}{_MARKUP}]*")
         self._inside = {quote: re.compile(f"[^{quote}\\\\]*") for quote in quotes}
         self._depth = depth
-        self._quote = ""  # the one that the string we are in began with
+        self._quote = ""  # the opening quote of the string that the scan is in; empty outside of strings
         self._is_escaped = False
         self._is_scalar = False
-        self._begun = depth > 0
+        self._has_begun = depth > 0
 
     def feed(self, text: str, at: int, *, ended: bool) -> int:
-        """Reads on from `at`; where the value ended, or the end of the text."""
+        """Scans `text` from index `at` on. Returns the index behind the value, or of the end of the text."""
         if at == len(text):
             return at
-        if not self._begun:
+        if not self._has_begun:
             self._begin(text[at])
         if self._is_scalar:
             return self._scalar(text, at, ended=ended)
@@ -41,7 +40,7 @@ class JsonScan:
         return at
 
     def _begin(self, first: str) -> None:
-        self._begun = True
+        self._has_begun = True
         self._is_scalar = first.isalnum() or first == "-"
         self.is_broken = not self._is_scalar and first not in self._quotes + self._opening
 

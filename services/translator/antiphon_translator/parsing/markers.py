@@ -1,4 +1,4 @@
-"""Literals that are looked for together in a text of which more may come."""
+"""Searches for several literals at once in text that arrives in chunks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class Markers:
-    """Literals to be looked for, together: of two at one place the longer counts."""
+    """A set of literals to search for. If two match at the same position, the longer one counts."""
 
     def __init__(self, literals: Iterable[str]) -> None:
         found = sorted(set(literals), key=len, reverse=True)
@@ -18,10 +18,11 @@ class Markers:
         self._first = re.compile(f"[{first}]" if first else r"(?!)")
 
     def search(self, text: str, start: int, *, ended: bool) -> tuple[int, int, str | None]:
-        """Returns how much may be passed on, where to go on, and the literal that was found there, if one was.
+        """Returns the end of the text that may be emitted, the position to go on from, and the literal between the two,
+        if one was found.
 
-        The end of the text that may be the beginning of a literal is not passed on, and neither is a literal within it
-        or behind: the first one counts, and it is not known yet."""
+        Unless the text has `ended`, an end of it that may be the beginning of a literal is held back, and so is every
+        match behind that beginning: the first literal counts, and it is not known yet."""
         first = self._first.search(text, start)
         if first is None:
             return len(text), len(text), None
@@ -33,7 +34,7 @@ class Markers:
         return begins, begins, None
 
     def _beginning(self, text: str, start: int) -> int:
-        """Where the first beginning of a literal is that the text ends with; the end of the text when there is none."""
+        """The first position from which the rest of the text may be the beginning of a literal; else its length."""
         for candidate in self._first.finditer(text, max(start, len(text) - self._longest + 1)):
             if text[candidate.start() :] in self._beginnings:
                 return candidate.start()

@@ -1,8 +1,8 @@
-"""One model output, from text to segments: reasoning, text and calls, by the table of the model's family.
+"""Parses the text of one model output into segments (reasoning, text, calls) by the table of the model's family.
 
-An opener begins a call only on evidence: something must follow that only a call has. Until then the text is held back,
-GIVE_BACK_CHARS_MAX of it at most; where the evidence fails to come, the opener is text, and what stands behind it is
-read again, so that every other marker in it keeps its meaning.
+An opener begins a call only if the text behind it has the syntax of one. Until that is known the text is held back, up
+to GIVE_BACK_CHARS_MAX of it. If it is no call, the opener becomes text, and the text behind it is read again, so that
+every other marker in it keeps its meaning.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _BRACKETS = ("}", "]")
 
 
 class OutputParser:
-    """Used once. `prompt_tail` is the end of the prompt: what the template began, the model goes on with.
-    `schemas` are the parameters of the tools that may be called; None means that calls are just text."""
+    """The parser of one output. `prompt_tail` is the end of the prompt, because the model may go on with reasoning that
+    the chat template opened. `schemas` are the parameters of the tools that may be called; with None, calls are text.
+    """
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class OutputParser:
         prompt_tail: str = "",
         watch: Watch | None = None,
     ) -> None:
-        """`watch` gets all text that is read; then the texts that come out know their places in it."""
+        """`watch` is called with all text that is read; text segments then have their positions in it (traced.py)."""
         self._family = family
         self._has_tools = schemas is not None
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
@@ -43,12 +44,12 @@ class OutputParser:
         self._cursor.begin_with(next(filter(prompt_tail.endswith, family.carried), ""))
         self._steps = self._read(prompt_tail)
         self._shown_openers = 0
-        """Openers that were shown as text: their closers are shown as well."""
+        """How many openers were shown as text. As many closers are shown as text, too."""
         self._cursor.step(self._steps)
 
     @property
     def in_reasoning(self) -> bool:
-        """Whether what comes next is reasoning, as far as is known."""
+        """Whether the next text is reasoning, as far as the text so far tells."""
         return self._in_reasoning if self._family.grammar is None else self._out.in_reasoning
 
     def feed(self, text: str) -> list[Segment]:
@@ -57,8 +58,8 @@ class OutputParser:
         return self._out.take()
 
     def finish(self, *, cut_off: bool = False) -> list[Segment]:
-        """Returns the last segments at the end of the output. An open call is incomplete. `cut_off`: the model would
-        have gone on."""
+        """Ends the output and returns the last segments. A call that is still open becomes incomplete. `cut_off`: the
+        output ended before the model was done."""
         self._cursor.finish(cut_off=cut_off)
         self._cursor.step(self._steps)
         self._out.finish()
@@ -89,7 +90,7 @@ class OutputParser:
                     yield from self._read_bare()
 
     def _read_run(self) -> Reader[str | None]:
-        """Text or reasoning, up to the next marker."""
+        """Emits text or reasoning up to the next marker, and returns the marker."""
         family = self._family
         if self._in_reasoning:
             markers = family.in_reasoning if self._has_tools else family.without_calls
@@ -98,7 +99,7 @@ class OutputParser:
         return (yield from self._cursor.until(markers, self._out.text))
 
     def _emit(self, text: str) -> None:
-        if self._is_prompts:
+        if self._is_in_prompt:
             return
         if self._in_reasoning:
             self._out.reasoning(text)
@@ -106,18 +107,18 @@ class OutputParser:
             self._out.text(text)
 
     @property
-    def _is_prompts(self) -> bool:
-        """Whether what was read last stands in the prompt."""
+    def _is_in_prompt(self) -> bool:
+        """Whether the text that was read last is from the prompt."""
         return self._cursor.position <= 0
 
     def _is_mention(self, marker: str) -> Reader[bool]:
-        """Whether a marker is only spoken of. The end of a thought counts unless it is quoted: to miss it would cost
-        the whole answer."""
+        """Whether a marker is only mentioned. A closer of reasoning is a mention only in quotes: if the end of the
+        reasoning were missed, the whole answer would be reasoning."""
         ends_reasoning = self._in_reasoning and marker in self._family.reasoning_close
         return (yield from mention.is_mentioned(self._cursor, marker, strictly=ends_reasoning))
 
     def _read_bare(self) -> Reader[None]:
-        """A call without any marker, where an answer begins."""
+        """Reads a call that no marker opens, at the beginning of an answer."""
         if self._family.bare is None or not self._has_tools:
             return
         self._reading.takes_offered_only = True
@@ -129,10 +130,10 @@ class OutputParser:
                 self._cursor.rewind()
                 self._cursor.unmark()
             else:
-                yield from self._leave(self._family.calls)
+                yield from self._skip_broken_call(self._family.calls)
 
     def _read_calls(self, opener: str) -> Reader[None]:
-        """Reads on behind an opener: calls, or text that mentions it."""
+        """Reads the calls behind an opener; if there are none, the opener is text or dropped (`_give_back`)."""
         before = self._cursor.behind(opener)
         in_prose = mention.follows_a_word(before) or mention.follows_a_quote(before)
         self._reading.takes_offered_only = self._in_reasoning or in_prose
@@ -147,7 +148,7 @@ class OutputParser:
                     self._cursor.rewind()
                     self._reading.noise.clear()
                     continue
-                yield from self._leave([syntax])
+                yield from self._skip_broken_call([syntax])
             yield from self._behind_calls(syntax, in_section=opener not in syntax.open)
             return
         yield from self._give_back(opener, before, was_cut_off=was_cut_off)
@@ -163,12 +164,13 @@ class OutputParser:
         yield from syntax.read(self._reading)
 
     def _give_back(self, opener: str, before: str, *, was_cut_off: bool) -> Reader[None]:
-        """An opener without a call, with the cursor marked behind it: text, unless the model began a line with it and
-        broke off, or wrote what cannot be read and went on with the next call or not at all."""
+        """Handles an opener without a call, with the cursor marked behind it. The opener becomes text. Outside of
+        reasoning and sentences it is dropped instead, with the text of its call, if the output ended within the call,
+        or if only the next call or the end of the output follows a call that cannot be read."""
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
         is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
         is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)
-        is_text = is_text or (self._is_prompts and not self._cursor.is_cut_off)
+        is_text = is_text or (self._is_in_prompt and not self._cursor.is_cut_off)
         if not is_text and opener in self._family.ignored:
             self._cursor.unmark()
         elif not is_text and was_cut_off and not opener.isidentifier():
@@ -181,8 +183,8 @@ class OutputParser:
             self._shown_openers += 1
 
     def _behind_calls(self, syntax: CallSyntax, *, in_section: bool) -> Reader[None]:
-        """Reads on behind a call: closers, and in a section further calls. Noise in a section is dropped if the section
-        goes on or ends behind it; otherwise it is text."""
+        """Reads the closers behind a call, and the further calls of its section. Noise between the calls of a section
+        is dropped; noise that no call and no closer of the section follows is text."""
         self._in_reasoning = self._reading.takes_offered_only = False
         while True:
             yield from self._closers([syntax], with_sections=not in_section)
@@ -201,7 +203,7 @@ class OutputParser:
             except Malformed:
                 self._reading.noise.clear()
                 if not self._cursor.is_marked:
-                    yield from self._leave([syntax])
+                    yield from self._skip_broken_call([syntax])
                     continue
                 self._cursor.rewind()
                 if not (yield from self._drop_to(self._ends([syntax]), "")):
@@ -209,7 +211,7 @@ class OutputParser:
                     return
 
     def _closers(self, syntaxes: Iterable[CallSyntax], *, with_sections: bool) -> Reader[None]:
-        """Goes behind closers, however many there are."""
+        """Moves behind any number of closers."""
         closers = {each for syntax in syntaxes for each in syntax.close}
         if with_sections:
             closers.update(each for syntax in syntaxes for each in syntax.section_close)
@@ -220,7 +222,7 @@ class OutputParser:
             yield from self._cursor.spaces()
 
     def _brackets(self, closers: Sequence[str]) -> Reader[None]:
-        """Goes behind brackets that close nothing, if a closer follows."""
+        """Moves behind superfluous closing brackets, if a closer follows them."""
         if (yield from self._cursor.peek()) not in _BRACKETS or not closers:
             return
         self._cursor.mark()
@@ -235,8 +237,9 @@ class OutputParser:
             self._cursor.rewind()
             self._cursor.unmark()
 
-    def _leave(self, syntaxes: Sequence[CallSyntax]) -> Reader[None]:
-        """Goes to the end of a call that could not be read on, or to the next call; if neither comes, stays."""
+    def _skip_broken_call(self, syntaxes: Sequence[CallSyntax]) -> Reader[None]:
+        """Drops the rest of a call that could not be read to its end, up to its closer or to the next call. If neither
+        comes, the rest is read as text."""
         if self._out.in_call:
             self._out.break_call()
         self._cursor.mark()
@@ -248,8 +251,8 @@ class OutputParser:
         return {end for syntax in syntaxes for end in (*syntax.close, *syntax.section_close)}
 
     def _drop_to(self, ends: Set[str], opener: str, *, is_last: bool = False) -> Reader[bool]:
-        """Drops an opener and the text up to one of these ends, a closer included; False, and it stays where it is, if
-        something else comes first, or, with `is_last`, if text follows."""
+        """Drops an opener and the text up to the first of `ends`; a closer is dropped, too. Returns False and goes back
+        to the mark if another marker comes first or, with `is_last`, if text follows."""
         family, dropped = self._family, [opener]
         try:
             markers = family.ends_of_section(opener) if opener else family.ends_of_calls

@@ -22,19 +22,20 @@ class Reading:
     out: Output
     schemas: Mapping[str, Object] = field(default_factory=dict)
     takes_offered_only: bool = False
-    """Where a model thinks, a call of a tool that was not offered is a thought."""
+    """Whether only tools that were offered can be called: in reasoning, in prose, and in calls without a marker."""
     noise: list[str] = field(default_factory=list)
-    """Text between the beginning of a section and its first call."""
+    """The text read since the beginning of a section or its last call, held back until the next call is certain."""
 
     def commit(self) -> None:
-        """From here on it is a call, and no text any more. Malformed: this is known too late."""
+        """Drops the noise before a call and removes the mark, because it is certain now that a call is being read.
+        Malformed: the mark is too far behind."""
         self.cursor.unmark()
         if self.noise:
             self.out.drop("".join(self.noise))
             self.noise.clear()
 
     def begin_call(self, name: str, model_id: str | None = None) -> None:
-        """Commits to a call of this tool. Malformed: that is no name, or none that counts here."""
+        """Commits, and begins a call of this tool. Malformed: no such tool can be called here."""
         if not self.can_call(name):
             raise Malformed
         self.commit()
@@ -44,20 +45,20 @@ class Reading:
         return self.is_offered(name) or (is_name(name) and not self.takes_offered_only)
 
     def is_offered(self, name: str) -> bool:
-        """Whether the tool was offered, as far as is known."""
+        """Whether a tool of this name was offered. Without any schemas, every valid name was."""
         return name in self.schemas or (not self.schemas and is_name(name))
 
 
 def is_name(text: str) -> bool:
-    """Whether a tool can be called that, whichever tools were offered: no markup, and not only digits."""
+    """Whether this may be the name of a tool, offered or not: it has no markup, and not only digits."""
     return _NAME.fullmatch(text) is not None and not text.isdigit()
 
 
 class CallSyntax(Protocol):
-    """How one family writes a call down.
+    """The syntax of a family's calls.
 
-    `open` are the literals that begin one, `close` those that end it and may be missing. Where a section holds calls,
-    `section_open` and `section_close` are around them, and what else stands in it is dropped.
+    `open` are the literals that begin a call, `close` those that end it and may be missing. `section_open` and
+    `section_close` are around a section of calls; other text in a section is dropped.
     """
 
     @property
@@ -73,6 +74,6 @@ class CallSyntax(Protocol):
     def section_close(self) -> tuple[str, ...]: ...
 
     def read(self, reading: Reading) -> Reader[None]:
-        """Reads what follows an opener, without the closer. It commits, or begins a call, as soon as something comes
-        that only a call has. Malformed: where it was noticed is where it stops; before it has committed, the text is
-        read again as what it is."""
+        """Reads the call behind an opener, up to its closer. It commits, or begins a call, as soon as the text can only
+        be a call. Malformed: the text is no call. The cursor stays where that was noticed; if the reader has not
+        committed, the parser rewinds and reads the text again."""

@@ -1,12 +1,12 @@
 """The segments that the parser returns, in order, and the rule for white space that only separates them.
 
-    text, reasoning      as it was written, but for outer white space next to reasoning and calls
+    text, reasoning      as the model wrote it, without outer white space next to reasoning and calls
     a call               its name, its arguments piece by piece, its end
-    dropped              a call that could not be read, and of which nothing was told
+    dropped              text that is not part of the output, such as a call that could not be read
 
-Where log probabilities are wanted, texts come with the tokens that wrote them, as `ScoredText`.
+If log probabilities are wanted, texts come with the tokens that wrote them, as `ScoredText`.
 
-Arguments are the model's own text, never rewritten: joined, they are the call's `arguments`.
+The pieces of a call's arguments, joined, are JSON, as the model wrote it or as made from its family's own notation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Reasoning:
 
 @value
 class CallBegin:
-    """A call of the tool `name`, as the model spelt it. `model_id` is the id that the model gave it, if any did."""
+    """The beginning of a call of the tool `name`, as the model spelt it. `model_id` is the id that the model gave the
+    call, if it gave one."""
 
     name: str
     model_id: str | None = None
@@ -42,29 +43,29 @@ class Arguments:
 
 @value
 class CallEnd:
-    """`is_complete`: the arguments are the whole of a JSON object. Otherwise the model stopped, or lost its way."""
+    """The end of a call. `is_complete`: its arguments are a complete JSON object. Otherwise the call was broken off."""
 
     is_complete: bool
 
 
 @value
 class Break:
-    """The run of text or reasoning ends here, though the next may be of the same kind. `phase` is what the model calls
-    the next text, where its format has words for that."""
+    """The end of a run of text or reasoning, even if the next run is of the same kind. `phase` is the model's name for
+    the next text, if its format has names for phases."""
 
     phase: str | None = None
 
 
 @value
 class Dropped:
-    """Text that began as a call, was none, and cannot be shown: to be counted and logged, never sent to a client."""
+    """Text that is neither an answer nor a readable call. It is logged, and never sent to a client."""
 
     text: str
 
 
 @value
 class Candidate:
-    """A token that might have been chosen: the bytes that it writes, and how likely it was."""
+    """A token that the model could have chosen: its bytes and its log probability."""
 
     written: bytes
     logprob: float
@@ -72,7 +73,7 @@ class Candidate:
 
 @value
 class ScoredToken:
-    """A token that was chosen, and the likeliest ones at its place, likeliest first."""
+    """A token that was chosen, and in `top` the likeliest tokens at its position, likeliest first."""
 
     written: bytes
     logprob: float
@@ -81,7 +82,7 @@ class ScoredToken:
 
 @value
 class ScoredText:
-    """A text, and the tokens that begin in it."""
+    """A text with the tokens that begin in it."""
 
     text: str
     tokens: tuple[ScoredToken, ...]
@@ -91,12 +92,12 @@ Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break | Dropped |
 
 
 class TextRun:
-    """Text of one kind, with the white space at its end held back until something follows."""
+    """A run of text of one kind. The white space at its end is held back until more text of the run follows."""
 
     def __init__(self, segment: type[Text | Reasoning | Dropped], *, keeps_leading: bool) -> None:
         self._segment = segment
         self._held: list[str] = []
-        self._begun = keeps_leading
+        self._keeps_leading = keeps_leading
 
     def add(self, text: str, to: list[Segment]) -> None:
         body = text.rstrip()
@@ -105,17 +106,17 @@ class TextRun:
             return
         whole = "".join((*self._held, body)) if self._held else body
         self._held = [text[len(body) :]] if len(body) < len(text) else []
-        to.append(self._segment(whole if self._begun else whole.lstrip()))
-        self._begun = True
+        to.append(self._segment(whole if self._keeps_leading else whole.lstrip()))
+        self._keeps_leading = True
 
     def end(self) -> None:
-        """Something else follows: what was held back only separated."""
-        self._held, self._begun = [], False
+        """Drops the white space that was held back, because something else follows the run."""
+        self._held, self._keeps_leading = [], False
 
     def finish(self, to: list[Segment]) -> None:
-        """Nothing follows: white space at the end of an answer is part of it."""
+        """Emits the white space that was held back: at the end of the output it is part of the answer."""
         held = "".join(self._held)
-        if self._begun and held:
+        if self._keeps_leading and held:
             to.append(self._segment(held))
         self.end()
 
@@ -129,7 +130,7 @@ class Output:
         self._reasoning = TextRun(Reasoning, keeps_leading=False)
         self._dropped = TextRun(Dropped, keeps_leading=False)
         self._run: TextRun | None = None
-        """The run that was written last, if nothing came behind it."""
+        """The run that was written last; None if something else followed it."""
         self._arguments: list[str] = []
         self.in_call = False
         self.in_reasoning = False
@@ -149,13 +150,13 @@ class Output:
         self._reasoning.add(text, self._segments)
 
     def separate(self, phase: str | None = None) -> None:
-        """The next run is another one, also when it is of the same kind."""
+        """Ends the run, so that the next text begins another one even if it is of the same kind."""
         self._leave_call()
         self._end_runs()
         self._segments.append(Break(phase))
 
     def drop(self, text: str) -> None:
-        """Here stood what is no text, and cannot be read as a call."""
+        """Adds a `Dropped` segment: text that is not part of the output."""
         self._run = None
         self._dropped.add(text, self._segments)
 
@@ -172,24 +173,24 @@ class Output:
 
     @property
     def has_arguments(self) -> bool:
-        """Whether any were told of the call that we are in."""
+        """Whether the current call has any arguments so far."""
         return bool(self._arguments)
 
     def end_call(self) -> None:
-        """The call ends here; it is complete if its arguments are."""
+        """Ends the call. It is complete if its arguments are a JSON object."""
         self._end_call(is_complete=_is_object("".join(self._arguments)))
 
     def break_call(self) -> None:
-        """The call ends here, in the midst of it."""
+        """Ends the call as incomplete."""
         self._end_call(is_complete=False)
 
     def finish(self) -> None:
-        """The end of everything that the model wrote."""
+        """Ends the output: an open call becomes incomplete, and white space at the end of a text is emitted."""
         self._leave_call()
         self._text.finish(self._segments)
 
     def _leave_call(self) -> None:
-        """A call that something else follows before its end was broken off."""
+        """Ends a call that is still open as incomplete, because something else follows."""
         if self.in_call:
             self.break_call()
 
@@ -213,12 +214,12 @@ class Output:
 
 
 def _is_object(text: str) -> bool:
-    """Whether a text is a JSON object. Numbers may be as long as they like, but NaN and Infinity are none."""
+    """Whether a text is a JSON object. Numbers may have any length; NaN and Infinity are not JSON."""
     try:
-        return isinstance(json.loads(text, parse_int=str, parse_constant=_refuse), dict)
+        return isinstance(json.loads(text, parse_int=str, parse_constant=_reject), dict)
     except (ValueError, RecursionError):
         return False
 
 
-def _refuse(name: str) -> NoReturn:
+def _reject(name: str) -> NoReturn:
     raise ValueError(name)

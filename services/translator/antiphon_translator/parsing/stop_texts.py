@@ -1,8 +1,8 @@
-"""Texts that end a generation, looked for in a text that arrives in pieces.
+"""Stop sequences, searched for in text that arrives in chunks.
 
-What matches is not part of the output, so the end of a piece that may be the beginning of a stop text is held back.
-The first stop text to be complete counts, and of those that are complete at the same place the longest: so it does not
-matter how the text is cut.
+A stop sequence is not part of the output, so the end of a chunk that may be the beginning of one is held back. The stop
+sequence that is complete first counts; of several that end at the same position, the longest one. So the result does
+not depend on where the chunks were cut.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 class StopTexts:
-    """One generation's."""
+    """The search for the stop sequences of one generation."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.matched = False
@@ -19,7 +19,7 @@ class StopTexts:
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """Returns the text that is certain not to begin a stop text; nothing more once `matched`."""
+        """Returns the text that cannot be part of a stop sequence; nothing more once `matched`."""
         if not self._texts or self.matched:
             return "" if self.matched else text
         whole = self._held + text
@@ -27,16 +27,16 @@ class StopTexts:
         if ends:
             self.matched, self._held = True, ""
             return whole[: min(ends)[1]]
-        shown = len(whole) - self._begun(whole)
+        shown = len(whole) - self._held_length(whole)
         self._held = whole[shown:]
         return whole[:shown]
 
     def finish(self) -> str:
-        """Nothing follows: what was held back was no stop text."""
+        """Returns the text that was held back: at the end of the output it is no stop sequence."""
         held, self._held = self._held, ""
         return held
 
-    def _begun(self, whole: str) -> int:
-        """How many characters at the end may be the beginning of a stop text."""
+    def _held_length(self, whole: str) -> int:
+        """How many characters at the end may be the beginning of a stop sequence."""
         longest = min(len(whole), max(map(len, self._texts)) - 1)
         return next((n for n in range(longest, 0, -1) if any(t.startswith(whole[-n:]) for t in self._texts)), 0)

@@ -1,7 +1,7 @@
-"""Token ids in, segments out: the parser for engines that deliver ids.
+"""Parses token ids into segments, for engines that deliver ids.
 
-Ids become text in which control tokens are characters of their own (alphabet.py); that text goes through the same
-parser and the same table as any other, written in the same characters; segments come out in plain text.
+Ids become text in which each control token is a character of its own (alphabet.py). That text goes through the same
+parser as any other, with the family's table in the same characters. The segments come out in plain text.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import Detokenizer, ModelTokenizer
 
 PROMPT_TAIL_IDS = 128
-"""So much of the prompt's end is looked at: the header of the turn that the model goes on with."""
+"""How many ids of the prompt's end are looked at: enough for the header of the message that the model continues."""
 
 
 class TokenSyntax:
-    """A family in the characters of one vocabulary. Made once per model, and shared."""
+    """A family's table in the characters of one vocabulary. It is made once per model, and shared by all turns."""
 
     def __init__(self, family: Family, tokenizer: ModelTokenizer) -> None:
         self.tokenizer = tokenizer
@@ -33,15 +33,15 @@ class TokenSyntax:
         self.family = family.translated(self.alphabet.encode)
 
     def prompt_tail(self, prompt_ids: Sequence[int], *, whole: bool = False) -> str:
-        """The end of a prompt as the parser wants it, or all of it."""
+        """The end of a prompt in the parser's characters; with `whole` the whole prompt."""
         detokenizer = Detokenizer(self.tokenizer, spelling=self.alphabet.character_of)
         tail = prompt_ids if whole else prompt_ids[-PROMPT_TAIL_IDS:]
         return "".join(map(detokenizer.feed, tail)) + detokenizer.finish(cut_off=False)
 
 
 class TokenParser:
-    """One model output. Used once. `schemas` and `watch` as with `OutputParser`; each text in `stop` ends the output.
-    `continues_last`: the prompt ends within a message of the model's, however long that is already."""
+    """The parser of one output. `schemas` and `watch` are those of `OutputParser`; `stop` are the stop sequences.
+    `continues_last`: the prompt ends within a message of the assistant, which may be longer than PROMPT_TAIL_IDS."""
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class TokenParser:
 
     @property
     def stopped(self) -> bool:
-        """Whether a stop text came."""
+        """Whether a stop sequence was found."""
         return self._stop is not None and self._stop.matched
 
     @property
     def in_reasoning(self) -> bool:
-        """Whether the id that comes next is reasoning, as far as is known."""
+        """Whether the next id is reasoning, as far as the ids so far tell."""
         return self._parser.in_reasoning
 
     def runs(self, token_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-        """The ids, cut where what they mean may change: behind each control token."""
+        """Cuts the ids behind each control token, where reasoning may begin or end."""
         start = 0
         for index, token_id in enumerate(token_ids):
             if token_id in self._control:
@@ -83,7 +83,8 @@ class TokenParser:
             yield token_ids[start:]
 
     def encode(self, text: str) -> Sequence[int]:
-        """The ids of text that was written by us; names of control tokens are those tokens."""
+        """The ids of text that this server wrote, such as the beginning of a forced call. Names of control tokens in it
+        become those tokens."""
         return self._encode(text)
 
     def feed(self, token_ids: Iterable[int]) -> list[Segment]:
@@ -94,7 +95,7 @@ class TokenParser:
         return self._decoded(self._parser.feed(text)) if text else []
 
     def finish(self, *, cut_off: bool) -> list[Segment]:
-        """Returns the last segments. `cut_off`: the model would have gone on."""
+        """Returns the last segments. `cut_off`: the output ended before the model was done."""
         rest = self._detokenizer.finish(cut_off=cut_off)
         if self._stop is not None:
             rest = self._stop.feed(rest) + self._stop.finish()
@@ -117,5 +118,5 @@ def _decoded(segment: Segment, alphabet: Alphabet) -> Segment:
 
 
 def _changed(segment: Text | Reasoning | Dropped | Arguments, text: str, change: Callable[[str], str]) -> Segment:
-    """A new segment only where something changes: hardly any text holds a control token."""
+    """The segment with its text changed; the same object for ASCII text, which has no control token."""
     return segment if text.isascii() else replace(segment, text=change(text))

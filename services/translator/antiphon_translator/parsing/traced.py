@@ -1,7 +1,7 @@
-"""Texts with their places in the model's output, from which logprobs/ finds the tokens that wrote them.
+"""Text segments with their positions in the model's output, by which logprobs/ finds the tokens that wrote them.
 
-A place is counted in characters of the parser's input. Output may leave out white space and markers, so a text can
-have several spans. This module does not decide which parts are text: it only watches cursor and output.
+Positions are counted in characters of the parser's input. The output may leave out white space and markers, so a text
+can have several spans. This module does not decide which parts are text: it only records what cursor and output do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Span = tuple[int, int]
 
 @value
 class TracedText(Text):
-    """A text whose characters stood at these spans, in order."""
+    """A text with the spans of the input that its characters come from, in order."""
 
     spans: tuple[Span, ...]
 
@@ -43,7 +43,7 @@ class TracedCursor(Cursor):
 
 
 class TracedOutput(Output):
-    """An output whose texts end at `position` when they are added."""
+    """An output whose texts have spans. `position` is the end of a text in the input while the text is added."""
 
     def __init__(self, position: Callable[[], int]) -> None:
         super().__init__()
@@ -54,36 +54,37 @@ class _TracedRun(TextRun):
     def __init__(self, position: Callable[[], int]) -> None:
         super().__init__(Text, keeps_leading=True)
         self._position = position
-        self._untold: deque[Span] = deque()
+        self._pending: deque[Span] = deque()
 
     def add(self, text: str, to: list[Segment]) -> None:
         end = self._position()
-        self._untold.append((end - len(text), end))
-        told = len(to)
+        self._pending.append((end - len(text), end))
+        count = len(to)
         super().add(text, to)
-        self._trace(to, told)
+        self._trace(to, count)
 
     def finish(self, to: list[Segment]) -> None:
-        told = len(to)
+        count = len(to)
         super().finish(to)
-        self._trace(to, told)
+        self._trace(to, count)
 
-    def _trace(self, to: list[Segment], told: int) -> None:
-        """Gives new text segments their spans. Held text stands behind them, dropped text before them."""
-        for number, segment in enumerate(to[told:], told):
+    def _trace(self, to: list[Segment], first: int) -> None:
+        """Gives the text segments from index `first` on their spans. Of the pending spans, those of dropped white space
+        come before a segment, and those of white space that is held back behind it."""
+        for number, segment in enumerate(to[first:], first):
             if isinstance(segment, Text):
                 length, held = len(segment.text), sum(map(len, self._held))
-                self._take(sum(end - start for start, end in self._untold) - held - length)
+                self._take(sum(end - start for start, end in self._pending) - held - length)
                 to[number] = TracedText(segment.text, tuple(self._take(length)))
 
     def _take(self, length: int) -> list[Span]:
-        """The spans of the next `length` characters that were not passed on yet."""
+        """Removes the next `length` characters from the pending spans, and returns their spans."""
         spans = []
         while length:
-            start, end = self._untold.popleft()
+            start, end = self._pending.popleft()
             middle = min(end, start + length)
             spans.append((start, middle))
             length -= middle - start
             if middle < end:
-                self._untold.appendleft((middle, end))
+                self._pending.appendleft((middle, end))
         return spans

@@ -1,7 +1,7 @@
-"""Arguments that a model writes without quotes, as JSON: the tool's schema says what they are.
+"""Converts arguments that a model writes without quotes to JSON, by the types in the tool's schema.
 
-A text becomes what the schema allows and it exactly is; otherwise it stays the string that it was. Numbers keep their
-spelling: nobody turns 1e20 or a long integer into something else.
+A text becomes a number, a boolean, an object or the like only if it is JSON of a type that the schema allows; otherwise
+it becomes a string. Numbers keep their spelling: 1e20 or a long integer is never rewritten.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ _KINDS: dict[type, str] = {
 _UNIONS = ("anyOf", "oneOf", "allOf")
 _ELEMENT = "item"  # the tag of an array's elements
 _WRAPPERS = ("arguments", "parameters", "params", "args", "input")
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each text
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each text
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
 def member(schema: Object, key: str) -> Object:
-    """The schema of a member of an object, or of the elements of an array; empty when the schema does not say."""
+    """The schema of a member of an object, or with the key `item` of the elements of an array; empty if there is
+    none."""
     for each in _alternatives(schema):
         properties = each.get("properties")
         if isinstance(properties, Mapping) and isinstance(properties.get(key), Mapping):
@@ -43,25 +44,26 @@ def member(schema: Object, key: str) -> Object:
 
 
 def types_of(schema: Object) -> frozenset[str]:
-    """The JSON types that a value may have; empty when the schema does not say."""
+    """The JSON types that a value may have; empty if the schema names none."""
     return _types(schema)
 
 
 def names_of(schema: Object) -> Iterable[str]:
-    """The parameters that a tool has, as far as its schema says."""
+    """The names of the parameters in a tool's schema."""
     properties = schema.get("properties")
     return properties.keys() if isinstance(properties, Mapping) else ()
 
 
 def is_string(types: frozenset[str], says_string: str | None) -> bool:
-    """Whether a value is a string whatever is written: it can be passed on as it comes."""
+    """Whether a value is a string, whatever its text is, and can be streamed. `says_string` is what the model says of
+    it: "true", "false", or None for nothing."""
     if says_string is None:
         return types == STRING
     return says_string == "true" and (not types or "string" in types)
 
 
 def as_json(text: str, types: frozenset[str], *, is_json: bool = False) -> str:
-    """The JSON of a value that was written as `text`. `is_json`: the model says that it is JSON already."""
+    """The JSON of a value that was written as `text`. `is_json`: the model says that its text is JSON."""
     word = text.strip()
     kind = _kind_of(word)
     if is_json and kind == "string":
@@ -76,13 +78,13 @@ def as_json(text: str, types: frozenset[str], *, is_json: bool = False) -> str:
 
 
 def may_be_wrapper(schema: Object, key: str) -> bool:
-    """Whether a key may stand for all arguments: the schema has others, and not this one."""
+    """Whether the value of a key may be the object of all arguments: the schema has other keys, and not this one."""
     names = names_of(schema)
     return key in _WRAPPERS and bool(names) and key not in names
 
 
 def is_wrapper(schema: Object, text: str) -> bool:
-    """Whether a text is an object of parameters that the schema has."""
+    """Whether a text is a JSON object all of whose keys are parameters of the schema."""
     if _kind_of(text.strip()) != "object":
         return False
     given = json.loads(text)
@@ -90,7 +92,8 @@ def is_wrapper(schema: Object, text: str) -> bool:
 
 
 def collected(members: Sequence[tuple[str, str]], schema: Object) -> str:
-    """The JSON of an object or an array whose members are these, in JSON. An array has elements only."""
+    """The JSON of an object with these members, whose values are JSON; of an array if all members are named `item` and
+    the schema allows one."""
     is_array = all(name == _ELEMENT for name, _ in members) and "array" in (_types(schema) or {"array"})
     if is_array:
         return f"[{', '.join(text for _, text in members)}]"
@@ -102,12 +105,12 @@ def string(text: str) -> str:
 
 
 def string_part(text: str) -> str:
-    """A piece of a string, as it stands between the quotes."""
+    """A piece of a JSON string, escaped, without the quotes."""
     return _encode(text)[1:-1]
 
 
 def _alternatives(schema: Object) -> Iterator[Mapping[str, Any]]:
-    """A schema, and those that it is made of."""
+    """A schema, and the schemas of its unions."""
     yield schema
     for union in _UNIONS:
         for each in schema.get(union) or ():
@@ -133,13 +136,13 @@ def _types(schema: Any) -> frozenset[str]:
 def _kind_of(word: str) -> str | None:
     """The JSON type of a text; None when the text is no JSON."""
     try:
-        value = json.loads(word, parse_constant=_refuse)
+        value = json.loads(word, parse_constant=_reject)
     except (ValueError, RecursionError):
         return None
     return _KINDS[type(value)]
 
 
-def _refuse(name: str) -> None:
+def _reject(name: str) -> None:
     raise ValueError(name)  # NaN and Infinity are not JSON
 
 
@@ -148,7 +151,7 @@ def _allows(types: frozenset[str], kind: str) -> bool:
 
 
 def _python(word: str, types: frozenset[str]) -> str | None:
-    """The JSON of a Python literal where the schema asks for more than a string; models write those, too."""
+    """The JSON of a Python literal, if the schema allows its type; None for other texts. Some models write Python."""
     kind = _kind_of(_PYTHON_WORDS.get(word, ""))
     if kind is not None and kind in types:
         return _PYTHON_WORDS[word]

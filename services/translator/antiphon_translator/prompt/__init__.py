@@ -1,1 +1,1 @@
-"""From items and tools to the token ids of a prompt."""
+"""Turns items and tools into the token ids of a prompt."""

@@ -1,7 +1,7 @@
-"""Tools that the caller runs and OpenAI defines: `shell`, `local_shell`, `apply_patch` and `computer`.
+"""Tools that OpenAI defines and the client runs: `shell`, `local_shell`, `apply_patch` and `computer`.
 
-Models know functions only. Each of these tools is shown as a function with the arguments that its call item has, what
-the model calls becomes that item, and an item of the history is read as the call or the result that it is:
+Models know functions only. Each of these tools is shown to the model as a function whose parameters are those of its
+call item. A call of the function becomes that item, and such items of the history become calls and results:
 
     tool            function        call item             its member     output item
     shell           shell           shell_call            action         shell_call_output
@@ -9,8 +9,8 @@ the model calls becomes that item, and an item of the history is read as the cal
     apply_patch     apply_patch     apply_patch_call      operation      apply_patch_call_output
     computer        computer        computer_call         actions        computer_call_output
 
-Arguments that do not have the form of the item are no call: nobody shall run half of a command. The item is told as
-incomplete then, and empty.
+If the arguments do not have the form of the item, the item is empty and its status is `incomplete`, so that no client
+runs half of a command.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _TEXTS: Object = {"type": "array", "items": _TEXT}
 
 @dataclass(frozen=True, slots=True)
 class ClientTool:
-    """One of them. `member` is where its call item has what it is called with, `blank` that member of a call that
-    cannot be read; `status` are members that clients look for besides."""
+    """One such tool. `member` is the member of its call item with the arguments, and `form` their type. `blank` is the
+    value of that member if the arguments are invalid. `others` are further members that clients expect."""
 
     name: str
     call_type: str
@@ -44,10 +44,10 @@ class ClientTool:
     blank: Any
     others: Mapping[str, Any]
     wraps: bool = False
-    """Whether the arguments are an object around the member, and not the member itself."""
+    """Whether the function's arguments are an object that has the member, instead of being the member themselves."""
 
     def members(self, arguments: Object | None) -> Object | None:
-        """The members of a call item for these arguments; None: they are none."""
+        """The members of a call item with these arguments; None if the arguments are invalid."""
         given = arguments.get(self.member) if arguments is not None and self.wraps else arguments
         try:
             checked = _adapter(self.form).validate_python(given)
@@ -56,14 +56,15 @@ class ClientTool:
         return {self.member: _adapter(self.form).dump_python(checked, exclude_none=True), **self.others}
 
     def blank_members(self) -> Object:
-        """Those of a call that nobody can run."""
+        """The members of a call item whose arguments are invalid."""
         return {self.member: self.blank, **self.others}
 
     def arguments(self, item: Object) -> Object:
-        """The arguments of a call as the model is shown it."""
+        """The arguments of a call item, as the model is shown them."""
         given = item.get(self.member)
         if self.wraps:
-            return {self.member: given if given is not None else [item.get("action")]}  # older calls have one action
+            # Older computer_call items have one `action` in place of `actions`.
+            return {self.member: given if given is not None else [item.get("action")]}
         if not isinstance(given, dict):
             return {self.member: given}
         known = self.parameters["properties"]
@@ -72,7 +73,7 @@ class ClientTool:
 
 @cache
 def _adapter(form: Any) -> TypeAdapter[Any]:
-    """Compiled when the first call is read: most processes never see one."""
+    """The validator of a form, compiled for its first call: most processes never need one."""
     return TypeAdapter(form)
 
 
@@ -175,4 +176,4 @@ OUTPUTS: Mapping[str, Callable[[Object], Any]] = {
     "apply_patch_call_output": _patch_output,
     "computer_call_output": _screenshot,
 }
-"""The model's view of each output: texts, and content parts that are none."""
+"""Converts each type of output item for the model, to texts and to other content parts."""

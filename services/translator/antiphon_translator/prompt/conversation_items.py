@@ -1,14 +1,13 @@
-"""From items to a conversation.
+"""Turns the items of a turn into a conversation for the model.
 
-Every item is used, passed over on purpose, or refused. A refusal names its place in the request
-(`input[3].content[0]`), so that nothing a caller wrote is dropped in silence. This module knows no template and no
-tokenizer; what a model can be shown is a matter of the kinds of items and parts listed here.
+Every item is read, skipped on purpose, or rejected with its path in the request (`input[3].content[0]`): no item is
+dropped silently. This module does not depend on the template or the tokenizer; the tables here list the types of items
+and parts that a model can be shown.
 
-What an assistant did in one go becomes one message: reasoning, then text, then calls. Each call is followed by its
-result, or refused, unless it is asynchronous: one whose output has not come has PENDING as its result, and the output
-is shown where it comes, as a note. Chat templates have no place for a result far behind its call. The `instructions`
-of the request become the first message, a system message; those of earlier turns are not part of history, so they are
-never inherited.
+Successive reasoning, text and calls of the assistant become one message. A call without a result is rejected, unless it
+is asynchronous: until its output comes, its result is PENDING. The output is then shown where it comes, as a note in a
+user message, because chat templates have no place for a result far behind its call. The `instructions` of the request
+become the first message, a system message. Those of earlier turns are not in the history, so they are not inherited.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ PENDING = '{"status": "pending"}'
 LATE_OUTPUT_NOTE = "[Output of the call {call_id} of {name}, which was pending]"
 
 UNREADABLE = "INVALID_JSON"
-"""The one argument of a call as a model is shown it, where what it wrote is none: its name says why."""
+"""The name of the one argument that stands for arguments that are not a JSON object."""
 
 _RESULTS = ("function_call_output", "custom_tool_call_output", *client_tools.OUTPUTS)
 _CUT_OFF = ("in_progress", "incomplete")
@@ -51,10 +50,10 @@ def build(
     media: TurnMedia | None = None,
     known: ReadHistory = NOTHING_READ,
 ) -> tuple[Conversation, ReadHistory]:
-    """The conversation of one turn, and its history as it was read, without `text` and `declared`. `history` is what
-    comes behind the `known` part of it, `given` the turn's own input; `media` reads its images and files.
+    """The conversation of one turn, and its history as it was read, without `text` and `declared`. `history` are the
+    items of the history behind the `known` ones, `given` those of the turn's input. `media` reads images and files.
 
-    InvalidRequest: an item or a part that cannot be shown to the model, with its path; or nothing to read at all.
+    InvalidRequest: an item or a part cannot be shown to the model, with its path; or the conversation is empty.
     """
     draft = _Draft.behind(known, media or TurnMedia(), _answered([*history, *given]))
     draft.read(history, "history", known.items)
@@ -77,7 +76,8 @@ def path_of(
     given: Sequence[Any],
     media: TurnMedia | None = None,
 ) -> str:
-    """The path of the item that began the message at `place` of the conversation that `build` makes of these."""
+    """The path of the item with which the message at index `place` begins, in the conversation that `build` makes of
+    these items."""
     place -= bool(instructions)
     if place < 0:
         return "instructions"
@@ -92,10 +92,10 @@ def path_of(
 
 @dataclass
 class _Draft:
-    """The conversation so far. `answered` are the ids of calls that have results somewhere in it; `open` is what the
-    assistant is still adding to; `called` are calls by id, and `waiting` those among them without a result, with their
-    paths. `running` are asynchronous calls without a result, `pending` those of them that were shown as PENDING.
-    `is_whole`: nothing that comes behind it can change how it was read."""
+    """The conversation so far. `answered` are the ids of calls that have results anywhere in the items. `open` is the
+    assistant's message to which the next items may be added. `called` are calls by id; `waiting` are the paths of those
+    without a result. `running` are asynchronous calls without a result, `pending` those that were shown as PENDING.
+    `is_whole`: no later item can change how the items so far were read."""
 
     messages: list[Message]
     media: TurnMedia
@@ -109,14 +109,14 @@ class _Draft:
 
     @classmethod
     def behind(cls, known: ReadHistory, media: TurnMedia, answered: Collection[str]) -> _Draft:
-        """A draft that goes on behind what was read before."""
+        """A draft that continues a history that was read before."""
         messages = list(known.messages.messages)
         answered = {*known.answered, *answered}
         calls = dict(known.called), dict(known.waiting), set(known.running), set(known.pending)
         return cls(messages, media, answered, known.open, *calls)
 
     def read(self, items: Sequence[Any], where: str, first: int) -> None:
-        """Adds items, which stand in the member `where` from index `first` on."""
+        """Reads items, which are in the member `where` from index `first` on."""
         for index, item in enumerate(items, first):
             path = f"{where}[{index}]"
             if _is_extension(item):
@@ -124,7 +124,8 @@ class _Draft:
             _row(_READERS, item, path, default="message")(self, item, path)
 
     def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
-        """Keeps what was read for later turns; no more than was known if it would not be read so again."""
+        """The history as read so far, for later turns; only the known one if the rest depends on more than its
+        bytes."""
         if items == known.items or not self.is_whole or self.media.has_read:
             return known
         return ReadHistory(
@@ -139,14 +140,15 @@ class _Draft:
         )
 
     def say(self, message: Message) -> None:
-        """A message of somebody else."""
+        """Adds a message that is not the assistant's."""
         self.close()
         if message.role != "tool":
             self.show_pending()
         self.messages.append(message)
 
     def show_pending(self) -> None:
-        """Gives each asynchronous call that waits a result that says so, before anything but a result follows it."""
+        """Gives each asynchronous call without an output the result PENDING. Called before the next message that is no
+        result."""
         for call_id in [each for each in self.called if each in self.running]:
             name = self.called[call_id].name
             self.messages.append(Message("tool", (PENDING,), call_id=call_id, name=name))
@@ -180,7 +182,7 @@ class _Draft:
             self.waiting[call.id] = path
 
     def add_result(self, call_id: str, parts: tuple[str | Image, ...]) -> None:
-        """InvalidRequest: nobody called."""
+        """Adds the result of a call. InvalidRequest: there is no such call."""
         call = self.called.get(call_id)
         if call is None:
             raise InvalidRequest(
@@ -199,7 +201,7 @@ class _Draft:
             self.open = None
 
     def require_results(self) -> None:
-        """InvalidRequest: a call was left without its result."""
+        """InvalidRequest: a call has no result."""
         for call_id in self.waiting:
             raise InvalidRequest(f"No tool output found for function call {call_id}.", field="input", code=None)
 
@@ -218,7 +220,7 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
         raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
     parts = _read_content(item.get("content"), path, "content", draft.media)
     if role != "user":
-        _refuse_images(parts, path, role)
+        _reject_images(parts, path, role)
     if role == "assistant":
         draft.add_text(parts, is_commentary=item.get("phase") == "commentary")
     else:
@@ -226,7 +228,7 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
-    """Reads a reasoning item: its content, or its summary where no content is left."""
+    """Reads a reasoning item: its content, or its summary if it has no content."""
     for member in ("content", "summary"):
         parts = item.get(member) or []
         if not isinstance(parts, list):
@@ -246,7 +248,7 @@ def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _is_void(draft: _Draft, item: Object) -> bool:
-    """Whether a call was cut off while it was written, and left at that: what was told of it means nothing alone."""
+    """Whether a call was cut off and has no result. Such a call is skipped."""
     if item.get("status") != "incomplete":
         return False
     draft.is_whole = False
@@ -266,7 +268,7 @@ def _read_result(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _read_client_call(draft: _Draft, item: Object, path: str) -> None:
-    """A call of a tool of OpenAI's that the caller ran."""
+    """Reads a call of a client tool (client_tools.py)."""
     if _is_void(draft, item):
         return
     tool = client_tools.BY_CALL_TYPE[item["type"]]
@@ -276,17 +278,16 @@ def _read_client_call(draft: _Draft, item: Object, path: str) -> None:
 def _read_client_result(draft: _Draft, item: Object, path: str) -> None:
     parts = client_tools.OUTPUTS[item["type"]](item)
     read = [part if isinstance(part, str) else draft.media.read(part, f"{path}.output") for part in parts]
-    draft.add_result(_answers(item, path), tuple(read))
+    draft.add_result(_call_id(item, path), tuple(read))
 
 
-def _answers(item: Object, path: str) -> str:
-    """The id of the call that an output came of: a local shell's output has it as its own."""
+def _call_id(item: Object, path: str) -> str:
+    """The id of the call that an output belongs to. A local shell's output has it as its own `id`."""
     return _text(item, "id" if item["type"] == "local_shell_call_output" else "call_id", path)
 
 
 def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
-    """Reads a compaction item: a summary that the model wrote of earlier turns. The model sees it as a note of the
-    user."""
+    """Reads a compaction item: the model's summary of earlier turns. It is shown as a user message with a note."""
     summary = item.get("summary")
     if not isinstance(summary, list):
         raise _mistyped(f"{path}.summary", summary, "an array")
@@ -294,8 +295,8 @@ def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
     draft.say(Message("user", (SUMMARY_NOTE + "\n".join(texts),)))
 
 
-def _pass_over(_draft: _Draft, _item: Object, _path: str) -> None:
-    """Skips an item that the model need not see: hosted tools, settings, tools (see tools.py)."""
+def _skip(_draft: _Draft, _item: Object, _path: str) -> None:
+    """Skips an item that the model is not shown: calls of hosted tools, settings, declarations of tools (tools.py)."""
 
 
 _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
@@ -308,16 +309,16 @@ _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
     **dict.fromkeys(client_tools.BY_CALL_TYPE, _read_client_call),
     **dict.fromkeys(client_tools.OUTPUTS, _read_client_result),
     "compaction": _read_compaction,
-    "compaction_trigger": _pass_over,
-    "configuration_update": _pass_over,
-    "additional_tools": _pass_over,
-    "tool_search_call": _pass_over,
-    "tool_search_output": _pass_over,
-    "web_search_call": _pass_over,
-    "file_search_call": _pass_over,
-    "mcp_list_tools": _pass_over,
+    "compaction_trigger": _skip,
+    "configuration_update": _skip,
+    "additional_tools": _skip,
+    "tool_search_call": _skip,
+    "tool_search_output": _skip,
+    "web_search_call": _skip,
+    "file_search_call": _skip,
+    "mcp_list_tools": _skip,
 }
-"""How each type of item is read."""
+"""The reader of each type of item."""
 
 _PART_TEXT: Mapping[str, str] = {
     "input_text": "text",
@@ -327,14 +328,14 @@ _PART_TEXT: Mapping[str, str] = {
     "summary_text": "text",
     "refusal": "refusal",
 }
-"""Where each type of content part has its text."""
+"""The member of each type of content part that has its text."""
 
 
-# ---- Their parts ----
+# ---- Readers of their parts ----
 
 
 def _read_content(content: Any, item: str, member: str, media: TurnMedia) -> tuple[str | Image, ...]:
-    """Reads the content of the item at the path `item`, which is under `member`."""
+    """Reads the content of an item. `item` is the path of the item, `member` the member with the content."""
     if isinstance(content, str):
         return (content,)
     if isinstance(content, list) and len(content) == 1 and (only := _only_text(content[0])) is not None:
@@ -349,18 +350,20 @@ def _read_content(content: Any, item: str, member: str, media: TurnMedia) -> tup
 
 
 def _only_text(part: Any) -> str | None:
-    """The text of a part as nearly every message of a long chat has one; no path is written for it."""
+    """The text of a plain text part; None for all others. Most messages of a long chat have one such part, and are read
+    here without building a path."""
     if isinstance(part, dict) and part.get("type") in ("input_text", "output_text"):
         text = part.get("text")
         return text if isinstance(text, str) else None
     return None
 
 
-def _refuse_images(parts: Sequence[str | Image], item: str, role: str) -> None:
+def _reject_images(parts: Sequence[str | Image], item: str, role: str) -> None:
     for n, part in enumerate(parts):
         if isinstance(part, Image):
             path = f"{item}.content[{n}]"
-            raise _unsupported(path, f"'{path}' is an image, which a user can show, or a tool, but not the {role}.")
+            message = f"'{path}' is an image. Only messages of the user and outputs of tools may have images, not the "
+            raise _unsupported(path, f"{message}{role}'s.")
 
 
 def _read_part(part: Any, path: str) -> str:
@@ -390,8 +393,8 @@ def _answered(items: Sequence[Any]) -> Collection[str]:
 
 
 def _arguments(written: str) -> Object:
-    """Reads the arguments of an earlier call. Models write all sorts of text, and the client that continues cannot mend
-    them: text that is no JSON object, or nests too deep to be walked through, is shown to the model as it is."""
+    """Reads the arguments of an earlier call. Text that is no JSON object, or is nested too deep, is shown to the model
+    as the argument UNREADABLE: a model wrote it, and the client that continues cannot mend it."""
     try:
         return parse_object(written.encode() or b"{}")
     except InvalidRequest:
@@ -399,7 +402,7 @@ def _arguments(written: str) -> Object:
 
 
 def _is_cut_off(given: Sequence[Any]) -> bool:
-    """Whether the input ends with something of the assistant's that is to be continued."""
+    """Whether the input ends with an unfinished item of the assistant, which the model is to continue."""
     last = given[-1] if given else {}
     is_assistants = last.get("role") == "assistant" or last.get("type") == "reasoning"
     return is_assistants and last.get("status") in _CUT_OFF
@@ -410,7 +413,7 @@ def _is_plain(message: Message) -> bool:
 
 
 def _row(table: Mapping[str, _Row], value: Any, path: str, *, default: str | None) -> _Row:
-    """The row of a table for an item's or a part's type."""
+    """The row of a table for the type of an item or a part. InvalidRequest: the table has none."""
     if not isinstance(value, dict):
         raise _mistyped(path, value, "an object")
     given = value.get("type", default)

@@ -1,4 +1,4 @@
-"""From a conversation to the token ids that the model is sent."""
+"""Renders a conversation with the model's chat template, and encodes it to token ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 
 class ChatTemplate(Protocol):
-    """How one model wants a conversation written down."""
+    """The chat template of one model."""
 
     @property
     def variables(self) -> Collection[str]:
@@ -27,21 +27,23 @@ class ChatTemplate(Protocol):
 
     @property
     def literals(self) -> Collection[str] | None:
-        """All texts that it writes by itself; None where that is not known."""
+        """All literal texts in the template; None if they are not known."""
 
     @property
     def image_mark(self) -> str:
-        """The text that the template writes for each image; empty if it has no place for images."""
+        """The text that the template writes for each image; empty if the template does not support images."""
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
-        """The prompt up to where the model has to go on; `now_s` is Unix time, `switches` are more variables."""
+        """Renders the prompt up to the answer. `now_s` is Unix time, `switches` are further variables."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPrompt:
-    """A prompt, in `pieces` that meet inside the names of control tokens which somebody only spelt. `ids` is empty
-    where there are more `tokens` than were wanted; where that was seen before all was encoded, there are no `pieces`,
-    and `tokens` are those that there are at least (`is_floor`)."""
+    """A prompt as text, token count and ids.
+
+    `pieces` is the text, cut inside names of control tokens that the conversation spells as plain text. `ids` is empty
+    if the prompt has more `tokens` than the limit. If that was found before all of the prompt was encoded, `is_floor`
+    is true, `tokens` is a lower bound, and `pieces` may be empty."""
 
     pieces: Sequence[str]
     tokens: int
@@ -50,7 +52,7 @@ class EncodedPrompt:
 
 
 class PromptEncoder:
-    """One model's template and vocabulary. Safe to use from several threads."""
+    """Makes the prompts of one model, with its template and its tokenizer. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -60,8 +62,8 @@ class PromptEncoder:
         roles: Roles | None = None,
         cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT,
     ) -> None:
-        """`roles` are those that the model reads; without them the template is asked. `cache_bytes` bound what is kept
-        of earlier prompts; 0: nothing is."""
+        """`roles` are those that the template supports; without them it is probed. `cache_bytes` is the limit of the
+        cache of encoded prompts; 0 disables it."""
         self._template = template
         self.roles = role_probe.of(template.render) if roles is None else roles
         self._control = ControlTokens(tokenizer.added, template.literals)
@@ -76,19 +78,19 @@ class PromptEncoder:
         return self._template.variables
 
     def tokens_at_most(self, conversation: Conversation) -> int:
-        """No prompt of this conversation has more. Costs next to nothing."""
+        """An upper bound of the tokens in the prompt of this conversation, without rendering it."""
         return self._bound.of(conversation)
 
     def defused(self, conversation: Conversation) -> Conversation:
-        """A conversation for a server that renders it by itself: no text in it spells a control token, as far as the
-        tokenizer is here. InvalidRequest: one does, and cannot be kept from it."""
+        """A conversation for a server that renders it by itself: no text in it spells a control token that the
+        tokenizer knows. InvalidRequest: a text does, and cannot be changed."""
         return self._defusal.of(conversation)
 
     def text(self, prompt: EncodedPrompt, conversation: Conversation) -> str:
         """The prompt of a conversation as text, for a server that encodes it by itself.
 
-        InvalidRequest: something in it spells a control token, which that server could not tell from one, or there is
-        not one place for each image.
+        InvalidRequest: a text in the conversation spells a control token, which that server could not tell from a real
+        one, or the template does not write exactly one mark for each image.
         """
         if len(prompt.pieces) > 1:
             raise _spells_a_control_token()
@@ -105,10 +107,10 @@ class PromptEncoder:
         switches: Mapping[str, Any] | None = None,
         most_tokens: int | None = None,
     ) -> EncodedPrompt:
-        """The prompt. No text of the conversation becomes a control token (templates/control_tokens.py). Of more than
-        `most_tokens` the ids are not wanted.
+        """The encoded prompt. No text of the conversation becomes a control token (templates/control_tokens.py). A
+        prompt of more than `most_tokens` has no ids.
 
-        InvalidRequest: the template refuses the conversation, or a text becomes a control token all the same.
+        InvalidRequest: the template rejects the conversation, or a text becomes a control token all the same.
         """
         conversation = self.roles.adapt(conversation)
 
@@ -126,14 +128,14 @@ class PromptEncoder:
         return EncodedPrompt(pieces, encoded.tokens, encoded.ids, encoded.is_floor)
 
     def _fitting(self, prompt: str, most_tokens: int | None) -> str:
-        """A prompt that may have so few tokens. Raises _CannotFit."""
+        """Returns the prompt. _CannotFit: it has more than `most_tokens`, by the tokenizer's lower bound."""
         if most_tokens is not None and len(prompt) > most_tokens and self._floor.of(prompt) > most_tokens:
             raise _CannotFit(self._floor.of(prompt))
         return prompt
 
 
 class _CannotFit(Exception):
-    """A prompt has more tokens than are wanted, however it is encoded."""
+    """A prompt has more tokens than the limit, by the tokenizer's lower bound."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__(tokens)
@@ -141,7 +143,7 @@ class _CannotFit(Exception):
 
 
 def _opening(conversation: Conversation, prompt: str) -> int:
-    """How much of the prompt is what the system says before anybody else; nothing where that is not to be seen."""
+    """The length of the prompt up to the end of its system message; 0 if there is none at the beginning."""
     first = conversation.messages[0]
     if first.role not in ("system", "developer") or not first.text:
         return 0

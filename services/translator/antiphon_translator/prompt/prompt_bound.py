@@ -1,15 +1,16 @@
-"""How many tokens a prompt has at most, said without writing or encoding it.
+"""An upper bound of the number of tokens in a prompt, without rendering or encoding it.
 
-Servers of chat completions never see the ids of a prompt; here they would only bound the length of the answer. As long
-as a prompt is far from filling the context, a bound does for that. Its parts:
+A server of chat completions encodes its prompts by itself. Here the number of tokens is only needed to limit the length
+of the answer, so a bound is enough while the prompt is far from filling the context. The bound relies on this:
 
-* A token stands for one byte at least, so a text has no more tokens than bytes, times what normalising may make of it.
-* What the template writes around a message, a call or a tool is less than `AROUND_TOKENS`, besides the text itself.
-* What it writes in any case, it writes for a conversation of one word and one tool, too: that is rendered once.
-* JSON may be written with indentation, which makes it `JSON_GROWTH` times as long at most.
+* A token has one byte at least, so a text has no more tokens than bytes, times the growth by normalisation.
+* A template writes less than `AROUND_TOKENS` tokens around a message, a call or a tool, besides the text itself.
+* Text that a template writes in any case, it writes for a conversation of one word and one tool, too. That one is
+  rendered once.
+* A template may indent JSON, which makes it `JSON_GROWTH` times as long at most.
 
-The second and the last are true of the templates in tests/golden/templates, which its test asks, and of all others that
-come with llama.cpp. Nothing worse can come of a template that writes more than a server that refuses the turn itself.
+The test checks the second and the last point with the templates in tests/golden/templates; they hold for the templates
+of llama.cpp, too. If a template writes more, the server rejects the turn itself, which is the worst case.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ class PromptBound:
     """The bound for one template and vocabulary."""
 
     def __init__(self, render: Render, growth: int) -> None:
-        """`growth` is how many times as many bytes normalising makes of a text that is not ASCII, at most."""
+        """`growth` is the most by which normalisation multiplies the bytes of a text that is not ASCII."""
         self._fixed = _fixed_tokens(render)
         self._growth = growth
 
     def of(self, conversation: Conversation) -> int:
-        """So many tokens at most, but for images."""
+        """The bound for a conversation, without its images."""
         tokens = self._fixed
         if conversation.tools:
             # Mistral's templates write the tools before each message that equals the last one.
@@ -71,8 +72,7 @@ class PromptBound:
 
 
 def _fixed_tokens(render: Render) -> int:
-    """The tokens that a template writes in any case; more than any context holds where the template refuses even a
-    word."""
+    """The bound of the tokens that a template writes in any case; `sys.maxsize` if it rejects even one word."""
     return max(_written(render), default=sys.maxsize)
 
 

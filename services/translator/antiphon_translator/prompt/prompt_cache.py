@@ -1,18 +1,18 @@
-"""Ids of what was encoded before: of a chat that grows turn by turn, only what is new is encoded.
+"""A prefix cache of encoded prompts, so that only the new part of a growing chat is encoded.
 
-A prompt can be cut behind the control tokens that part it for good (separators.py); the ids of the whole are those of
-its parts. What is kept is a tree: a node stands for the beginning of a text up to such a place, is found by the digest
-of that beginning, and has the ids that its parent has not. So a prompt is looked up as one text, from its end: behind
-the longest beginning that is known, the rest is encoded. Nodes are made of the last few places only, where the next
-prompt of the same chat goes on: templates write the end of a prompt in another way once it is history.
+A prompt can be cut behind certain control tokens, the separators (separators.py): the ids of the prompt are those of
+its parts, joined. The cache is a tree. A node stands for the beginning of a text up to a separator, is found by the
+digest of that beginning, and has the ids that its parent lacks. A prompt is looked up from its end; only the text
+behind the longest known beginning is encoded. Nodes are made for the last few separators only. The next prompt of the
+same chat goes on behind one of them, because templates write the end of a prompt differently once it is history.
 
-What the system says comes first and may change with every turn, so it is encoded apart from what is behind it. How much
-is kept is bounded in bytes; what was not used for longest goes first.
+The system message comes first and may change with every turn, so it is encoded apart from the text behind it. The size
+of the cache is bounded in bytes, and the least recently used nodes are evicted first.
 
-The ids of all callers of a model are kept together, as engines keep the states of theirs. Nobody is ever shown what was
-kept for another: a beginning is found by whoever sends the very same text, under a digest with a key of this process.
-But how long a prompt takes can tell that somebody sent its beginning before; where even that is too much, an operator
-keeps none (`prompt_cache_bytes`).
+All callers of a model share one cache, like the prefix cache of an engine. It returns ids only for the very same text,
+under a digest with a key of this process, so no caller can read the text of another. But the time that a prompt takes
+can reveal that its beginning was sent before. An operator for whom that is too much disables the cache
+(`prompt_cache_bytes`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from antiphon_core.telemetry import metrics
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
-NODE_BYTES = 320  # of a node beside its ids: two digests, three objects, a place in a dictionary
-NODES_MAX = 4  # made of one text
-BLOCK_CHARS = 4_096  # of what is encoded at once, or a little more: the library encodes several side by side
-GROUP_CHARS = 256 * 2**10  # encoded between two looks at whether the rest is wanted: a tenth of a second
-_LOOKED_AT_CHARS = (4_096, 65_536)  # so much of a text's end is looked at first: turns seldom add more
+NODE_BYTES = 320  # the overhead of a node besides its ids: two digests, three objects, an entry in a dictionary
+NODES_MAX = 4  # the nodes that one text adds
+BLOCK_CHARS = 4_096  # the least size of most parts: the library encodes several parts in parallel
+GROUP_CHARS = 256 * 2**10  # encoded between two checks of whether the request still waits: a tenth of a second
+_LOOKED_AT_CHARS = (4_096, 65_536)  # how much of a text's end is searched first: turns seldom add more
 _DIGEST_BYTES = 16
 PIECE_IDS = 8_192  # a quarter of a millisecond
 _ROOT = b""
@@ -45,12 +45,12 @@ _ID = "i"  # 32 bits, as engines are sent them
 
 
 class UnspeltControlToken(Exception):
-    """A text becomes a control token that nobody wrote."""
+    """The tokenizer made a control token of text that does not spell one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """The ids between the end of its parent and its own."""
+    """A node of the tree: the ids from the end of its parent's text to the end of its own."""
 
     parent: bytes
     ids: array[int]
@@ -61,7 +61,7 @@ class _Node:
 
 
 class PrefixCache:
-    """Ids of beginnings of texts, by digest, the most recently used last. Safe to use from several threads."""
+    """The nodes by the digests of their texts, the most recently used last. Safe to use from several threads."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -70,16 +70,16 @@ class PrefixCache:
         self.bytes = 0
 
     def find(self, digests: Sequence[bytes]) -> tuple[int, array[int]] | None:
-        """Which of these is the first that is known, with everything before it, and all ids up to its end."""
+        """The index of the first of these digests whose node and ancestors are cached, and all ids up to its end."""
         with self._lock:
             for number, digest in enumerate(digests):
-                line = self._line(digest)
-                if line is not None:
-                    return number, _joined(reversed(line))
+                nodes = self._path(digest)
+                if nodes is not None:
+                    return number, _joined(reversed(nodes))
         return None
 
     def keep(self, digest: bytes, parent: bytes, ids: Sequence[int]) -> None:
-        """Keeps one more, and lets go of as many as it needs the place of."""
+        """Adds a node, and evicts nodes while the cache is over its limit."""
         node = _Node(parent, array(_ID, ids))
         if node.size > self._most_bytes:
             return
@@ -91,18 +91,18 @@ class PrefixCache:
                 self.bytes -= self._nodes.popitem(last=False)[1].size
                 metrics.PROMPT_CACHE_EVICTIONS.of().add()
 
-    def _line(self, digest: bytes) -> list[_Node] | None:
-        """A node and all before it, the first one last; None if one of them is gone. A parent stays longer than its
-        children: it is used after them."""
-        line: list[_Node] = []
+    def _path(self, digest: bytes) -> list[_Node] | None:
+        """A node and its ancestors up to the root; None if one of them was evicted. Parents are marked as used after
+        their children, so that they are evicted later."""
+        nodes: list[_Node] = []
         while digest != _ROOT:
             node = self._nodes.get(digest)
             if node is None:
                 return None
             self._nodes.move_to_end(digest)
-            line.append(node)
+            nodes.append(node)
             digest = node.parent
-        return line
+        return nodes
 
 
 def _joined(nodes: Iterator[_Node]) -> array[int]:
@@ -114,8 +114,8 @@ def _joined(nodes: Iterator[_Node]) -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """How many tokens some texts are, and which; `ids` is empty where there are more than were wanted. `is_floor`: not
-    all was counted, because that much is too much already."""
+    """The number of tokens in some texts, and their ids. `ids` is empty if there are more than the limit. `is_floor`:
+    `tokens` is a lower bound, because encoding stopped at the limit."""
 
     tokens: int
     ids: Sequence[int] = ()
@@ -124,8 +124,8 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a text is encoded. Up to the first of `cuts` its ids are `known`, as those of the node `base`; between the
-    others they are to be found out, and to be kept at the cuts that have a digest in `kept`."""
+    """The plan for encoding a text. Up to the first of `cuts` its ids are `known`: those of the node `base`. The text
+    behind it is encoded in parts between the cuts; nodes are made at the cuts with a digest in `kept`."""
 
     text: str
     known: array[int]
@@ -139,7 +139,7 @@ class _Plan:
 
 
 class CachingEncoder:
-    """A model's tokenizer, and what it has encoded. `most_bytes` bounds what is kept; 0: nothing is."""
+    """A model's tokenizer with a prefix cache of at most `most_bytes`; 0 disables the cache."""
 
     def __init__(self, tokenizer: ModelTokenizer, control: ControlTokens, *, most_bytes: int) -> None:
         self._tokenizer = tokenizer
@@ -149,11 +149,11 @@ class CachingEncoder:
         self._key = os.urandom(_DIGEST_BYTES)
 
     def encode(self, texts: Sequence[str], *, apart: int = 0, most_tokens: int | None = None) -> Encoded:
-        """The ids of texts, which stand side by side. The first `apart` characters of the first one are looked up by
-        themselves, up to the next place where it can be cut. `most_tokens`: encoding ends where there are more.
+        """The ids of consecutive texts. The first `apart` characters of the first text, up to the next separator, are
+        encoded and cached apart from the rest. Encoding stops when there are more than `most_tokens`.
 
-        UnspeltControlToken: a text becomes a control token that it does not spell. WorkAbandoned: nobody waits for it
-        any more."""
+        UnspeltControlToken: a text becomes a control token that it does not spell. WorkAbandoned: the request no longer
+        waits for the result."""
         plans = [self._plan(text) for text in self._parted(texts, apart)]
         parts = [part for plan in plans for part in plan.parts]
         tokens, encodings_found = sum(len(plan.known) for plan in plans), list[Encoding]()
@@ -194,18 +194,18 @@ class CachingEncoder:
         return _planned(text, array(_ID), _ROOT, 0, dict(zip(places, digests, strict=True)))
 
     def _starts(self, text: str) -> Iterator[int]:
-        """From where to look, until something is found. Where a search begins does not matter: a separator is one
-        wherever it is spelt."""
+        """The positions to search from, one after the other, until a cached beginning is found. Any position will do,
+        because a separator is one wherever it stands."""
         if self._separators:
             yield from (len(text) - chars for chars in _LOOKED_AT_CHARS if chars < len(text))
             yield 0
 
     def _places(self, text: str, start: int) -> Iterator[int]:
-        """Where a text can be cut."""
+        """The positions behind the separators in a text."""
         return (end for begin, end in self._control.spans(text, start) if text[begin:end] in self._separators)
 
     def _digests(self, text: str, places: Sequence[int]) -> list[bytes]:
-        """Of everything up to each of the places."""
+        """The digest of the text up to each of the places."""
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES, key=self._key)
         digests: list[bytes] = []
         for begin, end in pairwise((0, *places)):
@@ -214,7 +214,8 @@ class CachingEncoder:
         return digests
 
     def _require_spelt(self, plan: _Plan, added: Sequence[array[int]]) -> None:
-        """A tokenizer that normalises its text can make a control token of something that does not look like one."""
+        """UnspeltControlToken: there are more control tokens than the text spells. A tokenizer that normalises text can
+        make a control token of other text."""
         spelt = sum(1 for _ in self._control.spans(plan.text, plan.cuts[0]))
         is_control = self._control.ids.__contains__
         if sum(sum(map(is_control, piece)) for ids in added for piece in _pieces(ids)) > spelt:
@@ -230,7 +231,7 @@ class CachingEncoder:
 
 
 def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
-    """Parts in groups of about GROUP_CHARS. There is one at least."""
+    """Joins parts into groups of about GROUP_CHARS."""
     group, chars = list[str](), 0
     for part in parts:
         group.append(part)
@@ -243,7 +244,7 @@ def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _packed(ids: Sequence[int]) -> array[int]:
-    """Ids in four bytes each, where a list needs nine times as much."""
+    """Ids as an array of four bytes each; a list takes nine times as much memory."""
     packed = array(_ID)
     for piece in _pieces(ids):
         packed.extend(piece)
@@ -251,12 +252,12 @@ def _packed(ids: Sequence[int]) -> array[int]:
 
 
 def _pieces(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Ids in pieces for calls that hold the GIL until they return: other threads run between two of them."""
+    """Splits ids for calls that hold the GIL until they return, so that other threads run in between."""
     return (ids[start : start + PIECE_IDS] for start in range(0, len(ids), PIECE_IDS))
 
 
 def _planned(text: str, known: array[int], base: bytes, start: int, digests: Mapping[int, bytes]) -> _Plan:
-    """`digests` are those of the places behind `start`."""
+    """The plan of a text that is known up to `start`. `digests` are those of the separators behind `start`."""
     places = list(digests)
     kept = places[-NODES_MAX:]
     cuts = [start]

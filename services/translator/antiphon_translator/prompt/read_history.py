@@ -1,13 +1,13 @@
-"""Histories as they were read for earlier turns: of a chat that grows, only the items that are new are read.
+"""A cache of histories that were read for earlier turns, so that only the new items of a growing chat are read.
 
-The store hands out the history of each turn anew, and what it says holds: a response that was deleted or changed
-is not in it, or is in it with other bytes. So a history is found here by its bytes alone. One that was read before
-counts if the new one begins with exactly its items, byte by byte; then the rest is a JSON array of its own.
+The store sends the whole history with each turn, and its content is authoritative: a response that was deleted or
+changed is missing in it, or has other bytes. So the cache looks histories up by their bytes alone. A cached history is
+used if the new one begins with exactly its bytes; the rest is then parsed as a JSON array of its own.
 
-What is kept is bounded in bytes; the chat that was not continued for longest goes first. Of one chat the longest
-history is kept, and some of its forks. Chats are told apart by their first bytes, which hold the id of their first
-item. Not kept is a history whose reading depends on more than its bytes: with images or files in it, which are counted
-and fetched by turn, or with a call that was cut off, which counts if the rest of the chat has a result of it.
+The size of the cache is bounded in bytes, and the least recently used chat is evicted first. Of one chat, the longest
+history and some forks are kept. Chats are told apart by their first bytes, which contain the id of their first item. A
+history is not cached if its reading depends on more than its bytes: images and files are counted and fetched for each
+turn, and a call that was cut off counts only if the rest of the chat has a result of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEY_BYTES = 96
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory:
-    """A history that was read up to its last item. `text` is its JSON without the closing bracket."""
+    """A history that was read to its end. `text` is its JSON array without the closing bracket."""
 
     text: bytes = b""
     items: int = 0
@@ -36,29 +36,29 @@ class ReadHistory:
     """The tools that its items declare."""
     messages: KnownMessages = NO_MESSAGES
     open: Message | None = None
-    """The part of a history that the assistant may still add to."""
+    """The assistant's last message, to which the next items may be added."""
     called: Mapping[str, Call] = field(default_factory=dict)
-    """Calls by id."""
+    """The calls by id."""
     waiting: Mapping[str, str] = field(default_factory=dict)
-    """The paths of those without a result, by id."""
+    """The paths of the calls without a result, by id. Asynchronous calls are not among them."""
     running: frozenset[str] = frozenset()
     """The ids of asynchronous calls without a result."""
     pending: frozenset[str] = frozenset()
-    """The ids of those of them that were shown as pending."""
+    """The ids of asynchronous calls that the model was shown as pending."""
     answered: frozenset[str] = frozenset()
-    """The ids that have results."""
+    """The ids of the calls that have results."""
 
     @property
     def size(self) -> int:
         return TEXT_COPIES * len(self.text) + MESSAGE_BYTES * len(self.messages.messages)
 
     def begins(self, history: bytes) -> bool:
-        """Whether a JSON array has these items first."""
+        """Whether a JSON array begins with these items."""
         end = len(self.text)
         return history.startswith(self.text) and history[end : end + 1] in (b",", b"]")
 
     def rest(self, history: bytes) -> bytes:
-        """The items behind these, as a JSON array."""
+        """The items of a history behind these items, as a JSON array."""
         if not self.text:
             return history
         behind = history[len(self.text) :]
@@ -69,17 +69,17 @@ NOTHING_READ = ReadHistory()
 
 
 class HistoryCache:
-    """Histories that were read before, of all callers of one model. Safe to use from several threads."""
+    """The cached histories of one model. Safe to use from several threads."""
 
     def __init__(self, most_bytes: int) -> None:
-        """0: nothing is kept."""
+        """`most_bytes` is the size limit; 0 disables the cache."""
         self._most_bytes = most_bytes
         self._chats: OrderedDict[bytes, list[ReadHistory]] = OrderedDict()
         self._lock = Lock()
         self.bytes = 0
 
     def find(self, history: bytes) -> ReadHistory:
-        """The longest beginning of a history that was read before; NOTHING_READ."""
+        """The longest cached beginning of a history; NOTHING_READ if none is cached."""
         key = history[:_KEY_BYTES]
         with self._lock:
             forks = self._chats.get(key, ())
@@ -89,7 +89,7 @@ class HistoryCache:
         return max(known, key=lambda each: each.items, default=NOTHING_READ)
 
     def keep(self, read: ReadHistory) -> None:
-        """Keeps one more instead of its beginnings, and lets go of as many chats as it needs the place of."""
+        """Caches a history in place of its beginnings, and evicts chats while the cache is over its limit."""
         if read.size > self._most_bytes:
             return
         key = read.text[:_KEY_BYTES]

@@ -1,13 +1,13 @@
-"""The tools of a turn: what the model is shown, what it may call, and whose call it then is.
+"""The tools of a turn: those that the model is shown, those that it may call, and the tool that a call is of.
 
-Callers declare functions, custom tools and namespaces of both. A model knows functions only, so
+Clients declare functions, custom tools, OpenAI's client tools and namespaces. A model knows functions only, so
 
-    custom tool    is shown as a function with one string, `input` (custom_formats.py)
-    shell and such is shown as a function with the arguments of its call item (client_tools.py)
-    namespace      is shown flat, its tools as NAMESPACE__NAME; a bare name counts, too, where it is nobody else's
+    a custom tool    is shown as a function with one string, `input` (custom_formats.py)
+    shell and such   is shown as a function with the arguments of its call item (client_tools.py)
+    a namespace      is shown flat, its tools as NAMESPACE__NAME; a call may omit NAMESPACE__ if NAME is unique
 
-and what it calls is translated back. Tools may come with the request and with items of the conversation
-(`additional_tools`).
+and the model's calls are translated back. The request declares tools, and so may items of the conversation
+(`additional_tools`, `tool_search_output`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _DECLARED: TypeAdapter[list[Any]] = TypeAdapter(list[DeclaredTool])
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `shown_as` is its name for the model; `name` and `namespace` are the caller's. `grammar` is what the
-    input of a custom tool must match. The output of an `is_async` tool may come in any later turn.
-    `client` defines a tool of OpenAI's that the caller runs."""
+    """One tool. `shown_as` is its name for the model; `name` and `namespace` are those that the client declared.
+    `grammar` is the one that the input of a custom tool must match. The output of an `is_async` tool may come in any
+    later turn. `client` is the definition of a client tool (client_tools.py)."""
 
     shown_as: str
     name: str
@@ -76,14 +76,15 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSet:
-    """`shown` is what the model is told of, `callable` what it may call now. With `required` it has to call one."""
+    """The tools of a turn. The model is shown those in `shown`, and may call those in `callable`. With `required` it
+    has to call one."""
 
     shown: tuple[Tool, ...] = ()
     callable: tuple[Tool, ...] = ()
     required: bool = False
 
     def called(self, name: str) -> Tool:
-        """The tool that a model means. A name that was never offered is passed on as a function of that name."""
+        """The tool of a call by its name. A name that was never offered is taken as a function of that name."""
         by_shown = {tool.shown_as: tool for tool in self.shown}
         if name in by_shown:
             return by_shown[name]
@@ -92,17 +93,18 @@ class ToolSet:
 
     @property
     def forced_name(self) -> str | None:
-        """The one tool that has to be called, as the model knows it; None when any will do."""
+        """The name for the model of the only tool that may be called; None if there are several."""
         return self.callable[0].shown_as if len(self.callable) == 1 else None
 
     @property
     def schemas(self) -> Mapping[str, Object] | None:
-        """Parameters by name, for the parser; None when nothing may be called."""
+        """The schemas of the callable tools by their names for the model; None if nothing may be called."""
         return {tool.shown_as: tool.schema for tool in self.callable} if self.callable else None
 
 
 def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
-    """The tools of a turn. InvalidRequest: two have one name, or the choice is of a tool that is not there."""
+    """The tools of a turn. InvalidRequest: two tools have the same name, or `choice` names a tool that is not
+    declared."""
     tools = tuple(_flat(declared))
     _require_unique(tools)
     match choice:
@@ -124,20 +126,20 @@ def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
 
 
 def checked(declared: Sequence[Any], where: str, budget: SchemaBudget) -> Sequence[Any]:
-    """Tools as they were declared at this path. InvalidRequest: the parameters of one are no schema, its format no
-    format, or all are more than the request's `budget`."""
+    """Returns the tools that were declared at the path `where`. InvalidRequest: the parameters of a tool are no schema,
+    a format is invalid, or all schemas together exceed the request's `budget`."""
     tool_schemas.require(declared, where, budget)
     return declared
 
 
 def shown_name(name: str, namespace: str | None) -> str:
-    """How a model is told of a tool."""
+    """The name under which a model is shown a tool."""
     return f"{namespace}{_SEPARATOR}{name}" if namespace else name
 
 
 def declared_in(items: Sequence[Object], where: str, budget: SchemaBudget, first: int = 0) -> list[Any]:
-    """The tools that items of a conversation bring along, which stand there from index `first` on. InvalidRequest: with
-    the path of the culprit."""
+    """The tools that items of a conversation declare. The items are in the member `where` from index `first` on.
+    InvalidRequest: as `checked`, or a declaration has the wrong form; with its path."""
     found: list[Any] = []
     for index, item in enumerate(items, first):
         if item.get("type") in ("additional_tools", "tool_search_output"):
@@ -177,9 +179,9 @@ def _client_tool(declared: ShellTool | PlainClientTool) -> Tool:
     environment = declared.environment if isinstance(declared, ShellTool) else None
     skills = (environment and environment.skills) or ()
     lines = [f"\n- {skill.name} ({skill.path}): {skill.description}" for skill in skills]
-    told = "\nSkills, each described in its folder:" + "".join(lines) if lines else ""
+    listed = "\nSkills, each described in its folder:" + "".join(lines) if lines else ""
     return Tool(
-        client.name, client.name, client=client, description=client.description + told, parameters=client.parameters
+        client.name, client.name, client=client, description=client.description + listed, parameters=client.parameters
     )
 
 

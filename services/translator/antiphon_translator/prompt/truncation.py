@@ -1,8 +1,8 @@
-"""Drops the oldest turns, whole, from a conversation that is longer than the model's context.
+"""Drops the oldest turns of a conversation that is longer than the model's context.
 
-A turn begins with a message of the user and holds everything up to the next one, so that a call never parts from its
-result, nor reasoning from its answer. System and developer messages, the tools and the last turn are always kept. As
-few turns as possible are dropped; the tokenizer tells how many that is.
+Turns are dropped whole. A turn begins with a message of the user and ends before the next one, so that a call is never
+separated from its result, nor reasoning from its answer. System and developer messages, the tools and the last turn are
+always kept. As few turns as possible are dropped, by the token counts of the shortened prompts.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from antiphon_translator.conversation import Conversation, Message
 from antiphon_translator.prompt.prompt import EncodedPrompt
 
-RESERVE_TOKENS_MAX = 4_096  # kept free for the answer when nobody says how long it may be
+RESERVE_TOKENS_MAX = 4_096  # kept free for the answer if the request has no max_output_tokens
 
 _KEPT = ("system", "developer")
 
 
 def reserve_tokens(context_length: int, asked: int | None) -> int:
-    """How much of the context the answer is to have."""
+    """The tokens of the context that are reserved for the answer. `asked` is the request's max_output_tokens."""
     return asked if asked is not None else min(RESERVE_TOKENS_MAX, context_length // 4)
 
 
@@ -30,10 +30,11 @@ def fit(
     most_tokens: int,
     image_tokens: int = 0,
 ) -> tuple[Conversation, EncodedPrompt]:
-    """As many turns of the conversation as fit, and their prompt; the last one alone if even that does not.
+    """The conversation with as many of its last turns as fit into `most_tokens`, and its prompt. The last turn is kept
+    even if it does not fit.
 
-    `encode` is called about log2(turns) times. A prompt grows with what is in it, so halving finds the longest. An
-    image counts as `image_tokens` besides what the prompt says of it."""
+    A binary search calls `encode` about log2(turns) times: a prompt of more turns has more tokens. Each image adds
+    `image_tokens` to the tokens of the prompt."""
     turns = _turns(conversation.messages)
     tried: dict[int, tuple[Conversation, EncodedPrompt]] = {}
 
@@ -50,18 +51,18 @@ def fit(
 
 
 def _turns(messages: Sequence[Message]) -> list[list[int]]:
-    """The places of the messages of each turn, oldest first."""
+    """The indexes of the messages of each turn, oldest first."""
     turns: list[list[int]] = []
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role in _KEPT:
             continue
         if message.role == "user" or not turns:
             turns.append([])
-        turns[-1].append(place)
+        turns[-1].append(index)
     return turns
 
 
 def _without(conversation: Conversation, turns: Sequence[Sequence[int]]) -> Conversation:
-    left_out = {place for turn in turns for place in turn}
-    messages = tuple(message for place, message in enumerate(conversation.messages) if place not in left_out)
+    left_out = {index for turn in turns for index in turn}
+    messages = tuple(message for index, message in enumerate(conversation.messages) if index not in left_out)
     return conversation.with_messages(messages)

@@ -1,1 +1,1 @@
-"""JSON schemas in requests: which are accepted, and how they guide and check an answer."""
+"""Accepts or rejects the JSON schemas in requests, and makes guides and checks for answers of them."""

@@ -1,7 +1,7 @@
-"""Whether an answer is what was asked for, looked at when it is too late to change it.
+"""Checks a finished answer against the format that its request asked for.
 
-Nothing is repaired and nothing is tried again: what was streamed was streamed. A mismatch means that the engine did not
-keep to the grammar, or has none; it is logged and counted for whoever runs this.
+The answer was streamed already, so it is neither repaired nor generated again. A mismatch means that the engine did not
+keep to the grammar, or has none. It is logged and counted for the operator.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from antiphon_translator.schemas.schema_outline import Outline, Place
 
 log = logging.getLogger(__name__)
 
-_NODES_PER_BYTE = 8  # a node takes 10 ns; a byte of JSON, with its validation and copies, up to 80 ns
-_PATTERN_NODES = 2_000  # what a pattern costs beside a schema without one, at its worst
+_NODES_PER_BYTE = 8  # to check a node takes 10 ns; to read, validate and copy a byte of JSON up to 80 ns
+_PATTERN_NODES = 2_000  # the worst cost of a pattern, in nodes of schemas without one
 
 
 class AnswerCheck:
-    """Holds answers against one schema. Takes a few microseconds for a small answer, and lets nothing else run."""
+    """Checks answers against one schema. A check takes a few microseconds for a small answer, and holds the GIL."""
 
     def __init__(self, outline: Outline) -> None:
-        """`outline` is what `schemas.require_guidable` let pass. InvalidSchema: see `schemas.compiled`."""
+        """`outline` has passed `schemas.require_guidable`. InvalidSchema: see `schemas.compiled`."""
         self._validator = schemas.compiled(outline)
         self._is_recursive = outline.is_recursive
         self._nodes = outline.weight(_nodes)
 
     def work_bytes(self, chars: int) -> int:
-        """How long checking an answer of `chars` may take, in bytes of JSON that are read in that time."""
+        """The cost of checking an answer of `chars` characters, as the bytes of JSON that could be read in that
+        time."""
         return min(self._nodes * chars, ANSWER_CHECK_NODES_MAX) // _NODES_PER_BYTE
 
     def mismatch(self, text: str) -> str | None:
-        """Describes the mismatch of an answer, in words that repeat nothing of the answer. None: the answer matches, or
-        the check would take too long."""
+        """Describes the mismatch of an answer without repeating any of its text. None: the answer matches, or the check
+        would take too long."""
         work = self._nodes * len(text)
         if work > ANSWER_CHECK_NODES_MAX:
             return None
@@ -46,7 +47,8 @@ class AnswerCheck:
             return "it cannot be read as JSON, or is nested too deep"
 
     def _explained(self, value: object, work: int) -> str:
-        """Where in the schema it fails. Unlike the verdict, this takes exponential time if a schema is recursive."""
+        """Describes where in the schema a value fails. With a recursive schema the search would take exponential time,
+        unlike the validation, so it is left out."""
         if self._is_recursive or work > ANSWER_EXPLAIN_NODES_MAX:
             return "it does not match the schema"
         path = next((tuple(map(str, error.schema_path)) for error in self._validator.iter_errors(value)), ())
@@ -60,17 +62,17 @@ def _nodes(place: Place) -> int:
 
 @dataclass(slots=True)
 class Mismatches:
-    """How many answers were not what was asked for."""
+    """Counts the answers that did not match their format."""
 
     count: int = 0
 
     def look_at(self, response: Object, check: AnswerCheck) -> None:
-        """Notes a finished response whose answer does not match."""
+        """Checks the answer of a finished response; counts and logs a mismatch."""
         text = answer_of(response)
         mismatch = check.mismatch(text) if text is not None else None
         if mismatch is not None:
             self.count += 1
-            log.warning("%s: the answer is not what was asked for: %s", response["id"], mismatch)
+            log.warning("%s: the answer does not match its format: %s", response["id"], mismatch)
 
 
 def answer_of(response: Object) -> str | None:

@@ -1,4 +1,4 @@
-"""Parameters of functions, checked once: what was found good is remembered by its digest."""
+"""A cache of checked function parameters: a schema that was found valid is known by its digest."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
 
 
 class CheckedSchemas:
-    """The digests of schemas that were found good, and what they cost: the same tools come with every turn. What was
-    not found good is looked at again. Safe to use from several threads."""
+    """The digests of valid schemas with their costs, because every turn of an application has the same tools. Invalid
+    schemas are checked each time. Safe to use from several threads."""
 
     def __init__(self, items_max: int = limits.SCHEMA_CACHE_ITEMS_MAX) -> None:
         self._items_max = items_max
@@ -23,7 +23,8 @@ class CheckedSchemas:
         self._lock = Lock()
 
     def require(self, written: bytes, strict: bool, budget: SchemaBudget) -> None:
-        """InvalidSchema: it is none, or too much for the budget."""
+        """Checks the JSON of a schema, and charges its cost to the budget. InvalidSchema: it is no schema, or exceeds
+        the budget."""
         key = hashlib.sha256(written).digest() + bytes([strict])
         with self._lock:
             cost = self._costs.get(key)
@@ -43,7 +44,7 @@ class CheckedSchemas:
 
 
 PROCESS = CheckedSchemas()
-"""Of this process: a schema is good for every tenant, or for none."""
+"""The cache of this process. All tenants share it, because a schema is valid for every tenant or for none."""
 
 
 def _read(written: bytes, strict: bool, budget: SchemaBudget) -> SchemaCost:

@@ -15,9 +15,9 @@ from antiphon_core.request.tools import GrammarInput, PlainInput
 from antiphon_translator.schemas import schemas
 from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
 
-# Regular expressions of texts that JSON writes as they are: grammars of JSON follow a pattern letter by letter, so that
-# what has to be escaped would end the string or break it. Only the usual means of writing such a thing are known here,
-# and of them only what every engine knows.
+# Regular expressions that match only text without characters that JSON escapes. A grammar made of a JSON schema takes a
+# pattern literally, so a quote or a backslash in the text would end the JSON string or break it. Only the common syntax
+# of regular expressions is accepted, and of that only what every engine supports.
 _CLASS = r'\[(?:a-z|A-Z|0-9|\\[dw]|[^\\\[\]^"&~\x00-\x1f-])+-?\]'
 _REPEATED = r"(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{])"
 _PLAIN = re.compile(rf'(?:\\[dw.+*?()|\[\]{{}}^$]|{_CLASS}|{_REPEATED}|\((?!\?)|[^\\"\[\](){{}}*+?^$.\x00-\x1f]|\))+')
@@ -25,7 +25,7 @@ _RANGES = {r"\d": "0-9", r"\w": "a-zA-Z0-9_"}
 
 
 def input_schema(given: PlainInput | GrammarInput | None) -> Object:
-    """The arguments that a model is to call the tool with: an object of one text."""
+    """The schema of the arguments with which a model calls the tool: an object with one string, `input`."""
     return {
         "type": "object",
         "properties": {"input": {"type": "string"} | _shown(given)},
@@ -35,7 +35,7 @@ def input_schema(given: PlainInput | GrammarInput | None) -> Object:
 
 
 def require(grammar: GrammarInput, path: str) -> None:
-    """InvalidRequest: what is to be a regular expression is none. It is Rust's dialect, as with OpenAI."""
+    """InvalidRequest: the definition is not a regular expression in Rust's dialect, which OpenAI uses, too."""
     if grammar.syntax != "regex":
         return
     try:
@@ -49,7 +49,7 @@ def require(grammar: GrammarInput, path: str) -> None:
 
 
 def can_be_held(grammar: GrammarInput) -> bool:
-    """Whether the schema of the arguments says all that the grammar says."""
+    """Whether the schema of the arguments can express the grammar, as a `pattern`."""
     return grammar.syntax == "regex" and _PLAIN.fullmatch(_inner(grammar)) is not None
 
 

@@ -16,16 +16,16 @@ _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 
 
 def of_request(parameters: Parameters, controls: frozenset[str]) -> Guide | None:
-    """The guide that a request asks for.
+    """The guide that a request asks for, if any. `controls` are those of the engine.
 
-    InvalidRequest: the engine, whose `controls` these are, takes none; or no grammar can be made of a schema."""
+    InvalidRequest: the engine takes no guides, or no grammar can be made of a schema."""
     format = parameters.text.format if parameters.text is not None else None  # noqa: A001
     guide, field = structured.guide(format), "text.format"
     if guide is None:
         guide, field = of_extensions(parameters.extensions), ".".join(("nvext", *parameters.extensions.guides))
     if guide is not None and "guide" not in controls:
         raise InvalidRequest(
-            f"'{field}' cannot be granted: this model's engine cannot be told what an answer must look like.",
+            f"'{field}' is not supported with this model: its engine cannot guide an answer.",
             field=field,
             code="unsupported_parameter",
         )
@@ -33,7 +33,7 @@ def of_request(parameters: Parameters, controls: frozenset[str]) -> Guide | None
 
 
 def of_extensions(given: Extensions) -> Guide | None:
-    """The guide of `nvext`."""
+    """The guide that the members of `nvext` ask for, if any."""
     if given.guided_json is not None:
         _require_guidable(given.guided_json)
         return Guide(GuideKind.JSON_SCHEMA, dumps(given.guided_json).decode())
@@ -59,5 +59,6 @@ def _one_of(texts: Sequence[str]) -> str:
 
 
 def _literally(text: str) -> str:
-    """A text as a regular expression: only what is special is escaped, as engines differ in what else may be."""
+    """A regular expression that matches exactly this text. Only special characters are escaped: engines differ in which
+    others may be."""
     return "".join("\\" + character if character in _SPECIAL else character for character in text)

@@ -1,8 +1,8 @@
-"""The budget of all schemas of one request: bytes, nested schemas, and the compiling of patterns.
+"""The budget of all schemas of one request: their bytes, their nested schemas, and the time to compile their patterns.
 
-The bounds of a single schema let hundreds of tools pass: eight requests of 60 tools with 32 patterns each blocked all
-other requests for 27 s. A schema is charged before the library compiles it, and charged again when it is already known,
-so that a request that was served once is served again.
+The limits of a single schema do not limit the sum of hundreds of tools: eight requests of 60 tools with 32 patterns
+each blocked all other requests for 27 s. A schema is charged before the library compiles it. A schema in the cache is
+charged as well, so that a request is accepted or rejected regardless of what is cached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def cost_of(outline: Outline, *, size_bytes: int, compiles: bool) -> SchemaCost:
 
 
 class SchemaBudget:
-    """Of one request."""
+    """The budget of one request, and the costs that were charged to it."""
 
     def __init__(self) -> None:
         self._size_bytes = 0
@@ -37,7 +37,7 @@ class SchemaBudget:
         self._pattern_cost = 0
 
     def take(self, cost: SchemaCost) -> None:
-        """InvalidSchema: all schemas together are too much with this one."""
+        """Charges the cost of a schema. InvalidSchema: the schemas so far exceed a limit of the request."""
         self._size_bytes += cost.size_bytes
         self._nodes += cost.nodes
         self._pattern_cost += cost.pattern_cost

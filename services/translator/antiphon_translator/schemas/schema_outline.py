@@ -1,8 +1,8 @@
-"""The places of a JSON schema: where schemas stand in it, what they say something about, where references lead.
+"""The outline of a JSON schema: its nested schemas, the values that they constrain, and the targets of references.
 
-A table of keywords tells, for all drafts at once. Whatever stands elsewhere (`const`, `enum`, `default`, members that
-no draft knows) is data, and a `$ref` in it means nothing. Schemas come from strangers, so nothing here recurses, and
-nothing is followed that leads out of the schema.
+A table of keywords says where nested schemas are, for all drafts at once. Everything else (`const`, `enum`, `default`,
+members that no draft has) is data, and a `$ref` in data has no meaning. Schemas are untrusted input: the code does not
+recurse, so that no nesting exhausts the stack, and does not follow references out of the schema.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One schema in a schema: an object, or `true` or `false`.
+    """The root schema or a nested one: an object, or `true` or `false`.
 
-    `keyword` is what it stands under, empty at the root; `depth` counts schemas around it, `level` values around the
-    value that it is about.
+    `keyword` is the one that it stands under, empty at the root. `depth` is 1 at the root, and one more with each
+    schema around it. `level` is the number of values around the value that it constrains.
     """
 
     path: Path
@@ -73,11 +73,11 @@ class Place:
     def get(self, keyword: str, kind: type[T]) -> T:
         """The value of a keyword; an empty value of `kind` where the keyword is missing or has a value of another kind.
         Drafts that do not know a keyword let values of any kind pass."""
-        said = self.keywords.get(keyword)
-        return said if isinstance(said, kind) else kind()
+        value = self.keywords.get(keyword)
+        return value if isinstance(value, kind) else kind()
 
     def within(self) -> Iterator[Place]:
-        """The schemas that stand directly in this one."""
+        """The schemas that are nested directly in this one."""
         for keyword, value in self.keywords.items():
             about = KEYWORDS.get(keyword)
             if about is not None:
@@ -101,7 +101,7 @@ class Outline:
     """All places of one schema, in the order in which they are written."""
 
     def __init__(self, schema: Object) -> None:
-        """InvalidSchema: schemas stand too deep in each other."""
+        """InvalidSchema: schemas are nested too deep."""
         self.schema = schema
         self.root = Place((), schema)
         self.places: dict[Path, Place] = {}
@@ -122,7 +122,7 @@ class Outline:
             self._anchors[place.get(keyword, str)] = place
 
     def target(self, reference: str) -> Place | None:
-        """Where a reference leads; None if that is no place in this schema."""
+        """The target of a reference; None if it is not in this schema."""
         if not reference.startswith("#"):
             return None
         pointer = unquote(reference[1:])
@@ -132,20 +132,21 @@ class Outline:
         return self.places.get(tuple(step.replace("~1", "/").replace("~0", "~") for step in steps))
 
     def loop(self) -> Place | None:
-        """A schema that says of a value only what another says, which in the end is itself; no grammar has an end
-        for that."""
+        """A schema that refers to itself for the same value, directly or by others, such as `{"$ref": "#"}`; None if
+        there is none. A grammar for it would never end."""
         visits = _visits(self.places.values(), self._about_the_same)
         return next((place for visit, place in visits if visit is _Visit.AGAIN), None)
 
     @property
     def is_recursive(self) -> bool:
-        """Something in it refers to what it stands in."""
+        """Whether a schema in it refers to a schema around itself."""
         return any(visit is _Visit.AGAIN for visit, _ in _visits([self.root], self._about_anything))
 
     def weight(self, own: Callable[[Place], int]) -> int:
-        """The greatest cost of validating a value against the schema, if a place by itself costs `own`.
+        """The greatest cost of validating a value against the schema, if a place without its nested schemas costs
+        `own`.
 
-        Definitions count wherever something refers to them. A reference back to a schema around it counts 1: the
+        A definition counts at each reference to it. A reference back to a schema around it counts 1, because the
         validator remembers the values that it has seen.
         """
         weights: dict[Path, int] = {}
@@ -173,13 +174,13 @@ class Outline:
 
 class _Visit(Enum):
     LEAVE = auto()
-    """everything behind it has been seen"""
+    """all places that can be reached from it have been visited"""
     AGAIN = auto()
-    """the way led back to a place that it comes from"""
+    """it was reached again from itself: a cycle"""
 
 
 def _visits(starts: Iterable[Place], following: Callable[[Place], Iterable[Place]]) -> Iterator[tuple[_Visit, Place]]:
-    """Goes through places, depth first, into each one once."""
+    """Walks through places, depth first, entering each one once."""
     entered: set[Path] = set()
     left: set[Path] = set()
     for start in starts:

@@ -1,15 +1,15 @@
-"""JSON schemas of strangers: whether they are such, and whether an answer can be guided by them.
+"""Validates the JSON schemas of clients, and checks whether they can guide an answer.
 
-    outline = schemas.read(schema)          # any schema: parameters of a function, for a model to look at
-    schemas.require_guidable(outline)       # one that a grammar is made of
-    validator = schemas.compiled(outline)   # what an answer is held against
+    outline = schemas.read(schema)          # any schema, such as the parameters of a function
+    schemas.require_guidable(outline)       # a schema of which a grammar can be made
+    validator = schemas.compiled(outline)   # the validator of answers
 
-Rule 1: nothing is ever fetched. Left alone, the library asks the network and the disk for whatever `$ref` and `$schema`
-name. So each call into it gets a retriever that refuses, a `$schema` is only what DRAFTS knows, and references to other
-documents are refused before.
+Rule 1: nothing is ever fetched. By default, the library loads the documents in `$ref` and `$schema` from the network
+and the disk. So each call into it gets a retriever that fails, `$schema` is replaced by one of DRAFTS, and references
+to other documents are rejected before.
 
-Rule 2: no schema takes long. All of this runs in the one process that serves everybody, and the library lets nothing
-else run meanwhile; hence the bounds in antiphon_core.limits.
+Rule 2: no schema takes long. The library holds the GIL while it works, so a slow schema would block all requests of the
+process; hence the limits in antiphon_core.limits.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ DRAFTS: Mapping[str, str] = {
     "json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
     "json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
 }
-"""By what clients write as `$schema`, without what they differ in. Any other is read as the newest."""
+"""The drafts by their `$schema` without scheme and trailing `#`. Any other value is read as the newest draft."""
 
 
-def _refuse(uri: str) -> NoReturn:
+def _fail_to_retrieve(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is not retrieved")
 
 
-_NO_DOCUMENTS = Registry([], retriever=_refuse)
-# This engine's time is linear in the text. It knows neither lookaround nor backreferences, and nor do grammars.
+_NO_DOCUMENTS = Registry([], retriever=_fail_to_retrieve)
+# This engine of regular expressions takes linear time. It supports neither lookaround nor backreferences; nor do
+# grammars.
 _LINEAR = RegexOptions(size_limit=limits.SCHEMA_PATTERN_BYTES_MAX, dfa_size_limit=limits.SCHEMA_PATTERN_BYTES_MAX)
 
 
 def read(schema: Object) -> Outline:
-    """InvalidSchema: it is too long, too deep, no JSON schema, or refers to other documents."""
+    """The outline of a schema. InvalidSchema: it is too long, nested too deep, no JSON schema, or refers to other
+    documents."""
     require_size(_written_bytes(schema))
     outline = Outline(schema)
     require_schema(outline)
@@ -55,7 +57,7 @@ def read(schema: Object) -> Outline:
 
 
 def require_schema(outline: Outline) -> None:
-    """InvalidSchema: it is no JSON schema, or refers to other documents."""
+    """InvalidSchema: this is no JSON schema, or it refers to other documents."""
     _require_metaschema(outline.schema | {"$schema": _draft(outline.schema)})
     for place in outline.places.values():
         for keyword in REFERENCES:
@@ -68,7 +70,8 @@ def require_schema(outline: Outline) -> None:
 
 
 def require_guidable(outline: Outline) -> None:
-    """InvalidSchema: no grammar can be made of it, or only one too large. Grammars know the newest draft alone."""
+    """InvalidSchema: no grammar can be made of the schema, or only a too large one. Grammars follow the newest draft,
+    whatever the schema names."""
     _require_metaschema(outline.schema | {"$schema": _NEWEST})
     for place in outline.places.values():
         _require_targets(outline, place)
@@ -80,12 +83,13 @@ def require_guidable(outline: Outline) -> None:
 
 
 def compiled(outline: Outline) -> Validator:
-    """The validator of a schema that `require_guidable` let pass. InvalidSchema: a pattern is not one, or too large."""
+    """The validator of a schema that has passed `require_guidable`. InvalidSchema: a pattern is no regular expression,
+    or is too large."""
     try:
         newest = outline.schema | {"$schema": _NEWEST}
-        return jsonschema_rs.validator_for(newest, retriever=_refuse, pattern_options=_LINEAR)
+        return jsonschema_rs.validator_for(newest, retriever=_fail_to_retrieve, pattern_options=_LINEAR)
     except (ValueError, ReferencingError) as error:
-        raise _told(error) from error
+        raise _invalid_schema(error) from error
 
 
 def _written_bytes(schema: Object) -> int:
@@ -105,18 +109,18 @@ def _require_metaschema(schema: Object) -> None:
     try:
         jsonschema_rs.meta.validate(schema, registry=_NO_DOCUMENTS)
     except (ValueError, ReferencingError) as error:
-        raise _told(error) from error
+        raise _invalid_schema(error) from error
 
 
 def _draft(schema: Object) -> str:
-    """The draft that a schema is written in, as the library calls it."""
+    """The draft of a schema, in the library's spelling."""
     given = schema.get("$schema")
     named = re.sub(r"^https?://|#$", "", given) if isinstance(given, str) else ""
     return DRAFTS.get(named, _NEWEST)
 
 
-def _told(error: Exception) -> InvalidSchema:
-    """Translates the library's error about a schema."""
+def _invalid_schema(error: Exception) -> InvalidSchema:
+    """Translates an error of the library."""
     if not isinstance(error, ValidationError):
         return InvalidSchema((), f"{error}.")
     path = tuple(map(str, error.instance_path))
@@ -126,7 +130,7 @@ def _told(error: Exception) -> InvalidSchema:
 
 
 def _require_targets(outline: Outline, place: Place) -> None:
-    """References lead somewhere, and `#` is the same everywhere."""
+    """InvalidSchema: a reference has no target, or a nested `$id` would change the meaning of `#`."""
     for keyword in REFERENCES:
         reference = place.get(keyword, str)
         if reference and outline.target(reference) is None:
@@ -157,7 +161,7 @@ def _require_at_most(limit: int, count: int, what: str) -> None:
         raise InvalidSchema((), f"the schema has {count} {what}; at most {limit} are possible.")
 
 
-# What grammar engines do not know: they fail on it, or read it as something else.
+# Syntax of regular expressions that grammar engines do not support: they fail on it, or misread it.
 _IN_PATTERNS = re.compile(
     r"(?P<known>\\[^pPbBkK1-9]|\[(?:\\[^pP]|[^\]\\])*\])"
     r"|(?P<lookaround>\(\?<?[=!])|(?P<escape>\\.)|(?P<flags>\(\?[^:<])",
@@ -177,9 +181,9 @@ def _require_patterns(outline: Outline) -> None:
             message = f"a pattern can have at most {limits.SCHEMA_PATTERN_CHARS_MAX} characters."
             raise InvalidSchema(path, message)
         for found in _IN_PATTERNS.finditer(pattern):
-            refusal = _BEYOND_GRAMMARS.get(found.lastgroup or "")
-            if refusal is not None:
-                raise InvalidSchema(path, f"{found.group()!r}: {refusal}.")
+            flaw = _BEYOND_GRAMMARS.get(found.lastgroup or "")
+            if flaw is not None:
+                raise InvalidSchema(path, f"{found.group()!r}: {flaw}.")
     _require_at_most(limits.SCHEMA_PATTERNS_ITEMS_MAX, len(patterns), "different patterns")
     _require_cheap(patterns)
 

@@ -1,8 +1,8 @@
-"""The subset of JSON schema that `strict: true` stands for: what a grammar follows to the letter.
+"""Checks the subset of JSON schema that `strict: true` requires: schemas that a grammar enforces completely.
 
-It is OpenAI's subset: an object at the root, every property required, nothing besides. What grammars of this world
-(xgrammar, which TensorRT-LLM, vLLM and SGLang share) would pass over without a word is refused as well, for instance
-`multipleOf`, or what stands beside an `enum`. The tables say what a schema may say; `_RULES` what else must hold.
+It is OpenAI's subset: an object at the root, every property required, no additional properties. Keywords that grammars
+(xgrammar, which TensorRT-LLM, vLLM and SGLang share) would silently ignore are rejected as well, such as `multipleOf`,
+or other keywords beside an `enum`. The tables list the keywords that a schema may have, `_RULES` the further rules.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ DECISIVE: Mapping[str, frozenset[str]] = {
     "enum": frozenset(["type"]),
     "anyOf": frozenset(),
 }
-"""The keywords that decide alone: grammars use the first of these that a schema has. The keywords beside it may only be
-those that do not contradict it."""
+"""The keywords that decide alone, each with those that may stand beside it: a grammar uses the first of them that a
+schema has, and ignores the others."""
 
 REMARKS = frozenset(
     "title description default examples deprecated readOnly writeOnly $comment $schema $id $defs definitions".split()
@@ -44,7 +44,7 @@ FORMATS = frozenset(
     "date-time time date duration email hostname ipv4 ipv6 uuid uri uri-reference uri-template json-pointer "
     "relative-json-pointer".split()
 )
-"""The formats that there are grammars of."""
+"""The formats that grammars support."""
 
 INSTEAD: Mapping[str, str] = {
     "oneOf": "use 'anyOf'",
@@ -72,20 +72,20 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 Flaw = tuple[Path, str]
-"""The way from a place to what is wrong there, and what that is."""
+"""The path from a place to the flaw, and its description."""
 
 
 def require(outline: Outline) -> None:
-    """InvalidSchema: it is not in the subset. `outline` is what `schemas.require_guidable` let pass."""
+    """InvalidSchema: the schema is not in the subset. `outline` has passed `schemas.require_guidable`."""
     for place in outline.places.values():
         for rule in _RULES:
-            for way, message in rule(place):
-                raise InvalidSchema((*place.path, *way), message)
+            for path, message in rule(place):
+                raise InvalidSchema((*place.path, *path), message)
 
 
 def _types(place: Place) -> list[str]:
-    said = place.keywords.get("type", [])
-    return [said] if isinstance(said, str) else said
+    given = place.keywords.get("type", [])
+    return [given] if isinstance(given, str) else given
 
 
 def _decisive(place: Place) -> str | None:
@@ -205,4 +205,4 @@ _RULES: tuple[Callable[[Place], Iterator[Flaw]], ...] = (
     _reference,
     _depth,
 )
-"""The rules for each place of a schema; the client is told the first flaw."""
+"""The rules for each place of a schema; the error has the first flaw."""

@@ -1,4 +1,4 @@
-"""Structured output: what `text.format` asks for, as a guide for the engine and as a check of the answer."""
+"""Structured output: makes the guide for the engine and the check of the answer from `text.format`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ANY_OBJECT = AnswerCheck(schemas.read({"type": "object"}))
 
 
 def guide(format: TextFormat | None) -> Guide | None:  # noqa: A002
-    """The guide for an answer in this format; None for plain text. A schema is passed on as it was written: the order
-    of its properties is the order in which the model writes them."""
+    """The guide for an answer in this format; None for plain text. The schema keeps the order of its properties,
+    because the model writes them in this order."""
     match format:
         case JsonSchema():
             text = dumps(format.schema_).decode()

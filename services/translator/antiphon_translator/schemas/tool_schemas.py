@@ -1,7 +1,7 @@
-"""Whether the parameters of functions are JSON schemas, and with `strict` such as a grammar can follow.
+"""Checks the declarations of tools: parameters must be JSON schemas, and with `strict` in the strict subset.
 
-Clients send odd things that do no harm: a `$schema` of whatever kind, unknown formats, `{}`, no parameters at all. What
-a model is only shown may be odd; what is no schema may not.
+Harmless oddities are accepted in parameters that the model is only shown: any `$schema`, unknown formats, `{}`, no
+parameters at all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from antiphon_translator.schemas.schema_outline import InvalidSchema
 
 
 def require(declared: Iterable[Any], path: str, budget: SchemaBudget) -> None:
-    """`path` is that of the list of tools, `budget` that of the request.
+    """Checks all tools of a list. `path` is the path of the list, `budget` that of the request.
 
     Raises:
-        InvalidRequest: the parameters of a tool are no schema or its grammar none, with the path; or all are too much.
-        WorkAbandoned: nobody waits for the request any more.
+        InvalidRequest: the parameters of a tool are no schema, its grammar is invalid, or all schemas together exceed
+            the budget; with the path.
+        WorkAbandoned: the request no longer waits for the result.
     """
     for index, tool in enumerate(declared):
         match tool:

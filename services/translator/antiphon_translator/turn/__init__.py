@@ -1,1 +1,1 @@
-"""One turn as its request asks for it: parameters, prompt and forced calls."""
+"""Plans a turn from its request: parameters, prompt and forced calls."""

@@ -1,4 +1,4 @@
-"""A conversation as chat completions take it, for servers that render and parse by themselves."""
+"""Converts a conversation to the messages of chat completions, for servers that render and parse by themselves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ _DETAILS = ("auto", "low", "high")
 
 
 def _content(message: Message) -> str | list[Object]:
-    """One text; with images among its parts, a list, in which no two texts stand side by side: servers join them."""
+    """The content of a message: one text or, with images, a list of parts. Neighbouring texts are joined with a newline
+    here, so that no server joins them in its own way."""
     if not message.images:
         return message.text
     written: list[Object] = []
@@ -58,10 +59,10 @@ def _content(message: Message) -> str | list[Object]:
 
 
 def _image(image: Image) -> Object:
-    """The image itself, never the URL that it came from: that server must not fetch what strangers name."""
+    """The part of an image, with its content and never its URL: the server must not fetch URLs that clients name."""
     detail = "high" if image.detail == "original" else image.detail
-    told = {"detail": detail} if detail in _DETAILS else {}
-    return {"type": "image_url", "image_url": {"url": images.data_url(image.content)} | told}
+    details = {"detail": detail} if detail in _DETAILS else {}
+    return {"type": "image_url", "image_url": {"url": images.data_url(image.content)} | details}
 
 
 def _choice(tools: ToolSet) -> str | Object | None:

@@ -1,8 +1,8 @@
 """The parameters of a request, read, checked and compiled for an engine.
 
-An application sends the same parameters with each of its turns, tools and schemas included, because the input is no
-part of them. Small parameters are read once for all turns that repeat them. So they hold nothing of a turn, and
-nothing changes them.
+The parameters do not include the input, so an application sends the same ones, with tools and schemas, in each turn.
+Small ones are cached: they are read once for all turns that repeat them. So they have no data of a single turn, and are
+never changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from antiphon_translator.turn import sampling
 
 PARAMETERS_KEPT_MAX = 64
 KEPT_REQUEST_BYTES_MAX = 16 * 2**10
-"""Larger parameters are read anew for each turn. What is read takes some ten times their bytes."""
+"""Larger parameters are not cached. Checked parameters take about ten times the bytes of their JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedParameters:
-    """The parameters, and what depends on them and on the engine's controls alone."""
+    """The parameters, and the values that depend only on them and on the engine's controls."""
 
     parameters: Parameters
     asked: Object
@@ -58,7 +58,8 @@ _kept = lru_cache(maxsize=PARAMETERS_KEPT_MAX)(_read)
 
 
 def _require_controls(parameters: Parameters, controls: AbstractSet[str], level: Level) -> None:
-    """InvalidRequest: the engine lacks something that was asked for. Of ids, stop texts are looked for here."""
+    """InvalidRequest: the engine lacks a control that the parameters ask for. An engine of ids needs none for stop
+    sequences, because the translator searches for them itself."""
     able = controls | {"stop"} if level is Level.TOKENS else controls
     asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
     for control, (field, value) in asked.items():

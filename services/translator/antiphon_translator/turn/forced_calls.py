@@ -1,12 +1,12 @@
 """Forces a model to call a tool: the prompt ends with the beginning of the call, and a guide constrains the rest.
 
-    one tool, arguments in JSON      the call is begun up to its arguments; their schema is the guide
-    one of several, a JSON object    the call is begun; one object for each tool, by name, is the guide
-    otherwise                        the call is begun, up to the name or to the arguments
+    one tool, arguments in JSON      the prompt goes up to the arguments; their schema is the guide
+    any tool, a JSON object          the prompt goes up to the object; the guide is one schema for each tool
+    otherwise                        the prompt goes up to the name or to the arguments; there is no guide
 
 The second row is only for families that write a call as an object of `name` and `arguments`. A tool that is declared
-as not strict, or whose schema has no grammar, is guided by JSON and not by its schema. A custom tool that has a grammar
-is guided by the grammar, or not forced.
+as not strict, or whose schema cannot become a grammar, is guided by JSON and not by its schema. A forced call of a
+custom tool with a grammar is rejected if the guide cannot express the grammar.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ANY_OBJECT: Object = {"type": "object"}
 
 @dataclass(frozen=True, slots=True)
 class ForcedCall:
-    """`begun` is what the answer begins with; empty where nobody knows how the family begins a call. `rest` is what it
-    ends with, where the guide ends before the call does."""
+    """The means to force a call. `beginning` is the text with which the answer begins, at the end of the prompt; empty
+    if the family's table has none. `rest` is the text that is added to the output if the guide ends before the call."""
 
-    begun: str = ""
+    beginning: str = ""
     guide: Guide | None = None
     rest: str = ""
 
@@ -38,28 +38,29 @@ NOT_FORCED = ForcedCall()
 
 
 def of(family: Family, tools: ToolSet, prompt_tail: str, *, guides: bool) -> ForcedCall:
-    """`guides`: the engine takes guides. `prompt_tail` is the end of the prompt, in the characters of the family."""
+    """The forced call for a turn that must call one of `tools`. `guides`: the engine takes guides. `prompt_tail` is the
+    end of the prompt, in the characters of `family`."""
     name = tools.forced_name
     if name is None and guides and family.forced_object:
-        begun = family.behind_reasoning(family.forced_object, prompt_tail)
-        return ForcedCall(begun, _schema({"anyOf": [_call(tool) for tool in tools.callable]}))
-    begun = family.beginning_of_call(name, prompt_tail)
+        beginning = family.behind_reasoning(family.forced_object, prompt_tail)
+        return ForcedCall(beginning, _schema({"anyOf": [_call(tool) for tool in tools.callable]}))
+    beginning = family.beginning_of_call(name, prompt_tail)
     if name is None or not guides or not family.forced_json:
-        return ForcedCall(begun)
+        return ForcedCall(beginning)
     tool = tools.callable[0]
     guide = _schema(_arguments(tool)) if _is_held_to_schema(tool) else Guide(GuideKind.JSON)
-    return ForcedCall(begun, guide, rest="}" * begun.count("{"))
+    return ForcedCall(beginning, guide, rest="}" * beginning.count("{"))
 
 
 def require_grammars(tools: ToolSet, forced: ForcedCall) -> None:
-    """InvalidRequest: a custom tool could be called with what its grammar does not allow."""
+    """InvalidRequest: no guide would hold a forced call to the grammar of its custom tool."""
     for tool in tools.callable:
         if tool.grammar is None:
             continue
         if forced.guide is None or not (custom_formats.can_be_held(tool.grammar) and _is_held_to_schema(tool)):
             raise InvalidRequest(
-                f"Invalid value for 'tool_choice': a call of '{tool.name}' that is forced could not be held to the "
-                "grammar in its 'format' by this server and model. With 'auto' the model is shown the grammar.",
+                f"Invalid value for 'tool_choice': with this model, a forced call of '{tool.name}' cannot be guided by "
+                "the grammar in its 'format'. With 'auto' the model is only shown the grammar.",
                 field="tool_choice",
                 code="unsupported_value",
             )
@@ -76,7 +77,8 @@ def _call(tool: Tool) -> Object:
 
 
 def _is_held_to_schema(tool: Tool) -> bool:
-    """Unless it is declared as not strict, or has a schema that no grammar can be made of."""
+    """Whether calls of a tool are guided by its schema: it is not declared as not strict, and a grammar can be made of
+    its schema."""
     if tool.strict is False:
         return False
     try:
@@ -87,7 +89,7 @@ def _is_held_to_schema(tool: Tool) -> bool:
 
 
 def _arguments(tool: Tool) -> Object:
-    """A schema need not say that it is one of objects; arguments are one."""
+    """The schema of a tool's arguments, which always are an object, even if the schema does not say so."""
     return _ANY_OBJECT | tool.schema
 
 

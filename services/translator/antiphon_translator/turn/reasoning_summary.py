@@ -12,19 +12,19 @@ from antiphon_translator.generation import Level
 from antiphon_translator.models.served_model import ServedModel
 
 VERBATIM = "detailed"
-"""The word of the API for a summary that leaves nothing out."""
+"""The value of `reasoning.summary` for a summary that leaves nothing out."""
 
 
 def has_summary(asked: Reasoning | None, model: ServedModel, level: Level) -> bool:
-    """Whether the request wants a summary and the model can give one. Only a chat server knows whether its model
-    reasons, so any of its models may."""
+    """Whether the request wants a summary and the model can give one. For a chat server it is not known whether its
+    model reasons, so every model of it may."""
     wants = asked is not None and bool(asked.summary or asked.generate_summary)
     return wants and model.shows_reasoning and (model.reasons or level is Level.CHAT)
 
 
 def effective(asked: Object, *, is_given: bool) -> Object:
-    """The member `reasoning` of a response, which says whether the summary is given. Empty if the request asked for
-    none."""
+    """The member `reasoning` of the response, which says whether the summary is given; empty if the request asked for
+    no summary."""
     given = asked.get("reasoning") or {}
     if not (given.get("summary") or given.get("generate_summary")):
         return {}

@@ -1,7 +1,7 @@
-"""How a turn samples: what was asked, over what the model was tuned for, as far as the engine can do it.
+"""Chooses the sampling of a turn: the values of the request, else the model's defaults, within the engine's controls.
 
-A control that the engine lacks is refused by name when somebody asked for it, and left at its neutral value when it
-is only the model's default. The response echoes the values that were really in effect.
+If the engine lacks a control, a request that sets it is rejected, and a default of the model for it is ignored. The
+response echoes the values that are in effect.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from antiphon_translator.generation import Sampling
 
 @dataclass(frozen=True, slots=True)
 class _Control:
-    """One member of Sampling. `neutral` is the value that changes nothing.
+    """One member of Sampling. `neutral` is the value that has no effect.
 
-    TensorRT-LLM takes the best token, whatever the temperature, unless it is told a top_k or top_p; so those that are
-    `always_sent` are sent with their neutral value too.
+    Controls that are `always_sent` are sent even with their neutral value: without a top_k or top_p, TensorRT-LLM
+    decodes greedily, whatever the temperature.
     """
 
     name: str
     neutral: float
     always_sent: bool = False
     field: str = ""
-    """Where a request says it; by its own name, if nothing else is said."""
+    """The field of a request that sets it, if that is not its own name."""
 
 
 _CONTROLS = (
@@ -46,9 +46,9 @@ def choose(
 ) -> tuple[Sampling, dict[str, Any]]:
     """Chooses the sampling that is sent to the engine, and the values in effect by name.
 
-    `asked` has the client's values by the names of the controls. Where the client gave no seed, `seed` is used if the
-    engine takes one: TensorRT-LLM's own is the same for every request.
-    InvalidRequest: the client asked for something that the engine cannot do.
+    `asked` has the client's values by the names of the controls. Without a seed of the client, `seed` is sent if the
+    engine takes one, because TensorRT-LLM's default seed is the same for every request.
+    InvalidRequest: the client set a control that the engine lacks.
     """
     effective = {control.name: _value(control, asked, defaults, controls) for control in _CONTROLS}
     sent: dict[str, Any] = {
@@ -64,16 +64,16 @@ def choose(
 
 
 def _value(control: _Control, asked: Object, defaults: Mapping[str, float | int], controls: frozenset[str]) -> float:
-    wish = asked.get(control.name)
+    asked_value = asked.get(control.name)
     if control.name in controls:
-        return float(wish) if wish is not None else defaults.get(control.name, control.neutral)
-    if wish is not None and wish != control.neutral:
+        return float(asked_value) if asked_value is not None else defaults.get(control.name, control.neutral)
+    if asked_value is not None and asked_value != control.neutral:
         raise unsupported(control.field or control.name)
     return control.neutral
 
 
 def unsupported(field: str) -> InvalidRequest:
-    """The engine cannot do what this field asks for."""
+    """The error for a field whose control the engine lacks."""
     return InvalidRequest(
         f"Unsupported parameter: '{field}' is not supported with this model.",
         field=field,

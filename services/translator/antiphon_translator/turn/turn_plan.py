@@ -1,7 +1,7 @@
-"""The plan of a turn: everything that is decided before its first event, of one request, one model and one engine.
+"""The plan of a turn: everything that is decided before its first event, from the request, the model and the engine.
 
-A plan is made at once and never changes. The pipeline plays it, with the state that changes: the response machine, the
-open items, the counts.
+A plan never changes. The pipeline executes it and holds the state that changes: the response machine, the open items,
+the token counts.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ SEED_DIGITS = 8  # 32 bits: the most that every engine takes
 
 @dataclass(frozen=True, slots=True)
 class TurnPlan:
-    """One turn as it is to run."""
+    """The plan of one turn."""
 
     model: ServedModel
     prompt: TurnPrompt
     request: GenerationRequest
-    """The generation to begin with."""
+    """The request for the first generation."""
     answer_guide: Guide | None
-    """A guide for the answer alone, of a model that may reason or call before it answers (output/guided_output.py).
-    None where there is no guide, or where `request` has it from the first token on."""
+    """The guide for the answer alone, if the model may reason or call a tool before it answers
+    (output/guided_output.py). None if there is no guide, or if `request` has it from the first token on."""
     answer_check: AnswerCheck | None
-    """The form that was asked for, which the answer is compared with."""
+    """The check of the answer against the format that was asked for."""
     skeleton: Object
     """The response before its first event."""
     has_summary: bool
     """Whether reasoning is sent as a summary."""
     has_one_call: bool
-    """Whether the first whole call ends the turn."""
+    """Whether the first complete call ends the turn."""
     is_resumable: bool
-    """Whether a generation can go on behind its ids."""
+    """Whether another generation could continue the output behind the ids of an interrupted one."""
     request_bytes: int
     turn_bytes: int
 
@@ -60,11 +60,12 @@ class TurnPlan:
         level: Level = Level.TOKENS,
         downloads: Downloads = NOTHING,
     ) -> TurnPlan:
-        """Validates and encodes the turn, which may take long. `controls` and `level` are those of the engine,
-        `downloads` what is behind the URLs of the turn (media/turn_media.py says which are wanted). `ids` give the
-        seed, for a turn that names none.
+        """Validates and encodes the turn, which may take long. `controls` and `level` are those of the engine.
+        `downloads` are the contents of the turn's URLs (media/turn_media.py lists those that are needed). `ids` make
+        the seed for a turn without one.
 
-        InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
+        InvalidRequest: the turn cannot be served; the error has the path of the cause. ContextLengthExceeded: prompt
+        and output do not fit into the model's context.
         """
         given = checked(turn.request, controls, level)
         seed = int(ids.hex(SEED_DIGITS), 16)
@@ -106,7 +107,7 @@ def _skeleton(
     *,
     has_summary: bool,
 ) -> Object:
-    """The response before its first event, with the values that are really in effect."""
+    """The response before its first event, with the values that are in effect."""
     if "max_output_tokens" in given.asked or model.max_output_tokens is not None:
         effective = effective | {"max_output_tokens": request.max_tokens}
     effective = effective | reasoning_summary.effective(given.asked, is_given=has_summary)
@@ -117,7 +118,7 @@ def _guides(
     guide: Guide | None, prompt: TurnPrompt, model: ServedModel, level: Level
 ) -> tuple[Guide | None, Guide | None]:
     """The guide from the first token on, and the guide for the answer alone. At most one of them is given."""
-    if prompt.tools.required and level is not Level.CHAT:  # there will be no answer, but a call
+    if prompt.tools.required and level is not Level.CHAT:  # the output is a call, and no answer
         return prompt.forced.guide, None
     if guide is None or level is Level.CHAT or prompt.answers_at_once(model):
         return guide, None
@@ -125,8 +126,8 @@ def _guides(
 
 
 def _is_resumable(given: CheckedParameters, request: GenerationRequest, level: Level) -> bool:
-    """Whether a generation can go on behind its ids. A grammar would start anew in the middle of its text, and log
-    probabilities are not kept with the ids."""
+    """Whether another generation could continue behind the ids of this one. With a guide it could not, because the
+    engine would begin the grammar again in the middle; nor with log probabilities, which are not kept with the ids."""
     is_guided = given.guide is not None or request.guide is not None
     return level is Level.TOKENS and not is_guided and request.top_logprobs is None
 
@@ -141,13 +142,15 @@ def _generation(
     sampling: Sampling,
     guide: Guide | None,
 ) -> GenerationRequest:
-    """The engine's request. ContextLengthExceeded: prompt and output do not fit into the model's context."""
+    """The request for the engine. ContextLengthExceeded: prompt and output do not fit into the model's context."""
     parameters = given.parameters
-    begun = model.tokenizer.encode(prompt.forced.begun) if prompt.forced.begun and level is not Level.CHAT else []
+    beginning = (
+        model.tokenizer.encode(prompt.forced.beginning) if prompt.forced.beginning and level is not Level.CHAT else []
+    )
     return GenerationRequest(
         request_id=turn.response_id,
-        prompt=prompt.for_engine(model, level, begun),
-        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, begun=len(begun)),
+        prompt=prompt.for_engine(model, level, beginning),
+        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, beginning_tokens=len(beginning)),
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
         stop=parameters.stop_texts,
         ignore_eos=bool(parameters.extensions.ignore_eos),
@@ -161,10 +164,10 @@ def _generation(
 
 
 def _require_forced(prompt: TurnPrompt, level: Level) -> None:
-    """InvalidRequest: a call is wanted, and nothing would make sure of it. A wish is never ignored."""
+    """InvalidRequest: the request requires a call, and the model cannot be forced to write one."""
     if not prompt.tools.required:
         return
-    if not prompt.forced.begun and level is not Level.CHAT:  # nobody knows how a call of this family begins
+    if not prompt.forced.beginning and level is not Level.CHAT:  # the family's table has no beginning of a call
         raise InvalidRequest(
             "This model can be offered tools, but not be made to call one: 'tool_choice' must be 'auto' or 'none'.",
             field="tool_choice",
@@ -173,14 +176,14 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     forced_calls.require_grammars(prompt.tools, prompt.forced)
 
 
-def _output_limit(asked: int | None, model: ServedModel, prompt: TurnPrompt, *, begun: int) -> int:
-    """As many tokens as were asked for, or as the model's profile says where nobody asks, and as fit behind the prompt
-    and what was `begun`, as far as that is known here."""
+def _output_limit(asked: int | None, model: ServedModel, prompt: TurnPrompt, *, beginning_tokens: int) -> int:
+    """The token limit of the output: the request's, else that of the model's profile. It is cut to the context that is
+    left behind the prompt and the tokens of the answer's beginning, if prompts are counted here."""
     asked = model.max_output_tokens if asked is None else asked
     if not model.is_measured:
         return UNLIMITED if asked is None else asked
     context_length = model.context_length
-    prompt_tokens = prompt.tokens + begun
+    prompt_tokens = prompt.tokens + beginning_tokens
     room = context_length - prompt_tokens
     if room < 1:
         raise ContextLengthExceeded.of(

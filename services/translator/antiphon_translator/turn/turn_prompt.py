@@ -1,4 +1,4 @@
-"""The prompt of one turn: its items, tools and wishes about reasoning, written down and encoded."""
+"""The prompt of one turn, made of its items, its tools and its reasoning options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from antiphon_translator.prompt.tools import ToolSet
 from antiphon_translator.schemas.schema_budget import SchemaBudget
 from antiphon_translator.templates import switches
 from antiphon_translator.templates.roles import Roles
-from antiphon_translator.turn import chat_form, forced_calls, refused_item
+from antiphon_translator.turn import chat_form, forced_calls, rejected_item
 from antiphon_translator.turn.forced_calls import NOT_FORCED, ForcedCall
 
 Encode = Callable[[Conversation], EncodedPrompt]
@@ -32,12 +32,11 @@ Encode = Callable[[Conversation], EncodedPrompt]
 
 @dataclass(frozen=True, slots=True)
 class TurnPrompt:
-    """The conversation for the model, and the tools that the model may call. `conversation` is the rest of it when the
-    oldest turns had to go, `switches` are variables of the template. `tokens` is how much of the context the prompt
-    takes.
+    """The conversation for the model and its tools. `conversation` lacks the turns that truncation dropped. `switches`
+    are variables of the template. `tokens` is the part of the context that the prompt takes.
 
-    A server of chat completions writes and encodes its prompt by itself: then there is no `encoded` prompt, and
-    `tokens` is an upper bound, unless it comes near the limit (`_measured`)."""
+    A server of chat completions renders and encodes its prompt by itself. Then `encoded` is None and `tokens` is an
+    upper bound, unless the bound comes near the limit (`_measured`)."""
 
     conversation: Conversation
     tools: ToolSet
@@ -47,7 +46,7 @@ class TurnPrompt:
     roles: Roles
     encoded: EncodedPrompt | None = None
     forced: ForcedCall = NOT_FORCED
-    """How the answer begins, so that the model calls a tool as it has to; not part of `ids`."""
+    """The beginning of the answer, which makes the model call a tool; not part of `ids`."""
 
     @classmethod
     def of(
@@ -60,9 +59,9 @@ class TurnPrompt:
         level: Level = Level.TOKENS,
         guides: bool = False,
     ) -> TurnPrompt:
-        """`level` is the engine's; `guides`: it takes guides.
+        """Builds and measures the prompt of a turn. `level` is the engine's; `guides`: it takes guides.
 
-        InvalidRequest: something in the turn cannot be shown to the model, with its path."""
+        InvalidRequest: the turn cannot be shown to the model; the error has the path of the cause."""
         items = _TurnItems.read(model, turn, parameters)
         conversation = items.conversation(model, turn, parameters, media)
         chosen = _switches(model, parameters)
@@ -73,46 +72,46 @@ class TurnPrompt:
         try:
             conversation, tokens, encoded = _measured(model, conversation, encode, parameters, is_exact=is_exact)
         except InvalidRequest as error:
-            raise refused_item.named(error, conversation, encode, path_of) from error
+            raise rejected_item.named(error, conversation, encode, path_of) from error
         tools = items.tools
         forced = _forced(model, tools, encoded, guides=guides) if tools.required else NOT_FORCED
         return cls(conversation, tools, chosen, tokens, encode, model.prompt.roles, encoded, forced)
 
     @property
     def is_floor(self) -> bool:
-        """Whether `tokens` are those that the prompt has at least, more than the context holds."""
+        """Whether `tokens` is a lower bound, of a prompt that does not fit into the context."""
         return self.encoded is not None and self.encoded.is_floor
 
     @property
     def ids(self) -> Sequence[int]:
-        """Empty where there is no encoded prompt, or one that is longer than the context."""
+        """The ids of the prompt; empty if it was not encoded, or is longer than the context."""
         return self.encoded.ids if self.encoded is not None else ()
 
     def count(self) -> int:
-        """How many ids the prompt has, which may have to be found out; the bound, where the model's template refuses a
-        conversation that its server took."""
+        """The number of ids in the prompt, which may encode it. If the model's template rejects a conversation that its
+        server accepted, the upper bound."""
         try:
             return (self.encoded or self.encode(self.conversation)).tokens
         except InvalidRequest:
             return self.tokens
 
     def answers_at_once(self, model: ServedModel) -> bool:
-        """Whether nothing but an answer can come first: neither reasoning nor a call."""
+        """Whether the output begins with the answer: the model can neither reason nor call a tool before it."""
         if self.tools.callable:
             return False
         return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.encoded))
 
-    def for_engine(self, model: ServedModel, level: Level, begun: Sequence[int]) -> Prompt:
-        """The prompt in the form of the engine's level, with the ids of the answer that is `begun` behind it.
-        InvalidRequest: see `PromptEncoder.text` and `PromptEncoder.defused`."""
+    def for_engine(self, model: ServedModel, level: Level, beginning: Sequence[int]) -> Prompt:
+        """The prompt in the form of the engine's level. `beginning` are the ids of the answer's beginning, which go
+        behind the prompt. InvalidRequest: see `PromptEncoder.text` and `PromptEncoder.defused`."""
         match level:
             case Level.TOKENS:
-                return TokenPrompt([*self.ids, *begun] if begun else self.ids)
+                return TokenPrompt([*self.ids, *beginning] if beginning else self.ids)
             case Level.TEXT:
                 encoded = self.encoded or self.encode(self.conversation)
-                text = model.prompt.text(encoded, self.conversation) + self.forced.begun
+                text = model.prompt.text(encoded, self.conversation) + self.forced.beginning
                 images = tuple(image.content for image in self.conversation.images)
-                return TextPrompt(text, tokens=len(self.ids) + len(begun), images=images)
+                return TextPrompt(text, tokens=len(self.ids) + len(beginning), images=images)
             case Level.CHAT:
                 shown = model.prompt.defused(self.roles.adapt(self.conversation))
                 return chat_form.of_conversation(shown, self.tools, self.switches)
@@ -132,7 +131,7 @@ class _TurnItems:
 
     @classmethod
     def read(cls, model: ServedModel, turn: Turn, parameters: Parameters) -> _TurnItems:
-        """InvalidRequest: a declaration of a tool is wrong, with its path."""
+        """Reads the items of a turn. InvalidRequest: the declaration of a tool is wrong, with its path."""
         known = model.histories.find(turn.history)
         history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
@@ -148,7 +147,7 @@ class _TurnItems:
     def conversation(
         self, model: ServedModel, turn: Turn, parameters: Parameters, media: TurnMedia | None
     ) -> Conversation:
-        """The conversation of these items. Keeps the history as it was read, for the next turn."""
+        """The conversation of these items. Caches the history as it was read, for the next turn."""
         conversation, read = conversation_items.build(
             instructions=parameters.instructions,
             history=self.history,
@@ -164,7 +163,7 @@ class _TurnItems:
 
 
 def _switches(model: ServedModel, parameters: Parameters) -> Mapping[str, Any]:
-    """The variables of the chat template that the request chooses."""
+    """The variables of the chat template that follow from the request's reasoning effort."""
     effort = parameters.reasoning.effort if parameters.reasoning is not None else None
     return switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
 
@@ -172,15 +171,15 @@ def _switches(model: ServedModel, parameters: Parameters) -> Mapping[str, Any]:
 def _require_readable(
     adapt: Callable[[Conversation], object], conversation: Conversation, path_of: Callable[[int], str]
 ) -> None:
-    """InvalidRequest: the model's template has no place for an item, whoever renders it."""
+    """InvalidRequest: the model's template has no place for an item, whether it is rendered here or by the server."""
     try:
         adapt(conversation)
     except InvalidRequest as error:
-        raise refused_item.named(error, conversation, adapt, path_of) from error
+        raise rejected_item.named(error, conversation, adapt, path_of) from error
 
 
 def _path_of(turn: Turn, parameters: Parameters, media: TurnMedia | None, place: int) -> str:
-    """The path of the item that began the message at this place of the conversation."""
+    """The path of the item that began the message at index `place` of the conversation."""
     return conversation_items.path_of(
         place,
         instructions=parameters.instructions,
@@ -193,10 +192,11 @@ def _path_of(turn: Turn, parameters: Parameters, media: TurnMedia | None, place:
 def _measured(
     model: ServedModel, conversation: Conversation, encode: Encode, parameters: Parameters, *, is_exact: bool
 ) -> tuple[Conversation, int, EncodedPrompt | None]:
-    """The conversation, as far as it is to be shown, how much of the context it takes, and its prompt.
+    """The conversation, truncated if necessary, the tokens of the context that it takes, and its encoded prompt.
 
-    Unless it `is_exact`, a bound will do, as long as it leaves room for the answer: all that was asked for, or else
-    three quarters of the context, so that an answer without a limit is not cut off much sooner than it has to be."""
+    Unless `is_exact`, the prompt is not encoded if an upper bound leaves enough room for the answer: the output tokens
+    that the request asks for, or else three quarters of the context. So an answer without a limit is not cut off much
+    earlier than necessary."""
     asked = parameters.max_output_tokens
     if not model.is_measured:
         if parameters.truncation == "auto":
@@ -218,13 +218,13 @@ def _forced(model: ServedModel, offered: ToolSet, encoded: EncodedPrompt | None,
 
 
 def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
-    """The end of the prompt, where one is written here."""
+    """The end of the prompt as text; empty if the prompt was not encoded."""
     return model.tokenizer.decode(encoded.ids[-PROMPT_TAIL_IDS:]) if encoded is not None else ""
 
 
 def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
-    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer.
-    ContextLengthExceeded: the prompt is so long that it was not counted to its end."""
+    """The number of tokens in the prompt of a turn. InvalidRequest: as `TurnPrompt.of`, or the model has no tokenizer.
+    ContextLengthExceeded: the prompt is too long, and was not counted to its end."""
     if not model.is_measured:
         raise unmeasured("counting")
     prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)

@@ -37,6 +37,7 @@ NOW_MS = 1_800_000_000_000  # some time: numbers of the usual length
 
 def row_of(line: int, depth: int, record: Record) -> Row:
     items, input_bytes = packing.pack(record.input_items, record.output_items)
+    items_crc = packing.checksum(record.id, input_bytes, items)
     return Row(
         place=line * LINE_PLACES + depth,
         tenant=TENANT,
@@ -48,8 +49,8 @@ def row_of(line: int, depth: int, record: Record) -> Row:
         created_at_ms=NOW_MS,
         updated_at_ms=NOW_MS,
         expires_at_ms=NOW_MS,
-        items_crc=packing.checksum(record.id, input_bytes, items),
-        body_crc=packing.body_checksum(record.id, record.body),
+        items_crc=items_crc,
+        body_crc=packing.body_checksum(items_crc, record.body),
         input_bytes=input_bytes,
         items=items,
         body=record.body,

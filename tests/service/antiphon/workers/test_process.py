@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon.workers.messages import Assignment, Failed, Ready
-from antiphon.workers.process import WorkerProcess, told
+from antiphon.workers.process import WorkerProcess, describe_ending
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings
@@ -47,4 +47,4 @@ async def test_a_worker_that_dies_in_silence_is_reported_by_its_signal() -> None
 
 @pytest.mark.parametrize(("status", "words"), [(0, "ended with status 0"), (137, "was killed by signal 9")])
 def test_exit_statuses_in_words(status: int, words: str) -> None:
-    assert told(status) == words
+    assert describe_ending(status) == words

@@ -143,7 +143,7 @@ async def test_a_worker_that_dies_is_replaced(started: list[Worker], caplog: pyt
     started[1].ends(137)
     await until(lambda: len(started) == 3, "a successor")
     assert started[2].number == 2
-    assert "worker 2 was killed by signal 9; another one is started in 0 s" in caplog.text
+    assert "worker 2 was killed by signal 9; it is restarted in 0 s" in caplog.text
     started[2].is_ready()
     assert len(running.told) == 1
     terminate()

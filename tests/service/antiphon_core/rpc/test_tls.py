@@ -159,7 +159,7 @@ async def test_new_connections_see_rotated_certificates(
             await asked(endpoint, shown(papers.ca, papers.client))
         shutil.copy(papers.server.key, own.key)  # half of a rotation: a key that does not belong to the certificate
         assert await asked(endpoint, shown(papers.other_ca, papers.other_client)) == "acme"
-        assert "what was read before stays" in caplog.text
+        assert "the last content stays valid" in caplog.text
 
 
 def test_a_key_of_another_certificate_is_refused(papers: Papers) -> None:

@@ -28,7 +28,7 @@ class Table(CallTable):
         self.sender = Sender()
         self.heard: list[tuple[int, object]] = []
         super().__init__(self.out, HeaderCodec(), self.sender, Options())
-        self.refusal = None
+        self.closed_reason = None
         self.streams_max = streams_max
 
     def call(self) -> Stream:

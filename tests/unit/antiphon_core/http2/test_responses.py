@@ -3,11 +3,13 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.http2.errors import GrpcError
-from antiphon_core.http2.responses import fields_of, is_informational, outcome, refusal
+from antiphon_core.http2.responses import error_in_headers, fields_of, is_informational, outcome
 
 
 def refused(**fields: bytes) -> GrpcError | None:
-    return refusal({name.replace("_", "-").encode(): value for name, value in fields.items()} | {b":status": b"200"})
+    return error_in_headers(
+        {name.replace("_", "-").encode(): value for name, value in fields.items()} | {b":status": b"200"}
+    )
 
 
 def ended(**fields: bytes) -> GrpcError | None:
@@ -22,7 +24,7 @@ def test_messages_follow_the_headers_of_grpc(content_type: bytes) -> None:
 @pytest.mark.parametrize(("status", "expected"), [(b"503", 14), (b"404", 12), (b"500", 2), (b"2oo", 2), (b"", 2)])
 def test_http_status_stands_for_a_grpc_status(status: bytes, expected: int) -> None:
     fields = {b":status": status, b"content-type": b"text/html"}
-    for error in (refusal(fields), outcome(fields, is_only_answer=True)):
+    for error in (error_in_headers(fields), outcome(fields, is_only_answer=True)):
         assert error is not None
         assert error.status == expected
         assert "text/html" in error.message
@@ -35,7 +37,7 @@ def test_other_content_type_is_refused() -> None:
 
 
 def test_status_wins_over_http() -> None:
-    error = refusal({b":status": b"503", b"grpc-status": b"8", b"grpc-message": b"full"})
+    error = error_in_headers({b":status": b"503", b"grpc-status": b"8", b"grpc-message": b"full"})
     assert error is not None
     assert (error.status, error.message) == (8, "full")
 

@@ -41,7 +41,7 @@ def test_malformed_tools_are_left_for_the_check_that_names_them() -> None:
 
 def test_a_client_does_not_say_what_was_dropped() -> None:
     with pytest.raises(InvalidRequest):
-        hosted_tools.refuse_note({"dropped_tools": []})
+        hosted_tools.reject_note({"dropped_tools": []})
 
 
 def test_every_hosted_type_is_one_of_the_sdks() -> None:

@@ -41,7 +41,7 @@ def test_a_gauge_is_set_moved_or_asked() -> None:
     child.set(3)
     child.add(-1)
     assert child.value == 2
-    child.ask(lambda: 7.0)
+    child.set_function(lambda: 7.0)
     assert child.value == 7
 
 

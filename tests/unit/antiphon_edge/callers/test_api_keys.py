@@ -152,7 +152,7 @@ def test_changed_files_are_read_again_and_broken_ones_change_nothing(
     assert door.identify(new).tenant == "globex"
     files.keys.write_text("half a line")
     assert door.identify(old).tenant == "acme"
-    assert "cannot be used, what was read before stays" in caplog.text
+    assert "cannot be used, the last content stays valid" in caplog.text
     files.keys.unlink()
     assert door.identify(old).tenant == "acme"
 

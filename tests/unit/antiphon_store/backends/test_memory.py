@@ -143,7 +143,7 @@ async def test_a_chain_is_read_whole_or_not_at_all(rows: MemoryRows, chain: Chai
     else:
         assert isinstance(outcome, Applied)
         assert outcome.answers[0] is not None  # reads see the changes
-        assert [node_id for node_id, _ in outcome.answers[1]] == expected
+        assert list(outcome.answers[1].ids) == expected
 
 
 RANGES = [("l/1", 1, ["l/1"]), ("l/1", 4, ["l/1", "l/3"]), ("l/2", 99, ["l/1", "l/3", "l/5"]), ("l/9", 99, ["l/5"])]

@@ -27,7 +27,19 @@ from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, 
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in, new_id
 from antiphon_store.testing.subject import draft
-from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, pins, row, shown, view_of
+from tests.support.rows import (
+    NOW_MS,
+    answered,
+    chain_rows,
+    decided,
+    fields_of,
+    guards_on,
+    node,
+    pins,
+    row,
+    shown,
+    view_of,
+)
 
 ID = new_id()
 ADDITION = Addition(array("a", "b"), digest="d", salt="s")
@@ -221,7 +233,7 @@ def test_the_context_is_read_in_one_program() -> None:
 @pytest.mark.parametrize(("session", "names"), [(None, ["a", "b"]), (row(), ["a", "b"]), (row(removed=["a"]), ["b"])])
 def test_items_that_were_taken_out_are_left_out(session: Row | None, names: list[str]) -> None:
     made = addition_node()
-    chain = [(NODE_ID, Row(made.fields, made.items))]
+    chain = chain_rows([(NODE_ID, Row(made.fields, made.items))])
     assert names_in(conversations.read_context(View({}), ID)([session, chain])) == names
 
 

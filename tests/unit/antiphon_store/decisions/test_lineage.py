@@ -13,11 +13,11 @@ from antiphon_store.decisions import lineage
 from antiphon_store.rows.model import Chain, Condition, Entry, Kind, Payload, Range, Row
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
-from tests.support.rows import NOW_MS, answered, decided, guards_on, node, row
+from tests.support.rows import NOW_MS, answered, chain_rows, decided, guards_on, node, row
 
 ROOT = draft()
 CHILD = draft(ROOT)
-CHAIN = [(ROOT.id, node(ROOT)), (CHILD.id, node(CHILD, depth=1))]
+CHAIN = chain_rows([(ROOT.id, node(ROOT)), (CHILD.id, node(CHILD, depth=1))])
 REF = (Kind.NODE, CHILD.id)
 
 

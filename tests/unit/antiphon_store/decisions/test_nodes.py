@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.store import Stamp, Status
 from antiphon_store.decisions import nodes
-from antiphon_store.rows.model import Now
+from antiphon_store.rows.model import ChainRows, Now, Row
 from antiphon_store.testing.conversations import array, names_in
 from antiphon_store.testing.subject import content, draft
-from tests.support.rows import node
+from tests.support.rows import chain_rows, node
 
 RECORD = draft(draft(), session_id="s", status=Status.IN_PROGRESS)
 
@@ -48,9 +48,11 @@ def test_an_item_id_that_occurs_twice_is_listed_once() -> None:
 
 
 def test_a_chain_is_joined_in_its_order() -> None:
-    chain = [(name, node(replace(RECORD, id=name, input_items=array(name), output_items=array()))) for name in "abc"]
+    records = [replace(RECORD, id=name, input_items=array(name), output_items=array()) for name in "abc"]
+    chain = chain_rows([(each.id, node(each)) for each in records])
     assert names_in(nodes.joined_items(chain)) == ["a", "b", "c"]
-    assert nodes.joined_items([]) == b"[]"
+    assert nodes.joined_items(ChainRows()) == b"[]"
+    assert [content(each) for each in nodes.to_records(chain)] == [content(each) for each in records]
 
 
 def test_bytes_of_another_response_are_noticed() -> None:
@@ -62,4 +64,18 @@ def test_bytes_of_another_response_are_noticed() -> None:
     with pytest.raises(InternalError):
         nodes.to_record("another", good)
     with pytest.raises(InternalError):
-        nodes.joined_items([(RECORD.id, damaged[0])])
+        nodes.joined_items(chain_rows([(RECORD.id, damaged[0])]))
+
+
+@pytest.mark.parametrize("damaged", [node(RECORD)._replace(items=b"{}"), node(RECORD)._replace(body=b"[]")])
+def test_a_damaged_node_fails_its_chain(damaged: Row) -> None:
+    with pytest.raises(InternalError):
+        nodes.to_records(chain_rows([(RECORD.id, node(RECORD)), (RECORD.id, damaged)]))
+
+
+def test_a_record_from_a_row_is_frozen_and_equal_to_one_that_was_made() -> None:
+    found = nodes.to_record(RECORD.id, node(RECORD))
+    assert found == replace(found)
+    assert hash(found) == hash(replace(found))
+    with pytest.raises(FrozenInstanceError):
+        found.version = 2  # type: ignore[misc]

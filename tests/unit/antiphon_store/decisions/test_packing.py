@@ -38,4 +38,5 @@ def test_a_checksum_sees_every_part() -> None:
         packing.checksum("resp_a", 1, b"1,3"),
     }
     assert len(checksums) == 4
-    assert packing.body_checksum("resp_a", b"{}") != packing.body_checksum("resp_b", b"{}")
+    assert len({packing.body_checksum(each, b"{}") for each in checksums}) == 4
+    assert packing.body_checksum(1, b"{}") != packing.body_checksum(1, b"[]")

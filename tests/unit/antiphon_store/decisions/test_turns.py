@@ -22,7 +22,19 @@ from antiphon_store.rows.model import Add, Chain, Condition, Get, Index, Kind, N
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in
 from antiphon_store.testing.subject import draft, turn_in
-from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, pins, row, shown, with_status
+from tests.support.rows import (
+    NOW_MS,
+    answered,
+    chain_rows,
+    decided,
+    fields_of,
+    guards_on,
+    node,
+    pins,
+    row,
+    shown,
+    with_status,
+)
 
 PARENT = draft(output_items=array("b"), input_items=array("a"))
 RECORD = draft(PARENT, session_id="s")
@@ -73,7 +85,7 @@ def test_a_turn_in_a_session_is_one_program() -> None:
 
 
 def test_the_history_is_the_chain_without_what_was_taken_out() -> None:
-    chain = [(PARENT.id, node(PARENT))]
+    chain = chain_rows([(PARENT.id, node(PARENT))])
     for removed, left in ((None, ["a", "b"]), (["b", "z"], ["a"])):
         session = LEASED._replace(fields={**LEASED.fields, "removed": removed})
         start = turns.begin(View({}), turn_in("s"))([session, chain])

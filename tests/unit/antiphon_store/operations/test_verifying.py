@@ -61,7 +61,7 @@ async def test_a_chain_that_the_database_does_not_find_is_damage(
         outcome = await transact(self, partition, program)
         if any(isinstance(each, Chain) for each in program.reads):
             assert isinstance(outcome, Applied)
-            return outcome._replace(answers=[chain[1:] for chain in outcome.answers])
+            return outcome._replace(answers=[chain._replace(ids=chain.ids[1:]) for chain in outcome.answers])
         return outcome
 
     monkeypatch.setattr(MaintainedMemory, "transact", without_roots)

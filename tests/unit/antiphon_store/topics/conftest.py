@@ -1,20 +1,12 @@
-"""A store over rows that are watched."""
+"""A store over watched rows."""
 
 from __future__ import annotations
 
 import pytest
 
-from antiphon_core.clock import ManualClock
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from tests.support.rows import SpiedRows
-
-
-@pytest.fixture
-async def rows(clock: ManualClock) -> SpiedRows:
-    rows = SpiedRows(clock)
-    await rows.open()
-    return rows
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_tools_can_show_images() -> None:
 @pytest.mark.parametrize("role", ["assistant", "system", "developer"])
 def test_nobody_else_can(role: str) -> None:
     given = [user("a", image_part()) | {"role": role}]
-    with pytest.raises(InvalidRequest, match=f"not the {role}") as caught:
+    with pytest.raises(InvalidRequest, match=f"not the {role}'s") as caught:
         build(instructions=None, history=[], given=given, media=TurnMedia(Sight.NATIVE))
     assert (caught.value.field, caught.value.code) == ("input[0].content[1]", "unsupported_value")
     described = build(instructions=None, history=[], given=given, media=TurnMedia(Sight.PLACEHOLDER))

@@ -127,6 +127,6 @@ def test_mismatches_are_counted_and_logged_without_the_answer(caplog: pytest.Log
         mismatches.look_at({"id": "resp_4", "output": [message("")]}, person)
     assert mismatches.count == 2
     assert caplog.messages == [
-        "resp_3: the answer is not what was asked for: it does not match the schema at ('additionalProperties',)",
-        f"resp_4: the answer is not what was asked for: {UNREADABLE}",
+        "resp_3: the answer does not match its format: it does not match the schema at ('additionalProperties',)",
+        f"resp_4: the answer does not match its format: {UNREADABLE}",
     ]

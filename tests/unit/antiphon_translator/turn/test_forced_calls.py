@@ -28,13 +28,13 @@ def schema_of(guide: Guide | None) -> Object:
 
 def test_one_tool_is_begun_up_to_its_arguments_and_their_schema_guides() -> None:
     forced = force("hermes", WEATHER)
-    assert forced.begun == '<tool_call>\n{"name": "weather", "arguments": '
+    assert forced.beginning == '<tool_call>\n{"name": "weather", "arguments": '
     assert schema_of(forced.guide) == SCHEMA
 
 
 def test_of_several_each_may_be_called_with_its_own_arguments() -> None:
     forced = force("hermes", WEATHER, LOOSE)
-    assert forced.begun == "<tool_call>\n"
+    assert forced.beginning == "<tool_call>\n"
     weather, loose = schema_of(forced.guide)["anyOf"]
     assert (weather["properties"]["name"], weather["properties"]["arguments"]) == ({"const": "weather"}, SCHEMA)
     assert (loose["properties"]["name"], loose["properties"]["arguments"]) == ({"const": "loose"}, {"type": "object"})
@@ -51,7 +51,7 @@ def test_a_tool_that_is_not_strict_is_held_to_json_only() -> None:
 @pytest.mark.parametrize("family", ["qwen_coder", "glm", "deepseek_v32", "gemma4"])
 def test_arguments_that_are_no_json_have_no_guide(family: str) -> None:
     forced = force(family, WEATHER)
-    assert "weather" in forced.begun
+    assert "weather" in forced.beginning
     assert forced.guide is None
 
 
@@ -59,11 +59,11 @@ def test_an_engine_without_guides_gets_the_beginning() -> None:
     assert force("hermes", WEATHER, guides=False) == forced_calls.ForcedCall(
         '<tool_call>\n{"name": "weather", "arguments": '
     )
-    assert force("hermes", WEATHER, LOOSE, guides=False).begun == '<tool_call>\n{"name": "'
+    assert force("hermes", WEATHER, LOOSE, guides=False).beginning == '<tool_call>\n{"name": "'
 
 
 def test_reasoning_that_the_prompt_opened_is_closed_first() -> None:
-    assert force("hermes", WEATHER, LOOSE, tail="<think>\n").begun == "\n</think>\n\n<tool_call>\n"
+    assert force("hermes", WEATHER, LOOSE, tail="<think>\n").beginning == "\n</think>\n\n<tool_call>\n"
 
 
 def test_a_family_that_nobody_can_force_is_not_begun() -> None:

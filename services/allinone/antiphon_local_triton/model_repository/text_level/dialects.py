@@ -1,8 +1,9 @@
-"""The text-level signatures: what each calls its inputs, and what it answers.
+"""The text-level signatures: the names of the inputs of each, and the outputs of its responses.
 
-`ensemble` and `tensorrt_llm_bls` are TensorRT-LLM's chains of models, `llmapi` is the model of its LLM API, `vllm` is
-Triton's vLLM backend. What clients of the real ones have to live with is kept: the ensemble makes text of every token
-by itself, BLS repeats all text so far, both leave the stop words in. vLLM never tells a character that was cut off.
+`ensemble` and `tensorrt_llm_bls` are TensorRT-LLM's chains of models, `llmapi` is the model of its LLM API, and
+`vllm_model` is one of Triton's vLLM backend. Peculiarities of the real models are kept, because clients have to handle
+them: the ensemble decodes each token by itself, BLS repeats all text so far, and both leave stop words in the text.
+vLLM leaves out a character that was cut off at the end.
 """
 
 import json
@@ -12,12 +13,12 @@ from guides import grammar_for
 from sequences import RequestError, Sampling
 from tensors import finite, scalar, texts
 
-# A text that says what vLLM's structured_outputs and TensorRT-LLM's guide types have in common.
+# The guide types of TensorRT-LLM by the members of vLLM's structured_outputs.
 _GUIDE_TYPES = {"json": "json_schema", "regex": "regex", "grammar": "ebnf_grammar"}
 
 
 class Dialect:
-    """One request's: what it asks for, and how it is answered."""
+    """One request in one signature: its parameters, and the outputs of its responses."""
 
     strips_stop_words = False
     stop_ids = ()
@@ -30,7 +31,7 @@ class Dialect:
         self.prompt = scalar(request, "text_input", b"").decode()
 
     def outputs(self, text, count, prompt_count, reason):
-        """The outputs of one response; `reason` is empty before the end."""
+        """The outputs of one response. `reason` is the finish reason, empty before the end."""
         return {
             "text_output": text,
             **({"num_input_tokens": prompt_count} if self.wants_input_count else {}),
@@ -39,7 +40,7 @@ class Dialect:
         }
 
     def log_probs(self, places, vocabulary):
-        """The output with log probabilities; a place is the token that was chosen, then the likeliest ones."""
+        """The output with log probabilities. Each of `places` has the chosen token, and then the likeliest ones."""
         return {}
 
     def note_wanted(self, request):
@@ -135,7 +136,8 @@ class Vllm(Dialect):
         )
 
     def log_probs(self, places, vocabulary):
-        """As the real backend: `null` where there are none, else a map of ids for each token, the chosen one first."""
+        """The output of the real backend: `null` if there are none, else a map by id for each token, the chosen one
+        first."""
         if self.top_log_probs is None:
             return {}
         return {"logprobs": json.dumps([_ranked(*place, vocabulary=vocabulary) for place in places] or None)}
@@ -161,7 +163,7 @@ def _guide(guide_type, guide):
 
 
 def _structured(text):
-    """A JSON text inside the JSON, as the real backend wants it."""
+    """The grammar for `structured_outputs`: a string with JSON within the JSON parameters, as in the real backend."""
     if text is None:
         return None
     asked = json.loads(text)

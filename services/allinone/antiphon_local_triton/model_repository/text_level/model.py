@@ -1,7 +1,7 @@
 """Triton models with the text-level signatures of TensorRT-LLM and vLLM, on llama.cpp: see dialects.py.
 
-For tests: the same model under every signature that a fleet may have. This file is the Triton side only, as the one of
-the model `tensorrt_llm`, which serves ids.
+They are for tests: the same model with each signature that a fleet may have. This file has only the Triton side, like
+model.py of the model `tensorrt_llm`, which serves ids.
 """
 
 import json
@@ -41,7 +41,7 @@ class TritonPythonModel:
         self.preparing = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
 
     def execute(self, requests):
-        """Never waits: the engine's thread answers through each request's response sender."""
+        """Does not block: the engine's thread answers each request through its response sender."""
         for request in requests:
             self.preparing.submit(self.start, request, request.get_response_sender())
 
@@ -80,7 +80,7 @@ class TritonPythonModel:
         return reply.sequence
 
     def response(self, outputs):
-        """Outputs by name, as tensors of the types that the configuration declares."""
+        """A response with these outputs, as tensors of the types that the configuration declares."""
         return pb_utils.InferenceResponse([self.tensor(name, value) for name, value in outputs.items()])
 
     def tensor(self, name, value):

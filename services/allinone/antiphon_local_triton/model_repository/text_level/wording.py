@@ -1,10 +1,10 @@
-"""Text of token ids, and where it ends. Knows vocabularies of byte-level BPE only, which the packaged model has."""
+"""Decodes token ids to text, and finds stop words in it. For byte-level BPE only, which the packaged model has."""
 
 import codecs
 
 
 def byte_alphabet():
-    """Which byte each character of a byte-level vocabulary stands for: printable ones for themselves."""
+    """The byte for each character of a byte-level vocabulary. Printable characters stand for their own byte."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     shifted = {chr(256 + number): byte for number, byte in enumerate(others)}
@@ -12,7 +12,7 @@ def byte_alphabet():
 
 
 class Vocabulary:
-    """Bytes of tokens."""
+    """The vocabulary of the model: bytes of tokens, and ids of texts."""
 
     def __init__(self, vocab):
         self._vocab = vocab
@@ -23,7 +23,7 @@ class Vocabulary:
         return text.encode() if self._vocab.is_control(token) else bytes(self._bytes[char] for char in text)
 
     def ids_of(self, text):
-        """The ids of a prompt: control tokens that are spelt out in it become what they spell."""
+        """The ids of a text. Names of control tokens in it become those tokens."""
         return list(self._vocab.tokenize(text, False, True))
 
     @property
@@ -32,10 +32,10 @@ class Vocabulary:
 
 
 class Wording:
-    """The text of one generation, token by token.
+    """The text of one generation, decoded token by token.
 
-    Whole characters where `whole`, else every token by itself. Where stop words are stripped, what may begin one is
-    held back, and `stopped` says that one was complete.
+    With `whole`, a character of several tokens comes when it is complete; otherwise each token is decoded by itself.
+    With `strips`, stop words are removed: text that may begin one is held back, and `stopped` says that one was found.
     """
 
     def __init__(self, stop_words, *, whole, strips):
@@ -48,7 +48,7 @@ class Wording:
         self.stopped = False
 
     def add(self, data):
-        """The text that a token adds; none any more when a stop word is complete."""
+        """Takes the bytes of a token, and returns the text that they add; empty once a stop word is complete."""
         self._text += self._decode(data) if self._whole else data.decode("utf-8", "replace")
         found = [at for word in self._stop_words if (at := self._text.find(word)) >= 0]
         if found:
@@ -65,7 +65,7 @@ class Wording:
 
     @property
     def so_far(self):
-        """All text that was given."""
+        """All text that was returned so far."""
         return self._text[: self._given]
 
     def _take(self, hold):

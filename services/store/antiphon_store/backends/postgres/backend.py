@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_store.backends.postgres import schema, server
+from antiphon_store.backends.postgres import queries, schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
 from antiphon_store.backends.postgres.faults import has_changed_nothing
 from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
 from antiphon_store.backends.postgres.programs import (
     Call,
-    answers_of_fetch,
-    gets_of,
-    is_fetch,
+    fetched,
     outcomes_of,
+    outcomes_of_fetch,
     size_of,
     tree_of,
     written,
@@ -31,7 +31,6 @@ from antiphon_store.joint_calls import JointCalls, Limits
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     VOLATILE_TREES,
-    Applied,
     Entry,
     Index,
     Outcome,
@@ -75,24 +74,24 @@ class PostgresRows:
         self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
         self._aside = Connections(server.conninfo_of(url), configure=self._configure, most=1)
         self._room = Room(self._aside)
-        self._writing: JointCalls[Call, Outcome] = JointCalls(
-            blamed(self._transact), TOGETHER, size_bytes=size_of, fits=_are_apart
+        self._writing: JointCalls[Call, Outcome] = JointCalls(blamed(self._transact), TOGETHER, size_bytes=size_of)
+        self._fetching, self._explaining = (
+            JointCalls[Call, Outcome | None](blamed(partial(self._fetch, in_full=in_full)), TOGETHER)
+            for in_full in (False, True)
         )
-        self._asking: JointCalls[Call, Outcome] = JointCalls(blamed(self._ask), TOGETHER)
-        self._fetching: JointCalls[Call, Applied | None] = JointCalls(blamed(self._fetch), TOGETHER)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
         await self._aside.open(_nothing)
 
     async def close(self) -> None:
-        for each in (self._fetching, self._asking, self._writing):
+        for each in (self._fetching, self._explaining, self._writing):
             await each.settle()
         await self._aside.close()
         await self._connections.close()
 
     async def ready(self) -> None:
-        ((is_read_only, _any_row),) = await self._run("rows_ready", {}, timeout_s=READY_TIMEOUT_S)
+        ((is_read_only, _any_row),) = await self._run(QUERIES["rows_ready"], {}, timeout_s=READY_TIMEOUT_S)
         if is_read_only:
             raise StoreUnavailable("The store cannot be used: its database is read-only.")
         await self._room.require()
@@ -106,11 +105,11 @@ class PostgresRows:
                 with self._room.doubted():
                     return await self._writing.run(Call(partition, program))
             return await self._in_reserve(lambda: self._writing.run(Call(partition, program)))
-        if is_fetch(program):
-            outcome = await self._fetching.run(Call(partition, program))
-            if outcome is not None:
-                return outcome
-        return await self._asking.run(Call(partition, program))
+        outcome = await self._fetching.run(Call(partition, program))
+        if outcome is None:
+            outcome = await self._explaining.run(Call(partition, program))
+        assert outcome is not None  # noqa: S101 - in full it is known
+        return outcome
 
     async def page(
         self,
@@ -134,7 +133,7 @@ class PostgresRows:
             "limit": limit,
             "with_rows": with_rows,
         }
-        found = await self._run("page_backwards" if descending else "page_forwards", parameters)
+        found = await self._run(QUERIES["page_backwards" if descending else "page_forwards"], parameters)
         return found[0][0], [
             Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
             for _now_ms, entry_id, at, fields, items, body in found
@@ -146,7 +145,7 @@ class PostgresRows:
     ) -> tuple[int, Sequence[Entry]]:
         named = [plain(each) for each in starts]
         parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes, "levels": levels}
-        found = await self._run("subtree", parameters)
+        found = await self._run(QUERIES["subtree"], parameters)
         return found[0][0], [
             Entry(original(node_id), 0, Row(from_json(fields)))
             for _now_ms, node_id, fields in found
@@ -155,28 +154,26 @@ class PostgresRows:
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
-        taken = await self._in_reserve(lambda: self._run("take_due", parameters))
+        taken = await self._in_reserve(lambda: self._run(QUERIES["take_due"], parameters))
         found = [Entry(original(entry_id), at) for entry_id, at in taken]
         return sorted(found, key=lambda entry: (entry.at, entry.id))
 
     async def tenants(self) -> Sequence[str]:
-        return [tenant for (tenant,) in await self._run("tenants", {})]
+        return [tenant for (tenant,) in await self._run(QUERIES["tenants"], {})]
 
     # ---- Programs together ----
 
     async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
         in_order = sorted(range(len(calls)), key=lambda place: calls[place].partition)
-        ordered = [calls[place] for place in in_order]  # two statements that lock trees in one order end
-        programs, payloads = written(ordered)
-        lines = await self._run("transact", {"programs": programs, "payloads": payloads})
+        ordered = [calls[place] for place in in_order]  # two statements that write entries in one order end
+        lines = await self._run(QUERIES["transact"], written(ordered))
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
 
-    async def _ask(self, calls: Sequence[Call]) -> list[Outcome]:
-        return outcomes_of(calls, await self._run("ask", {"programs": written(calls)[0]}))
-
-    async def _fetch(self, calls: Sequence[Call]) -> list[Applied | None]:
-        return answers_of_fetch(calls, await self._run("fetch", gets_of(calls)))
+    async def _fetch(self, calls: Sequence[Call], *, in_full: bool) -> list[Outcome | None]:
+        documents = fetched(calls, in_full=in_full)
+        lines = await self._run(queries.fetch(*documents), documents)
+        return outcomes_of_fetch(calls, lines, in_full=in_full)
 
     # ---- Connections ----
 
@@ -189,12 +186,12 @@ class PostgresRows:
                 if not (error.is_full and await self._room.lend()):
                     raise
 
-    async def _run(self, name: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
+    async def _run(self, query: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
         """The rows that a statement gives."""
         values = {"now_ms": self._clock.now_ms() if self._clock else None, **parameters}
 
         async def atom(connection: Connection) -> list[Any]:
-            return await (await connection.execute(QUERIES[name], values, binary=True)).fetchall()
+            return await (await connection.execute(query, values, binary=True)).fetchall()
 
         return await self._connections.run(atom, timeout_s=timeout_s)
 
@@ -227,8 +224,3 @@ def blamed(
             return [copy(error) for _ in calls]  # a copy each: raising one error twice mixes its tracebacks
 
     return run
-
-
-def _are_apart(others: Sequence[Call], call: Call) -> bool:
-    """Whether a call changes another partition than the others: two of one would lock each other out."""
-    return all(each.partition != call.partition for each in others)

@@ -6,7 +6,7 @@ WHERE (tenant, tree) > (%(after_0)s, %(after_1)s) AND tenant <= %(tenants_end)s
 ORDER BY tenant, tree LIMIT %(limit)s;
 
 -- name: names
-SELECT kind, id, octet_length(fields::text) + octet_length(items) + octet_length(body) FROM stored_row
+SELECT kind, id, octet_length(fields) + octet_length(items) + octet_length(body) FROM stored_row
 WHERE tenant = %(tenant)s AND tree = %(tree)s;
 
 -- name: index_keys

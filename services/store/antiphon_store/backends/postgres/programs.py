@@ -17,6 +17,7 @@ from antiphon_store.rows.model import (
     Add,
     Applied,
     Chain,
+    ChainRows,
     Change,
     Delete,
     DeleteBelow,
@@ -49,7 +50,7 @@ Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes |
 """The number of a program, and the type `answer`."""
 _Found = dict[tuple[int, int], list[Line]]
 _DEPTH = itemgetter(2)
-_CHAINS = 1_000_000  # chains are numbered from here, behind the rows
+_PARTS = 1_000_000  # numbers of `_parts` begin here, behind those of rows
 
 _Part = TypeVar("_Part")
 
@@ -67,11 +68,11 @@ def size_of(call: Call) -> int:
     return sum(len(each.items or b"") + len(each.body or b"") for each in writes)
 
 
-def written(calls: Sequence[Call]) -> tuple[str, bytes]:
-    """The documents and the payloads of programs."""
+def written(calls: Sequence[Call]) -> dict[str, str | bytes]:
+    """The documents, the locks and the payloads of programs."""
     payloads = _Payloads()
     documents = [_document(*each, payloads) for each in calls]
-    return to_json(documents), b"".join(payloads.parts)
+    return {"programs": to_json(documents), "locks": to_json(_locks(calls)), "payloads": b"".join(payloads.parts)}
 
 
 def _document(partition: Partition, program: Program, payloads: _Payloads) -> dict[str, Value]:
@@ -96,61 +97,71 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
         "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
         "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
         "volatile": tree in VOLATILE_TREES,
-        "locks": _locks(program),
     }
     return {name: each for name, each in document.items() if each}
 
 
-def is_fetch(program: Program) -> bool:
-    """Whether the rows that decide a program without changes are known by name. It may read chains besides."""
-    return all(isinstance(each, Guard | Get | Chain) for each in (*program.guards, *program.reads))
-
-
-def _fetched(program: Program) -> dict[Ref, Payload]:
+def _named_rows(program: Program, *, in_full: bool) -> dict[Ref, Payload]:
     """The rows that a program names, with what is to be read of each."""
-    rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
+    of_guards = Payload.ALL if in_full else Payload.NONE
+    rows = {each.ref: of_guards for each in program.guards if isinstance(each, Guard)}
     for read in program.reads:
         if isinstance(read, Get):
             rows[read.ref] = max(rows.get(read.ref, Payload.NONE), read.payload)
     return rows
 
 
-def gets_of(calls: Sequence[Call]) -> dict[str, str]:
-    """The documents for `fetch`."""
+def _parts(program: Program) -> Sequence[Any]:
+    return *program.reads, *program.guards
+
+
+def fetched(calls: Sequence[Call], *, in_full: bool) -> dict[str, str]:
+    """The documents that programs without changes need, by the names of the parts of their statement. `in_full`: with
+    what an outcome says of a refusal."""
     gets = [
         [place, number, *partition, *ref, payload]
         for place, (partition, program) in enumerate(calls)
-        for number, (ref, payload) in enumerate(_fetched(program).items())
+        for number, (ref, payload) in enumerate(_named_rows(program, in_full=in_full).items())
     ]
-    chains = [
-        [place, *partition, [_CHAINS + number, *read]]
-        for place, (partition, program) in enumerate(calls)
-        for number, read in _numbered(program.reads, Chain)
-    ]
-    return {"gets": to_json(gets), "chains": to_json(chains)}
+    chains, ranges, bounds = (
+        [
+            [place, *partition, [_PARTS + number, *part]]
+            for place, (partition, program) in enumerate(calls)
+            for number, part in _numbered(_parts(program), kind)
+        ]
+        for kind in (Chain, Range, Fewer)
+    )
+    excesses = chains if in_full else []
+    documents = {"gets": gets, "chains": chains, "excesses": excesses, "ranges": ranges, "bounds": bounds}
+    return {name: to_json(each) for name, each in documents.items() if each}
 
 
-def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
-    """Reads the lines of `fetch`. None: the program is refused, and `ask` says why."""
+def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line], *, in_full: bool) -> list[Outcome | None]:
+    """Reads the lines of `fetch`. None: the program may be refused, which takes `in_full` to say."""
     found = _grouped(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
-    return [_applied(place, call.program, found, now_ms) for place, call in enumerate(calls)]
+    return [_outcome_of_fetch(place, call.program, found, now_ms, in_full) for place, call in enumerate(calls)]
 
 
-def _applied(place: int, program: Program, found: _Found, now_ms: int) -> Applied | None:
+def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int, in_full: bool) -> Outcome | None:
     rows = {
         ref: _row(found[place, number][0]) if (place, number) in found else None
-        for number, ref in enumerate(_fetched(program))
+        for number, ref in enumerate(_named_rows(program, in_full=in_full))
     }
-    if not all(holds(each, rows[each.ref], now_ms) for each in program.guards if isinstance(each, Guard)):
-        return None
+    guards = [each for each in program.guards if isinstance(each, Guard)]
+    failing = {each.ref: rows[each.ref] for each in guards if not holds(each, rows[each.ref], now_ms)}
+    is_crowded = any((place, _PARTS + number) in found for number, _ in _numbered(_parts(program), Fewer))
+    if failing or is_crowded:
+        return Refused(now_ms, failing, crowded=is_crowded) if in_full else None
+    if (place, -1) in found:
+        return Refused(now_ms, {}, too_long=found[place, -1][0][3] or "")
     answers = [
-        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _CHAINS + number), []))
+        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _PARTS + number), []))
         for number, read in enumerate(program.reads)
     ]
-    if any(isinstance(each, _ChainLines) and not each for each in answers):  # it may be over a bound
-        return None
+    if not in_full and any(isinstance(each, ChainRows) and not each.ids for each in answers):
+        return None  # it may be over a bound
     return Applied(now_ms, answers)
 
 
@@ -168,7 +179,7 @@ def tree_of(tree: str, index: Index) -> str:
 
 
 def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
-    """Reads the lines of `ask` or `transact`."""
+    """Reads the lines of `transact`."""
     found = _grouped(lines)
     return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
 
@@ -202,16 +213,23 @@ class _Payloads:
         return [first, length]
 
 
-def _locks(program: Program) -> list[tuple[str, bool]]:
-    """The rows that guards and changes name, in the order in which all programs lock them, with whether they change.
-    None of them: the program needs its tree for itself."""
-    changed = {each.ref for each in program.changes if isinstance(each, Put | Set)}
-    if any(isinstance(each, Grow | Delete | DeleteBelow) for each in program.changes):
-        return []
-    if any(isinstance(each, Fewer) for each in program.guards):
-        return []
-    guarded = {each.ref for each in program.guards if isinstance(each, Guard)}
-    return sorted((f"{ref.kind}/{ref.id}", ref in changed) for ref in guarded | changed)
+def _locks(calls: Sequence[Call]) -> list[tuple[str, bool]]:
+    """The trees and rows that programs lock, in the order in which all programs lock them; True: for themselves."""
+    locks: dict[str, bool] = {}
+    for partition, program in calls:
+        tree = "/".join(partition)
+        changed = {each.ref for each in program.changes if isinstance(each, Put | Set)}
+        guarded = {each.ref for each in program.guards if isinstance(each, Guard)}
+        locks[tree] = locks.get(tree, False) or not guarded | changed or _needs_its_tree(program)
+        for ref in guarded | changed:
+            name = f"{tree}/{ref.kind}/{ref.id}"
+            locks[name] = locks.get(name, False) or ref in changed
+    return sorted(locks.items())
+
+
+def _needs_its_tree(program: Program) -> bool:
+    """Whether no other program may change the tree meanwhile."""
+    return any(isinstance(each, Grow | Delete | DeleteBelow | Fewer) for each in (*program.changes, *program.guards))
 
 
 def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:
@@ -278,28 +296,15 @@ def _filed(tree: str, change: File) -> list[Value]:
 def _answer(read: Read, lines: list[Line]) -> Any:
     if isinstance(read, Get):
         return _row(lines[0]) if lines else None
-    return _ChainLines(lines) if isinstance(read, Chain) else [_named(line) for line in lines]
+    return _chain(lines) if isinstance(read, Chain) else [(original(line[3] or ""), _row(line)) for line in lines]
 
 
-class _ChainLines(Sequence[tuple[str, Row]]):
-    """A chain whose rows are made as they are looked at: of a thousand there is one at a time."""
-
-    def __init__(self, lines: list[Line]) -> None:
-        lines.sort(key=_DEPTH)
-        self._lines = lines
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, place: Any) -> Any:
-        return _named(self._lines[place])
-
-    def __iter__(self) -> Iterator[tuple[str, Row]]:
-        return map(_named, self._lines)
-
-
-def _named(line: Line) -> tuple[str, Row]:
-    return original(line[3] or ""), Row(from_json(line[4] or ""), line[5] or b"", line[6] or b"")
+def _chain(lines: list[Line]) -> ChainRows:
+    if not lines:
+        return ChainRows()
+    lines.sort(key=_DEPTH)
+    *_, ids, fields, items, bodies = zip(*lines, strict=True)
+    return ChainRows([*map(original, ids)], from_json(f"[{','.join(fields)}]"), items, bodies)
 
 
 def _row(line: Line) -> Row | None:

@@ -33,44 +33,61 @@ CREATE TABLE IF NOT EXISTS schema_version (
 -- name: note_schema_version
 INSERT INTO schema_version (version, name) VALUES (%(version)s, %(name)s);
 
--- name: fetch
--- Rows by name, chains, and the time. A get: [program, number, tenant, tree, kind, id, payload]. A chain: [program,
--- tenant, tree, as `chain_rows` takes it].
-SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields::text,
+-- name: fetch_gets
+-- A read of programs without changes is one statement made of these parts, so that it is of one moment. A get: [program,
+-- number, tenant, tree, kind, id, payload].
+SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields,
     CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
 FROM jsonb_array_elements(%(gets)s::jsonb) AS get
 CROSS JOIN LATERAL (
     SELECT * FROM stored_row
     WHERE tenant = get ->> 2 AND tree = get ->> 3 AND kind = get ->> 4 AND id = get ->> 5 LIMIT 1
-) AS found
-UNION ALL
-SELECT (part ->> 0)::int, number, at, id, fields::text, items, body
+) AS found;
+
+-- name: fetch_chains
+-- A part: [program, tenant, tree, as the function takes it].
+SELECT (part ->> 0)::int, number, at, id, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
-CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false)
-UNION ALL
+CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false);
+
+-- name: fetch_excesses
+SELECT (part ->> 0)::int, number, at, id, fields, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+CROSS JOIN jsonb_array_elements(%(excesses)s::jsonb) AS part
+CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, true);
+
+-- name: fetch_ranges
+SELECT (part ->> 0)::int, number, at, id, fields, items, body
+FROM jsonb_array_elements(%(ranges)s::jsonb) AS part
+CROSS JOIN LATERAL range_rows(part ->> 1, part ->> 2, part -> 3);
+
+-- name: fetch_bounds
+SELECT (part ->> 0)::int, number, at, id, fields, items, body
+FROM jsonb_array_elements(%(bounds)s::jsonb) AS part
+CROSS JOIN LATERAL crowded(part ->> 1, part ->> 2, jsonb_build_array(part -> 3));
+
+-- name: fetch_time
 SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
 
--- name: ask
--- The programs as a list, each with its tenant and its tree. A line of an answer begins with the number of its program.
-SELECT place::int - 1, number, at, id, fields::text, items, body
-FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
-CROSS JOIN LATERAL ask(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program);
-
 -- name: transact
-SELECT place::int - 1, number, at, id, fields::text, items, body
-FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+-- The programs as a list, each with its tenant and its tree, once their locks are taken. A line of an answer begins with
+-- the number of its program.
+SELECT place::int - 1, number, at, id, fields, items, body
+FROM take_locks(%(locks)s::jsonb) AS is_locked
+CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN is_locked THEN %(programs)s::jsonb END)
+    WITH ORDINALITY AS each (program, place)
 CROSS JOIN LATERAL transact(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program, %(payloads)s);
 
 -- name: page_forwards
 -- Each line with the time; one line without an entry when there is none.
-SELECT now_ms, page.id, at, fields::text, items, body
+SELECT now_ms, page.id, at, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 LEFT JOIN (
     SELECT id, at FROM entry
     WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
         AND (at, id) > (%(after_at)s, %(after_id)s)
-    ORDER BY at, id LIMIT %(limit)s
+    ORDER BY at ASC, id ASC LIMIT %(limit)s
 ) AS page ON true
 LEFT JOIN LATERAL (
     SELECT fields, items, body FROM stored_row
@@ -78,24 +95,7 @@ LEFT JOIN LATERAL (
         AND id = substring(page.id FROM '[^/]*$')
     LIMIT 1
 ) AS node ON true
-ORDER BY at, page.id;
-
--- name: page_backwards
-SELECT now_ms, page.id, at, fields::text, items, body
-FROM clock_ms(%(now_ms)s) AS now_ms
-LEFT JOIN (
-    SELECT id, at FROM entry
-    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
-        AND (at, id) < (%(after_at)s, %(after_id)s)
-    ORDER BY at DESC, id DESC LIMIT %(limit)s
-) AS page ON true
-LEFT JOIN LATERAL (
-    SELECT fields, items, body FROM stored_row
-    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
-        AND id = substring(page.id FROM '[^/]*$')
-    LIMIT 1
-) AS node ON true
-ORDER BY at DESC, page.id DESC;
+ORDER BY at ASC, page.id ASC;
 
 -- name: subtree
 -- Each line with the time; one line without a node when there is none.
@@ -115,7 +115,7 @@ WITH RECURSIVE below (id, fields, levels) AS (
     ) AS child
     WHERE below.levels IS DISTINCT FROM 0
 )
-SELECT now_ms, cut.id, cut.fields::text
+SELECT now_ms, cut.id, cut.fields
 FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;
 
 -- name: take_due

@@ -29,7 +29,6 @@ from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     VOLATILE_TREES,
     Applied,
-    Chain,
     Entry,
     File,
     Index,
@@ -89,12 +88,8 @@ class RedisRows:
         await self._opened.ready()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        has_ends = any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes)
-        if not has_ends and not self._is_spread:
-            return await self._apply(partition, program)
-        link = self._opened
-        with link.atom():
-            if has_ends:
+        with self._opened.atom():
+            if any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes):
                 await self._announce(partition.tenant)
             return await (self._apply_spread if self._is_spread else self._apply)(partition, program)
 
@@ -160,8 +155,9 @@ class RedisRows:
         return self._link
 
     async def _apply(self, partition: Partition, program: Program) -> Outcome:
-        arguments = programs.arguments(partition, program)
-        answer = await self._run(_script(partition, program), [keys.root(partition)], arguments)
+        script, names = _script(partition, program), [keys.root(partition)]
+        is_short = not any(isinstance(each, Range) for each in program.reads)
+        answer = await self._run(script, names, programs.arguments(partition, program), is_short=is_short)
         return programs.outcome(program, answer)
 
     async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
@@ -183,9 +179,11 @@ class RedisRows:
         answers = zip(entries, await asyncio.gather(*calls), strict=True)
         return {key: dict(zip(left[::2], left[1::2], strict=True)) for key, (_ok, left) in answers if left}
 
-    async def _run(self, script: Script, names: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Any]:
+    async def _run(
+        self, script: Script, names: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
+    ) -> Sequence[Any]:
         now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
-        answer: Sequence[Any] = await self._opened.run(script, names, (now_ms, *arguments))
+        answer: Sequence[Any] = await self._opened.run(script, names, (now_ms, *arguments), is_short=is_short)
         return answer
 
     async def _check(self, servers: Servers) -> int:
@@ -201,14 +199,12 @@ class RedisRows:
 
 
 def _script(partition: Partition, program: Program) -> Script:
-    """The script that asks no more of a server than the program needs. Where no chain is read its answer is short, so
-    calls that meet go out together."""
+    """The script that asks no more of a server than the program needs."""
     if not program.changes:
         return scripts.TRANSACT_READING
     if partition.tree in VOLATILE_TREES:
         return scripts.TRANSACT_VOLATILE
-    script = scripts.TRANSACT if brings_rows(program) else scripts.TRANSACT_SMALL
-    return script if any(isinstance(each, Chain | Range) for each in program.reads) else scripts.JOINT[script]
+    return scripts.TRANSACT if brings_rows(program) else scripts.TRANSACT_SMALL
 
 
 def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries, _Entries]:

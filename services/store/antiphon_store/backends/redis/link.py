@@ -1,6 +1,6 @@
 """Running scripts on the servers, and what an answer waits for.
 
-A script is asked for by its SHA; a server that has not seen it gets its text, once. Calls of frequent scripts that meet
+A script is asked for by its SHA; a server that has not seen it gets its text, once. Calls with short answers that meet
 share a pipeline, except on a cluster, where each server has a share of the keys. At durability
 `quorum` a WAIT goes out behind the scripts that write, on their connection, and an answer counts when enough replicas
 have the write. The client's own Script objects do the first and cannot do the second: WAIT speaks only of the
@@ -26,7 +26,9 @@ from antiphon_store.backends.redis.scripts import READY, Argument, Script, Scrip
 from antiphon_store.joint_calls import JointCalls, Limits
 
 READY_TIMEOUT_S = 0.8
-TOGETHER = Limits(together=64, together_bytes=2**20)  # a pipeline is written, and answered, within one timeout
+TOGETHER = Limits(together=8, together_bytes=2**20, runs=CALLS_MAX)
+"""The calls of one pipeline. The server works on one while this process writes and reads others: of 64 together, both
+would wait for each other (docs/adr/0113)."""
 WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
@@ -42,20 +44,25 @@ class Link:
         self._client = servers.client
         self._replicas = replicas
         self._places = asyncio.Semaphore(CALLS_MAX)
-        self._joint_calls: JointCalls[ScriptCall, Any] = JointCalls(
-            self._run_jointly, TOGETHER, size_bytes=attrgetter("size_bytes")
-        )
+        self._joint_calls: dict[bool, JointCalls[ScriptCall, Any]] = {
+            lasts: JointCalls(self._run_jointly, TOGETHER, size_bytes=attrgetter("size_bytes"))
+            for lasts in (False, True)  # a read does not wait for replicas
+        }
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
 
-    async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
-        """Runs a script. StoreUnavailable: closed, or Redis cannot; a write may still have happened."""
+    async def run(
+        self, script: Script, keys: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
+    ) -> Any:
+        """Runs a script. `is_short`: its answer is, and calls that meet may go out together. StoreUnavailable: closed,
+        or Redis cannot; a write may still have happened."""
         call = ScriptCall(script, (len(keys), *keys, *arguments))
-        if script.is_frequent and isinstance(self._client, Redis):
+        if is_short and isinstance(self._client, Redis):
             self._require_turn()
-            return await self._joint_calls.run(call)
+            with heard():
+                return await self._joint_calls[script.lasts].run(call)
         async with self._call(), self._places:
             if isinstance(self._client, Redis):
                 return _raised((await self._run_together([call]))[0])
@@ -93,7 +100,8 @@ class Link:
         """Lets running calls end; every later one is refused."""
         self._closed = True
         await self._idle.wait()
-        await self._joint_calls.settle()
+        for each in self._joint_calls.values():
+            await each.settle()
         await self._servers.close()
 
     def require_open(self) -> None:
@@ -140,7 +148,7 @@ class Link:
             return await self._servers.ask("EVAL", call.script.text, *call.arguments)
 
     async def _run_jointly(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
-        """The answers to frequent scripts; of one that failed, its error."""
+        """The answers to calls that met; of one that failed, its error."""
         async with self._places, self._translated():
             outcomes = await self._run_together(calls)
         return [translate(each) if isinstance(each, FAULTS) else each for each in outcomes]

@@ -19,6 +19,7 @@ from antiphon_store.rows.model import (
     Add,
     Applied,
     Chain,
+    ChainRows,
     Change,
     Condition,
     Delete,
@@ -104,20 +105,16 @@ def joined(parts: Iterable[Sequence[Any]]) -> list[Any]:
     return list(chain.from_iterable(parts))
 
 
-def to_chain(answer: Sequence[Any]) -> list[tuple[str, Row]]:
+def to_chain(answer: Sequence[Any]) -> ChainRows:
     """The script goes from the node up to its root."""
-    first_id, texts, items, bodies = answer
+    first_id, texts, *payloads = answer
     if not texts:
-        return []
-    parsed = _parsed(b"[{" + b"},{".join(texts) + b"}]")
-    ids = [first_id.decode(), *(fields["parent"] for fields in parsed)]
-    nothing = [None] * len(parsed)
-    payloads = joined(items), joined(bodies) or nothing
-    rows = [
-        (row_id, Row(fields, some or b"", body or b""))
-        for row_id, fields, some, body in zip(ids, parsed, *payloads, strict=False)
-    ]
-    return rows[::-1]
+        return ChainRows()
+    fields = _parsed(b"[{" + b"},{".join(texts) + b"}]")[::-1]
+    ids = [each["parent"] for each in fields[1:]]
+    nothing = [b""] * len(texts)
+    items, bodies = ([each or b"" for each in joined(parts)][::-1] or nothing for parts in payloads)
+    return ChainRows([*ids, first_id.decode()], fields, items, bodies)
 
 
 def _answer(read: Read, answer: Any) -> Any:

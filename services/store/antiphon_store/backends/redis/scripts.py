@@ -22,13 +22,11 @@ _NEEDS = re.compile(r"^-- needs:(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Script:
-    """One atom. `lasts`: it writes what is to be kept, on replicas too, and to be swept. `is_frequent`: calls that
-    meet go out together; its answer is short."""
+    """One atom. `lasts`: it writes what is to be kept, on replicas too, and to be swept."""
 
     name: str
     text: str
     lasts: bool
-    is_frequent: bool = False
 
     @cached_property
     def sha(self) -> str:
@@ -80,7 +78,6 @@ TRANSACT = compose("transact")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
 TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
-JOINT = {each: replace(each, is_frequent=True) for each in (TRANSACT, TRANSACT_SMALL)}
 PAGE = compose("page")
 SUBTREE = compose("subtree")
 TAKE_DUE = compose("take_due")

@@ -6,12 +6,24 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.rows.local_rows import LocalRows, NamedRow, Span
-from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Payload, Ref, Row, Value
+from antiphon_store.rows.local_rows import CHAIN_PART_NODES, LocalRows, NamedRow, Span
+from antiphon_store.rows.model import (
+    NO_ROW,
+    TENANT_WIDE,
+    ChainRows,
+    Entry,
+    Index,
+    Kind,
+    Partition,
+    Payload,
+    Ref,
+    Row,
+    Value,
+)
 
 _FIND_TREE = "SELECT number FROM tree WHERE tenant = ? AND tag = ?"
 _NEW_TREE = "INSERT OR IGNORE INTO tree (tenant, tag) VALUES (?, ?)"
@@ -38,7 +50,18 @@ _CHAIN = {
     payload: f"SELECT place, id, fields, {columns} FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC"  # noqa: S608
     for payload, columns in _PAYLOADS.items()
 }
-_CHAIN_ROWS = 256  # that are read, and whose fields are parsed, at once
+
+_BELOW = """
+    WITH RECURSIVE below (id, fields, levels) AS (
+        SELECT id, fields, ?3 FROM node WHERE tree = ?1 AND id IN (SELECT value FROM json_each(?2))
+        UNION ALL
+        SELECT node.id, node.fields, levels - 1 FROM below
+        CROSS JOIN entry ON scope = ?1 AND name = 'children' AND key = below.id
+        CROSS JOIN node ON node.tree = ?1 AND node.id = entry.id
+        WHERE levels IS NOT 0
+    )
+    SELECT id, fields FROM below
+"""
 
 _READ_ROW = f"SELECT tree, 0, fields, items, body FROM row WHERE tree = ({_FIND_TREE}) AND kind = ? AND id = ?"  # noqa: S608
 _WRITE_ROW = """
@@ -121,23 +144,28 @@ class TreeRows(LocalRows):
         for row_id, fields, items, body in self._connection.execute(_RANGE, bounds):
             yield row_id, Row(loads(fields), items, body)
 
-    def ancestors(self, node_id: str, payload: Payload) -> Iterator[NamedRow]:
+    def ancestors(self, node_id: str, payload: Payload) -> Iterator[ChainRows]:
         """One range of the table for each branch."""
         place: int | None = self._places[node_id]
         while place is not None:
-            span = (place & ~_DEPTH_MAX, place)
-            found = self._connection.execute(_CHAIN[payload], span)
-            while nodes := found.fetchmany(_CHAIN_ROWS):
-                parsed = loads(b"[" + b",".join([node[2] for node in nodes]) + b"]")
-                for (_, row_id, _, items, body), fields in zip(nodes, parsed, strict=True):
-                    yield row_id, Row(fields, items, body)
-                place = nodes[-1][0]
+            found = self._connection.execute(_CHAIN[payload], (place & ~_DEPTH_MAX, place))
+            while nodes := found.fetchmany(CHAIN_PART_NODES):
+                places, ids, fields, items, bodies = zip(*nodes, strict=True)
+                yield ChainRows(ids, loads(b"[%b]" % b",".join(fields)), items, bodies)
+                place = places[-1]
             place = self._fork_of(place) if place & _DEPTH_MAX else None
 
     def _fork_of(self, place: int) -> int | None:
         """The place that a branch continues."""
         found = self._connection.execute(_FORK_OF, (place // (_DEPTH_MAX + 1),)).fetchone()
         return found[0] if found is not None else None
+
+    def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
+        found = self._connection.execute(_BELOW, (self._tree(), dumps(starts).decode(), levels))
+        while nodes := found.fetchmany(CHAIN_PART_NODES):
+            ids, fields = zip(*nodes, strict=True)
+            rows = map(Row, loads(b"[%b]" % b",".join(fields)))
+            yield from map(Entry, ids, repeat(0), rows)
 
     def write(self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None) -> None:
         former = self._rows.get(ref) or NO_ROW

@@ -1,1 +1,1 @@
-"""The ways in which models write calls down, one module each; a family's table chooses and fills them in."""
+"""Readers of the syntaxes in which models write calls, one module each. A family's table selects and configures one."""

@@ -1,6 +1,6 @@
-"""Calls without any marker, where an answer begins: Llama 3 writes JSON there, Llama 4 Python.
+"""Calls that no marker opens, at the beginning of an answer: Llama 3 writes them as JSON, Llama 4 as Python.
 
-Only a tool that was offered is called that way. All other output is read as text.
+Only a tool that was offered can be called in this way. All other output is read as text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls as Gemma 4 and FunctionGemma write them: `call:NAME{key:<|"|>text<|"|>,other:[1,{a:true}]}`.
 
-Keys have no quotes, strings stand between markers. The arguments become JSON as they come.
+Keys have no quotes, and strings stand between markers. The arguments are converted to JSON while they stream.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GemmaCall:
         reading.out.end_call()
 
     def _object(self, reading: Reading, depth: int) -> Reader[None]:
-        """Behind the opening brace, to behind the closing one."""
+        """Reads an object from behind its opening brace, and moves behind its closing one."""
         reading.out.arguments("{")
         separator = ""
         while (yield from self._has_more(reading, "}")):
@@ -65,7 +65,7 @@ class GemmaCall:
         reading.out.arguments("]")
 
     def _value(self, reading: Reading, depth: int) -> Reader[None]:
-        """`depth` is how deep it may be nested. Malformed: it is deeper."""
+        """Reads a value that is nested at most `depth` levels deep. Malformed: it is deeper."""
         cursor, out = reading.cursor, reading.out
         if not depth:
             raise Malformed
@@ -90,14 +90,15 @@ class GemmaCall:
         reading.out.arguments(values.as_json("".join(written).strip(), values.ANYTHING))
 
     def _has_more(self, reading: Reading, end: str) -> Reader[bool]:
-        """Whether another element comes. Goes behind the comma before it, or behind the end. Malformed: neither can."""
+        """Whether another element comes. Moves behind the comma before the element, or behind the end. Malformed: the
+        text has ended, or another bracket comes."""
         cursor = reading.cursor
         yield from cursor.spaces()
         while (yield from cursor.literal(",")):
             yield from cursor.spaces()
         if (yield from cursor.literal(end)):
             return False
-        if (yield from cursor.peek()) in ("", "}", "]"):  # the other bracket: nobody would ever go behind it
+        if (yield from cursor.peek()) in ("", "}", "]"):  # the wrong bracket would never be passed: an endless loop
             raise Malformed
         return True
 

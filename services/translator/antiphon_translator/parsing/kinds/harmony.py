@@ -1,13 +1,13 @@
 """The output of gpt-oss: messages with a header, `<|channel|>commentary to=functions.f<|message|>...<|call|>`.
 
-https://cookbook.openai.com/articles/openai-harmony. Headers come malformed every now and then, and none of them may
-lose what stands behind it: the last channel and the last recipient count, wherever in the header they are. A marker
-that a message only speaks of does not end it.
+https://cookbook.openai.com/articles/openai-harmony. Headers are malformed now and then, and the text behind such a
+header must not be lost: the last channel and the last recipient in a header count, wherever they are in it. A marker
+that a message only mentions does not end the message.
 
-    analysis                      reasoning
-    commentary, to a function     a call, as is one on any other channel
-    commentary                    a message: the preamble that tells what the model is about to do
-    final, anything else          a message
+    to a function, any channel            a call
+    analysis, or to another recipient     reasoning
+    commentary                            a message, the preamble of the calls
+    final, anything else                  a message
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Harmony:
     ends: tuple[str, ...] = ("<|end|>", "<|call|>", "<|return|>")
 
     def read(self, reading: Reading, prompt_tail: str) -> Reader[None]:
-        """Everything that a model writes in one turn."""
+        """Reads the whole output of a turn."""
         header = prompt_tail.rpartition(self.start)[2] if self.start in prompt_tail else ""
         ended = False
         if self.message in header:  # the model goes on with a message
@@ -54,25 +54,26 @@ class Harmony:
             header = ""
 
     def _header(self, reading: Reading) -> Reader[str | None]:
-        """Everything up to a message; None when no message comes any more. Text may speak of markers."""
+        """Reads the header of the next message, and returns it; None if no message follows. Text in place of a header
+        may mention markers."""
         cursor = reading.cursor
         written: list[str] = []
         is_text, has_words = True, False
         while (found := (yield from cursor.until(self._markers, written.append))) is not None:
-            is_spoken_of = is_text and (yield from is_mentioned(cursor, found))
+            is_mention = is_text and (yield from is_mentioned(cursor, found))
             has_words = has_words or _ROLE.fullmatch("".join(written)) is None
-            if is_text and has_words and not is_spoken_of and found in self.ends:
-                cursor.back(found)  # the cursor stands right behind a text when it is passed on
+            if is_text and has_words and not is_mention and found in self.ends:
+                cursor.back(found)  # the cursor must stand right behind a text when the text is emitted
                 reading.out.text("".join(written))
                 yield from cursor.literal(found)
                 written.clear()
                 has_words = False
                 continue
-            is_text = is_text and (is_spoken_of or (has_words and found != self.start))
+            is_text = is_text and (is_mention or (has_words and found != self.start))
             if found == self.message and not is_text:
                 return "".join(written)
             written.append(found)
-        self._without_header(reading, "".join(written), is_text=is_text)
+        self._end_without_message(reading, "".join(written), is_text=is_text)
         return None
 
     def _message(self, reading: Reading, header: str, *, is_begun: bool = False) -> Reader[bool]:
@@ -102,14 +103,14 @@ class Harmony:
     def _to_end(self, reading: Reading, emit: Emit) -> Reader[bool]:
         while (found := (yield from reading.cursor.until(self._message_end, emit))) is not None:
             if (yield from reading.cursor.comes_next((self.start,))):
-                return False  # or the output ends
+                return False  # or the output ends here
             if not (yield from is_mentioned(reading.cursor, found)):
                 return False
             emit(found)
         return True
 
-    def _without_header(self, reading: Reading, text: str, *, is_text: bool) -> None:
-        """Text that never got a header is a message, unless it is the beginning of one."""
+    def _end_without_message(self, reading: Reading, text: str, *, is_text: bool) -> None:
+        """Emits text without a header as a message, and drops the beginning of a header."""
         is_header = not is_text or text.rstrip().endswith(("<", "<|"))
         if is_header or self._is_role(text, is_cut_off=reading.cursor.is_cut_off):
             reading.out.drop(text)
@@ -118,7 +119,7 @@ class Harmony:
 
     @staticmethod
     def _is_role(text: str, *, is_cut_off: bool) -> bool:
-        """Whether a text is what stands behind a start, or the beginning of it."""
+        """Whether a text is the role and recipient behind a start marker, or the beginning of them."""
         word = text.strip()
         return word.startswith(_ROLE_PARTS) or (is_cut_off and any(part.startswith(word) for part in _ROLE_PARTS))
 

@@ -1,8 +1,8 @@
 """Calls as JSON: `{"name": ..., "arguments": {...}}`, alone, several in a row or in an array.
 
-Arguments stream as they are written once the name is known. Keys may come in any order: arguments that come before the
-name wait for it. Some models write arguments as a string that holds JSON; then its content is meant. The brackets
-around a call may be missing at its end: what it means is known by then.
+Once the name is known, the arguments stream as the model writes them. Keys may come in any order: arguments before the
+name are held back until the name comes. Some models write the arguments as a string that holds JSON; its content is
+taken then. The closing brackets of a call may be missing, because the arguments are complete without them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ class JsonCall:
     name_keys: tuple[str, ...] = ("name",)
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
     name_is_key: bool = False
-    """`{NAME: {...}}` instead."""
+    """Whether calls are written as `{NAME: {...}}`."""
     heading: tuple[str, ...] = ()
-    """Between the opener and the call: one of these, and before it the name, which the call repeats."""
+    """Markers of which one stands between the opener and the call, behind the name of the tool. The call repeats the
+    name."""
     is_bare: bool = False
-    """No marker stands before it: then an object without arguments, or with keys that calls do not have, is no call."""
+    """Whether no marker opens the call. An object without arguments, or with keys that calls do not have, is no call
+    then."""
 
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
@@ -50,7 +52,7 @@ class JsonCall:
             yield from self._others(reading, (";", ","))
 
     def _others(self, reading: Reading, separators: tuple[str, ...]) -> Reader[None]:
-        """Further calls, as far as there are any."""
+        """Reads any further calls."""
         cursor = reading.cursor
         while True:
             cursor.mark()
@@ -67,7 +69,7 @@ class JsonCall:
                 return
 
     def _object(self, reading: Reading) -> Reader[None]:
-        """One object that is a call. Malformed."""
+        """Reads one object that is a call. Malformed: it is none."""
         if not (yield from reading.cursor.literal("{")):
             raise Malformed
         if self.name_is_key:
@@ -96,11 +98,11 @@ class JsonCall:
         reading.out.end_call()
 
     def _may_have(self, key: str, reading: Reading) -> bool:
-        """Whether a call may have such a key: any, once it is known to be one."""
+        """Whether a call may have such a key. An object that is certainly a call may have any."""
         return not self.is_bare or reading.out.in_call or key in _OTHER_KEYS
 
     def _arguments(self, reading: Reading, name: str | None) -> Reader[str | None]:
-        """Streams the arguments, when they can be; otherwise they are returned."""
+        """Emits the arguments if they are an object and the name is known; otherwise returns them."""
         cursor = reading.cursor
         yield from cursor.spaces()
         if name is not None and (yield from cursor.peek()) == "{":
@@ -128,8 +130,8 @@ def _named_by_key(reading: Reading) -> Reader[None]:
 
 
 def _next_key(reading: Reading) -> Reader[str | None]:
-    """The next key of an object, its colon behind it; None behind the object's end, or where its arguments were read
-    and no key follows."""
+    """Moves behind the next key of an object and its colon, and returns the key. None: the object has ended, or its
+    arguments have been read and no comma follows."""
     cursor = reading.cursor
     yield from cursor.spaces()
     has_comma = yield from cursor.literal(",")
@@ -159,7 +161,7 @@ def _string(reading: Reading) -> Reader[str]:
 
 
 def _unwrapped(reading: Reading, arguments: str | None) -> str:
-    """Arguments as an object: none at all are an empty one, and a string may hold them."""
+    """Arguments as the JSON of an object: `{}` for none, and the content of a string that holds an object."""
     if arguments is None:
         return "{}"
     try:

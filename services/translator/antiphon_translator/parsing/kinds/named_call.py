@@ -1,4 +1,4 @@
-"""Calls with the name outside and JSON arguments behind it, as DeepSeek, Kimi and Mistral write them."""
+"""Calls of a name and JSON arguments behind it, as DeepSeek, Kimi and Mistral write them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from antiphon_translator.parsing.reading import Reading
 
 @dataclass(frozen=True, slots=True)
 class NamedCall:
-    """The name stands behind `name_open`, where there is such a thing, with a kind or an id before that, and before
-    `name_end`, which is left out at times. `name_pattern` finds it in the word there, and an `id` if there is one."""
+    """The syntax OPEN [WORD NAME_OPEN] NAME [ID_OPEN ID] NAME_END ARGUMENTS CLOSE.
+
+    Without `name_open` the name stands right behind `open`. The word before `name_open` is a kind or an id, and is
+    ignored. Models leave `name_end` out at times. `name_pattern` finds the `name`, and maybe an `id`, in the word NAME.
+    """
 
     open: tuple[str, ...]
     name_end: tuple[str, ...]
@@ -22,7 +25,7 @@ class NamedCall:
     name_open: tuple[str, ...] = ()
     name_pattern: str = r"(?P<name>.*)"
     id_open: tuple[str, ...] = ()
-    """Between the name and `name_end`: what the id of the call stands behind."""
+    """Markers between the name and the id of the call."""
 
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
@@ -42,7 +45,7 @@ class NamedCall:
         reading.out.end_call()
 
     def _name(self, reading: Reading) -> Reader[tuple[str, str | None, bool]]:
-        """The name, the model's id of the call, and whether `name_end` stands behind."""
+        """Returns the name, the id that the model gave the call, and whether `name_end` follows."""
         cursor = reading.cursor
         yield from cursor.spaces()
         if self.name_open:

@@ -1,6 +1,6 @@
-"""Calls as Python writes them, `[f(a=1), g()]` or one in a line, as Llama 4, LFM2 and Olmo 3 do.
+"""Calls in Python's syntax, as Llama 4, LFM2 and Olmo 3 write them: `[f(a=1), g()]`, or one call in each line.
 
-They are read whole and taken apart by Python's own parser; nothing is evaluated but literals.
+The source of all calls is collected to its end and parsed by Python's own parser. Only literals are evaluated.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class PythonCall:
     section_open: tuple[str, ...] = ()
     section_close: tuple[str, ...] = ()
     is_list: bool = True
-    """A list of calls; otherwise one call in each line."""
+    """Whether the calls are a list; otherwise each stands in a line of its own."""
 
     def read(self, reading: Reading) -> Reader[None]:
-        """Calls are told whole, at their end. Long ones are no text any more, whether they can be read or not."""
+        """Emits all calls at the end of the last one. Calls that are too long to be given back are never shown as text:
+        if they cannot be parsed, they are dropped."""
         cursor = reading.cursor
         yield from cursor.spaces()
         opener = "[" if self.is_list and (yield from cursor.literal("[")) else ""
@@ -44,9 +45,9 @@ class PythonCall:
         if bool(opener) is not self.is_list or not reading.can_call(name) or (yield from cursor.peek()) != "(":
             raise Malformed
         written = [f"{opener}{name}"]
-        cursor.let_go()
+        cursor.loosen_mark()
         is_whole = yield from self._rest(reading, written.append)
-        cursor.let_go(is_over=True)
+        cursor.tighten_mark()
         source = "".join(written)
         try:
             if not is_whole:
@@ -60,7 +61,7 @@ class PythonCall:
             _write(reading, *call)
 
     def _rest(self, reading: Reading, keep: Emit) -> Reader[bool]:
-        """From the bracket of the first call on; whether the end came."""
+        """Reads on from the bracket of the first call. Returns whether the end of the calls came."""
         if not self.is_list:
             found = yield from reading.cursor.until(self._close, keep)
             reading.cursor.back(found or "")
@@ -73,12 +74,13 @@ class PythonCall:
 
 
 def _as_python(token: re.Match[str]) -> str:
-    """A string with its lines escaped, and no zeros: models write both as they are."""
+    """Escapes the line breaks in a string, and removes leading zeros of a number: models write both, and Python's
+    parser rejects them."""
     return token.group().replace("\n", "\\n").replace("\r", "\\r") if token.group()[0] in "\"'" else ""
 
 
 def calls_of(kind: type[ast.Module] | type[ast.Expression], source: str) -> list[tuple[str, str]]:
-    """Names and arguments of the calls, all or none. Malformed."""
+    """The names and arguments of the calls in `source`. Malformed: one of them cannot be read, or there are none."""
     try:
         # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
         spelt = _TOKEN.sub(_as_python, source.strip()).encode("utf-8", "backslashreplace").decode("utf-8")
@@ -92,7 +94,7 @@ def calls_of(kind: type[ast.Module] | type[ast.Expression], source: str) -> list
 
 def _nodes(kind: type[ast.Module] | type[ast.Expression], source: str) -> list[ast.expr]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "\d" in a string is no error, and nobody wants to read of it
+        warnings.simplefilter("ignore")  # "\d" in a string is a SyntaxWarning, which helps nobody here
         if kind is ast.Expression:
             return _elements(ast.parse(source, mode="eval").body)
         return [_expression(each) for each in ast.parse(source).body]

@@ -1,8 +1,8 @@
 """Calls with a tag for each argument, as the Qwen coders, GLM, MiniMax and DeepSeek's DSML write them.
 
-The arguments become JSON as they come: strings stream, everything else waits for its end, and the tool's schema says
-which is which (values.py). Behind the name must come what only a call has: a key, the end of the call, or its
-arguments as one JSON object. A closer that is missing is supplied by what can only come behind it.
+The arguments are converted to JSON while they stream: strings are emitted piece by piece, other values at their end.
+The tool's schema says which values are strings (values.py). An opener and a name begin a call only if a key, the end of
+the call, or all arguments as one JSON object follow. A closer may be missing where only the next tag can follow it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _QUOTES = ('"', "'")
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCall:
-    """`key_pattern` finds the key in what stands between `key_open` and `key_close`, and in `string` whether the model
-    says that the value is one ("true") or JSON ("false")."""
+    """The syntax of such calls. `key_pattern` matches the text between `key_open` and `key_close`: its group `key` is
+    the key, and its group `string` says whether the value is a string ("true") or JSON ("false")."""
 
     open: tuple[str, ...]
     close: tuple[str, ...] = ()
@@ -34,21 +34,21 @@ class TaggedCall:
     section_close: tuple[str, ...] = ()
     name_end: tuple[str, ...] = ()
     empty_end: tuple[str, ...] = ()
-    """Ends the name and the whole call: there are no arguments."""
+    """Literals that end the name and the whole call, which has no arguments then."""
     key_open: tuple[str, ...]
     key_close: tuple[str, ...]
     key_pattern: str = r"\s*[\"']?(?P<key>[^\"'\n]*?)[\"']?\s*"
     value_open: tuple[str, ...] = ()
     value_close: tuple[str, ...]
-    """`{key}` in it stands for the key."""
+    """Closers of a value; `{key}` in them stands for the key."""
     verbatim: tuple[str, ...] = ()
-    """A pair of markers within a value: what stands between them is the value."""
+    """A pair of markers within a value, such as CDATA: the text between them is the value."""
     has_nested_values: bool = False
-    """The members of objects and arrays have tags of their own."""
+    """Whether the members of objects and arrays have tags of their own."""
     values_are_json: bool = False
-    """Strings stand in quotes, at least most of them."""
+    """Whether values are written as JSON, so that most strings have quotes."""
     trims_newlines: bool = False
-    """One newline on either side of a value is markup."""
+    """Whether one newline before and one behind a value are markup."""
 
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
@@ -81,7 +81,8 @@ class TaggedCall:
         return name, end
 
     def _without_arguments(self, reading: Reading, name: str) -> Reader[None]:
-        """A call that has no arguments is one of a tool that was offered: any word may stand between two tags."""
+        """Begins a call without arguments. Malformed: the tool was not offered. Any word may stand between two tags, so
+        a name alone does not make a call."""
         if not reading.is_offered(name):
             raise Malformed
         reading.begin_call(name)
@@ -90,7 +91,7 @@ class TaggedCall:
         reading.out.arguments("{}")
 
     def _arguments(self, reading: Reading, name: str) -> Reader[None]:
-        """From behind the first key's opener on."""
+        """Reads all arguments, from behind the opener of the first key on."""
         cursor, out, schema = reading.cursor, reading.out, reading.schemas.get(name, {})
         given: list[str] = []
         while True:
@@ -115,7 +116,7 @@ class TaggedCall:
                 raise Malformed
 
     def _key(self, reading: Reading) -> Reader[tuple[str, str | None]]:
-        """A key, up to its value. Malformed: it has none."""
+        """Reads a key, and moves to the beginning of its value. Malformed: the key or its value is missing."""
         cursor = reading.cursor
         written: list[str] = []
         found = yield from cursor.until(self._key_close, written.append)
@@ -165,7 +166,8 @@ class TaggedCall:
         yield from self._held(reading, ends)
 
     def _wrapped(self, reading: Reading, ends: ValueEnds, schema: Object, key: str) -> Reader[bool]:
-        """A value that may be all arguments in one; whether it was. Otherwise it is the value of the key."""
+        """Reads a value that may be the object of all arguments, and returns whether it was. Otherwise it is emitted as
+        the value of `key`."""
         text = yield from self._held(reading, ends)
         is_last = yield from reading.cursor.comes_next(self._ends)
         is_whole = is_last and values.is_wrapper(schema, text)
@@ -178,12 +180,13 @@ class TaggedCall:
     # ---- objects and arrays whose members have tags ----
 
     def _is_nested(self, reading: Reading, types: frozenset[str]) -> Reader[bool]:
-        """Whether a tag comes next, and is none that closes. What may be a string is one, tags and all."""
+        """Whether an opening tag comes next. A value that may be a string is one, even if it has tags."""
         is_tag = "string" not in types and (yield from reading.cursor.comes_next(self.key_open))
         return is_tag and not (yield from reading.cursor.comes_next(tuple(f"{each}/" for each in self.key_open)))
 
     def _nested(self, reading: Reading, key: str, schema: Object, depth: int) -> Reader[str]:
-        """The JSON of what stands behind a key's tag, up to its closer. Malformed: it is nested deeper."""
+        """Reads the value behind a key's tag up to its closer, and returns its JSON. Malformed: it is nested more than
+        `depth` levels deep."""
         if not depth:
             raise Malformed
         types = values.types_of(schema)

@@ -1,4 +1,4 @@
-"""One value between tags: where it ends, and what is taken off its ends."""
+"""Finds the end of a value between tags, and trims the newlines around it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from antiphon_translator.parsing.reading import Reading
 
 @dataclass(frozen=True, slots=True)
 class ValueEnds:
-    """A value may spell every marker, so none of them ends it but by what comes next.
+    """The literals that may end a value. A value may itself spell a marker, so the text behind a marker decides.
 
-    `closers` end it before one of `followers`, or anywhere when there are none; `tags` of further parameters end it
-    where they are; `ends` of the call do before one of `beginnings`, which end sections and begin other calls."""
+    A closer in `closers` ends the value if one of `followers` comes next, or always if there are none. The `tags` of
+    further parameters always end it. An end of the call in `ends` does if one of `beginnings` comes next: literals that
+    end the section or begin another call."""
 
     closers: tuple[str, ...]
     followers: tuple[str, ...] = ()
@@ -25,7 +26,7 @@ class ValueEnds:
     beginnings: tuple[str, ...] = ()
 
     def read(self, reading: Reading, emit: Emit) -> Reader[None]:
-        """Passes a value on, and goes behind its closer. Malformed: it has no end."""
+        """Emits a value, and moves behind its closer. Malformed: it has no end."""
         cursor = reading.cursor
         markers = _markers((*self.closers, *self.tags, *self.ends))
         while True:
@@ -41,13 +42,13 @@ class ValueEnds:
             emit(found)
 
     def _ends_call(self, reading: Reading) -> Reader[bool]:
-        """Whether what was read last is the end of a call, by what comes next."""
+        """Whether the literal that was read last ends the call, by the text behind it."""
         is_end = yield from reading.cursor.comes_next(self.beginnings)
         return is_end and not reading.cursor.is_cut_off
 
 
 def next_tags(keys: Iterable[str], openers: Iterable[str], closers: Iterable[str]) -> tuple[str, ...]:
-    """The tags of these keys, each in a line of its own: where a value was not closed, they end it."""
+    """The opening tags of these keys, each at the beginning of a line. They end a value whose closer is missing."""
     openers, ends = tuple(openers), tuple(dict.fromkeys(each[0] for each in closers))
     return tuple(
         f"\n{opener}{quote}{key}{quote}{end}"
@@ -61,7 +62,7 @@ def next_tags(keys: Iterable[str], openers: Iterable[str], closers: Iterable[str
 
 @lru_cache(maxsize=256)
 def _markers(literals: tuple[str, ...]) -> Markers:
-    """Nearly all values of a model end alike."""
+    """Markers are cached, because nearly all values of a model end in the same way."""
     return Markers(literals)
 
 
@@ -69,24 +70,24 @@ _NEWLINES = ("\r", "\n")
 
 
 class WithoutNewlines:
-    """Passes a value on without the one newline on either side of it, of either kind."""
+    """Emits a value without one newline (LF or CRLF) at its beginning and one at its end."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._held = ""
-        self._begun = False
+        self._has_begun = False
 
     def __call__(self, text: str) -> None:
-        if self._begun and not self._held and text[-1:] not in _NEWLINES:
+        if self._has_begun and not self._held and text[-1:] not in _NEWLINES:
             self._emit(text)
             return
         text = self._held + text
-        if not self._begun:
+        if not self._has_begun:
             if text == "\r":
                 self._held = text
                 return
             text = text.removeprefix("\r").removeprefix("\n") if text[:2] == "\r\n" else text.removeprefix("\n")
-            self._begun = True
+            self._has_begun = True
         end = len(text) - (2 if text.endswith("\r\n") else 1 if text[-1:] in _NEWLINES else 0)
         self._held = text[end:]
         if end:

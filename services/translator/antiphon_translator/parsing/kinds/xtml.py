@@ -1,6 +1,6 @@
 """The output of Kimi K3: nested tags, `<|open|>call tool="f" index="1"<|sep|>...<|close|>call<|sep|>`.
 
-Text stands in `think`, `response` or `argument`; arguments have a type, and become JSON as they come.
+Text stands in `think`, `response` or `argument`. Arguments have a type, and are converted to JSON while they stream.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Xtml:
     separator: str = "<|sep|>"
 
     def read(self, reading: Reading, prompt_tail: str) -> Reader[None]:
-        """Everything that a model writes in one turn."""
+        """Reads the whole output of a turn."""
         document = _Document(reading)
         tag, ended, rest = prompt_tail.rpartition(self.opening)[2].partition(self.separator)
-        if ended and not rest.strip():  # the prompt ends within this tag
+        if ended and not rest.strip():  # the prompt has opened this tag
             document.open(tag.partition(" ")[0], {})
         while (bracket := (yield from reading.cursor.until(self._brackets, document.text))) is not None:
             is_text = yield from is_mentioned(reading.cursor, bracket)
@@ -39,7 +39,7 @@ class Xtml:
                 document.text(bracket)
 
     def _tag(self, document: _Document, bracket: str) -> Reader[bool]:
-        """Reads what stands behind a bracket; False when it is no tag, and is to be read as text."""
+        """Reads the tag behind a bracket. False: it is no tag, and the bracket is text."""
         cursor, out = document.reading.cursor, document.reading.out
         before = cursor.behind(bracket)
         written: list[str] = []
@@ -72,7 +72,7 @@ class Xtml:
 
 @dataclass
 class _Document:
-    """Where in the nested tags we are."""
+    """The open tags, and the argument that is being read."""
 
     reading: Reading
     tags: list[str] = field(default_factory=list)

@@ -5,6 +5,8 @@
 --
 -- Every key begins with tenant and tree, so each table can be partitioned by hash of the two, and a partition of rows
 -- is never split. What orders is compared byte by byte (COLLATE "C"), which is the order of code points.
+--
+-- Fields are JSON as text: rows are read as they lie, thousands in a chain, and few fields of few rows are looked at here.
 
 -- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch.
 CREATE TABLE stored_row (
@@ -13,7 +15,8 @@ CREATE TABLE stored_row (
     kind text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
     place bigint,
-    fields jsonb NOT NULL,
+    size bigint, -- of a node, as in its fields
+    fields text NOT NULL,
     items bytea NOT NULL DEFAULT '',
     body bytea NOT NULL DEFAULT '',
     PRIMARY KEY (tenant, tree, kind, id)
@@ -44,7 +47,7 @@ CREATE INDEX entry_by_time ON entry (tenant, tree, index, key, at, id);
 
 -- One line of what a program comes to. The last one has number -1, and as id "applied", "refused", "depth" or "bytes".
 -- The others are rows: of the guard of that number when refused, else of the read.
-CREATE TYPE answer AS (number int, at bigint, id text, fields jsonb, items bytea, body bytea);
+CREATE TYPE answer AS (number int, at bigint, id text, fields text, items bytea, body bytea);
 
 CREATE FUNCTION clock_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT coalesce(given, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
@@ -62,17 +65,17 @@ LANGUAGE sql STABLE AS $$
     WHERE NOT CASE guard ->> 3
         WHEN 'absent' THEN found.id IS NULL
         WHEN 'present' THEN found.id IS NOT NULL
-        WHEN 'is' THEN coalesce(fields -> (guard ->> 4), 'null') = guard -> 5
-        WHEN 'in' THEN guard -> 5 @> jsonb_build_array(fields -> (guard ->> 4))
-        WHEN 'not_in' THEN NOT guard -> 5 @> jsonb_build_array(fields -> (guard ->> 4))
-        WHEN 'ahead' THEN coalesce((fields ->> (guard ->> 4))::bigint > now_ms, true)
-        WHEN 'behind' THEN coalesce((fields ->> (guard ->> 4))::bigint <= now_ms, true)
+        WHEN 'is' THEN coalesce(fields::jsonb -> (guard ->> 4), 'null') = guard -> 5
+        WHEN 'in' THEN guard -> 5 @> jsonb_build_array(fields::jsonb -> (guard ->> 4))
+        WHEN 'not_in' THEN NOT guard -> 5 @> jsonb_build_array(fields::jsonb -> (guard ->> 4))
+        WHEN 'ahead' THEN coalesce((fields::jsonb ->> (guard ->> 4))::bigint > now_ms, true)
+        WHEN 'behind' THEN coalesce((fields::jsonb ->> (guard ->> 4))::bigint <= now_ms, true)
     END
 $$;
 
 -- The indexes that are too full. A bound: [number, index, key, count].
 CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
-    SELECT (bound ->> 0)::int, NULL::bigint, NULL::text, NULL::jsonb, NULL::bytea, NULL::bytea
+    SELECT (bound ->> 0)::int, NULL::bigint, NULL::text, NULL::text, NULL::bytea, NULL::bytea
     FROM jsonb_array_elements(bounds) AS bound
     WHERE (bound ->> 3)::bigint <= 0 OR EXISTS (
         SELECT FROM entry
@@ -90,12 +93,12 @@ LANGUAGE sql STABLE AS $$
         FROM stored_row
         WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = CASE chain ->> 5
                 WHEN 'true' THEN (
-                    SELECT fields ->> 'head' FROM stored_row
+                    SELECT fields::jsonb ->> 'head' FROM stored_row
                     WHERE tenant = a_tenant AND tree = a_tree AND kind = 'session' AND id = chain ->> 1
                 )
                 ELSE chain ->> 1
             END
-            AND coalesce((fields ->> 'expires')::bigint > now_ms, true)
+            AND coalesce((fields::jsonb ->> 'expires')::bigint > now_ms, true)
     ), segment (first, last) AS (
         SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
         UNION ALL
@@ -106,15 +109,16 @@ LANGUAGE sql STABLE AS $$
         WHERE forked_at IS NOT NULL
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
-            WHEN 'ib' THEN sum((fields ->> 'size')::bigint)
+            WHEN 'ib' THEN sum(size)
             ELSE 1 + sum(octet_length(items) + (items <> '')::int)
         END > (chain ->> 4)::bigint AS is_excess
         FROM segment CROSS JOIN LATERAL (
-            SELECT fields, items FROM stored_row
+            SELECT size, items FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
         ) AS node
     )
-    SELECT (chain ->> 0)::int, place & 4294967295, id, fields, items, CASE chain ->> 2 WHEN 'ib' THEN body END
+    SELECT (chain ->> 0)::int, place & 4294967295, id, fields, CASE WHEN chain ->> 2 <> '' THEN items ELSE '' END,
+        CASE chain ->> 2 WHEN 'ib' THEN body ELSE '' END
     FROM segment CROSS JOIN LATERAL (
         SELECT place, id, fields, items, body FROM stored_row
         WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
@@ -160,50 +164,6 @@ BEGIN
 END
 $$;
 
--- Runs a program without changes, as of one moment. programs.py writes `program`.
-CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) RETURNS SETOF answer
-LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    now_ms bigint := clock_ms(given_ms);
-    is_refused boolean := false;
-    part jsonb;
-BEGIN
-    IF program ? 'guards' THEN
-        RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
-        is_refused := FOUND;
-    END IF;
-    IF program ? 'bounds' THEN
-        RETURN QUERY SELECT * FROM crowded(a_tenant, a_tree, program -> 'bounds');
-        is_refused := is_refused OR FOUND;
-    END IF;
-    IF is_refused THEN
-        RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
-        RETURN;
-    END IF;
-    IF program ? 'chains' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'chains') - 1 LOOP
-            part := program -> 'chains' -> i;
-            RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, false);
-            IF NOT FOUND THEN
-                RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, true);
-                IF FOUND THEN
-                    RETURN;
-                END IF;
-            END IF;
-        END LOOP;
-    END IF;
-    IF program ? 'gets' THEN
-        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
-    END IF;
-    IF program ? 'ranges' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
-        END LOOP;
-    END IF;
-    RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
-END
-$$;
-
 -- The place of a new node: behind its parent, or the first of a new branch.
 CREATE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -242,8 +202,19 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes. Locks come first, so each later statement sees what was committed under them: that of
--- the tree, or, with `locks`, a shared one of the tree and one of each row in their order, [name, whether it changes].
+-- Takes the locks of programs, in their order: [name, whether it is exclusive]. Each later statement sees what was
+-- committed under them.
+CREATE FUNCTION take_locks(locks jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM CASE lock ->> 1
+        WHEN 'true' THEN pg_advisory_xact_lock(hashtextextended(lock ->> 0, 0))
+        ELSE pg_advisory_xact_lock_shared(hashtextextended(lock ->> 0, 0))
+    END FROM jsonb_array_elements(locks) AS lock;
+    RETURN true;
+END
+$$;
+
+-- Applies a program with changes, under its locks; programs.py writes `program`.
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
@@ -259,15 +230,6 @@ DECLARE
     new_body bytea;
     new_place bigint;
 BEGIN
-    IF program ? 'locks' THEN
-        PERFORM pg_advisory_xact_lock_shared(hashtextextended(a_tenant || '/' || a_tree, 0));
-        PERFORM CASE locked ->> 1
-            WHEN 'true' THEN pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree || '/' || (locked ->> 0), 0))
-            ELSE pg_advisory_xact_lock_shared(hashtextextended(a_tenant || '/' || a_tree || '/' || (locked ->> 0), 0))
-        END FROM jsonb_array_elements(program -> 'locks') AS locked;
-    ELSE
-        PERFORM pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree, 0));
-    END IF;
     now_ms := clock_ms(given_ms);
     IF program ? 'volatile' THEN
         PERFORM set_config('synchronous_commit', 'off', true);
@@ -313,13 +275,14 @@ BEGIN
         WHEN 'set' THEN
             LOOP
                 UPDATE stored_row AS old SET
-                    fields = old.fields || written || (
+                    fields = (old.fields::jsonb || written || (
                         SELECT jsonb_object_agg(each.key, CASE jsonb_typeof(value)
                             WHEN 'array' THEN now_ms + (value ->> 0)::bigint
-                            ELSE coalesce((old.fields ->> each.key)::bigint, 0) + value::bigint
+                            ELSE coalesce((old.fields::jsonb ->> each.key)::bigint, 0) + value::bigint
                         END)
                         FROM jsonb_each(part -> 7) AS each
-                    ),
+                    ))::text,
+                    size = coalesce((written ->> 'size')::bigint, old.size),
                     items = coalesce(new_items, old.items),
                     body = coalesce(new_body, old.body)
                 WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
@@ -329,16 +292,17 @@ BEGIN
             END LOOP;
         WHEN 'put' THEN
             INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
-            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written, new_items, new_body)
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written::text, new_items, new_body)
             ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
-                fields = written,
+                fields = written::text,
                 items = new_items,
                 body = new_body;
         WHEN 'grow' THEN
             new_place := new_place(a_tenant, a_tree, part ->> 7);
             written := written || jsonb_build_object('depth', new_place & 4294967295, 'created', now_ms, 'updated', now_ms);
-            INSERT INTO stored_row (tenant, tree, kind, id, place, fields, items, body)
-            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, new_place, written, new_items, new_body);
+            INSERT INTO stored_row (tenant, tree, kind, id, place, size, fields, items, body)
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, new_place, (written ->> 'size')::bigint, written::text,
+                new_items, new_body);
             IF part ->> 7 IS NOT NULL THEN
                 filed := filed || jsonb_build_array(
                     jsonb_build_array(a_tree, 'children', part ->> 7, part ->> 2, now_ms));

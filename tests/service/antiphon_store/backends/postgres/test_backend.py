@@ -91,7 +91,7 @@ async def test_children_made_at_once_each_have_the_chain_of_their_parent(rows: P
     chains = Program(reads=[Chain(name, Payload.ALL, 10, 100) for name in names])
     outcome = await rows.transact(HERE, chains)
     assert isinstance(outcome, Applied)
-    assert [[name for name, _row in chain] for chain in outcome.answers] == [["root", name] for name in names]
+    assert [chain.ids for chain in outcome.answers] == [["root", name] for name in names]
     _, listed = await rows.page(HERE, Index.MADE, "s", after=None, limit=100)
     assert len(listed) == PROGRAMS + 1
 

@@ -1,4 +1,4 @@
-"""Programs that share a statement: which may, and what becomes of them when the server cannot run one."""
+"""Programs that share a statement: what they lock, and what becomes of them when the server cannot run one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ import psycopg
 import pytest
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
-from antiphon_store.backends.postgres.backend import _are_apart, blamed
-from antiphon_store.backends.postgres.programs import Call, size_of
-from antiphon_store.rows.model import Kind, Partition, Program, Put, Ref
+from antiphon_core.jsons import loads
+from antiphon_store.backends.postgres.backend import blamed
+from antiphon_store.backends.postgres.programs import Call, size_of, written
+from antiphon_store.rows.model import (
+    Condition,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Partition,
+    Program,
+    Put,
+    Ref,
+    Set,
+)
 
 
 class Server:
@@ -59,9 +75,32 @@ async def test_where_it_is_not_known_what_happened_nothing_is_run_again(error: A
     assert server.asked == ["abc"]
 
 
-def test_programs_that_change_one_partition_are_kept_apart() -> None:
-    first, *others = calls_of("aab")
-    assert [_are_apart([first], each) for each in others] == [False, True]
+def locks_of(*programs: Program) -> list[list[object]]:
+    locks: list[list[object]] = loads(written([Call(Partition("t", "b"), each) for each in programs])["locks"])
+    return locks
+
+
+def test_programs_of_one_statement_lock_their_rows_in_one_order() -> None:
+    guarded = Program([Guard(Ref(Kind.SESSION, "s"), Condition.PRESENT)], [Set(Ref(Kind.JOB, "j"), {})])
+    writing = Program(changes=[Set(Ref(Kind.SESSION, "s"), {})])
+    assert locks_of(guarded) == [["t/b", False], ["t/b/job/j", True], ["t/b/session/s", False]]
+    for programs in ((guarded, writing), (writing, guarded)):
+        assert locks_of(*programs) == [["t/b", False], ["t/b/job/j", True], ["t/b/session/s", True]]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        Program(changes=[Grow("resp", None, {})]),
+        Program(changes=[Delete(Ref(Kind.JOB, "j"))]),
+        Program(changes=[DeleteBelow(Kind.BATCH, "log/")]),
+        Program([Fewer(Index.MADE, "s", 1)], [Set(Ref(Kind.JOB, "j"), {})]),
+        Program(changes=[File(Index.ENDS, "", "job/j")]),
+    ],
+)
+def test_a_program_beyond_the_fields_of_rows_has_its_tree_for_itself(program: Program) -> None:
+    shared = Program(changes=[Set(Ref(Kind.SESSION, "s"), {})])
+    assert locks_of(shared, program)[0] == locks_of(program, shared)[0] == ["t/b", True]
 
 
 def test_payloads_count_towards_the_limit_of_a_statement() -> None:

@@ -10,6 +10,7 @@ from antiphon_store.rows.model import (
     Add,
     Applied,
     Chain,
+    ChainRows,
     Condition,
     Fewer,
     File,
@@ -79,7 +80,7 @@ def test_answers_come_back_in_the_order_of_the_reads() -> None:
     chain = [b"b", [b'\n,"parent":"a"', b'\n,"parent":null'], [[b"2"], [None]], []]
     answer = [b"ok", b"applied", 5, [chain], [[b'\n,"n":1\n,"t":"{,"', None, None], None]]
     applied = programs.outcome(Program(reads=reads), answer)
-    expected = [("a", Row({"parent": None})), ("b", Row({"parent": "a"}, b"2"))]
+    expected = ChainRows(["a", "b"], [{"parent": None}, {"parent": "a"}], [b"", b"2"], [b"", b""])
     assert applied == Applied(5, [Row({"n": 1, "t": "{,"}), expected, None])
 
 

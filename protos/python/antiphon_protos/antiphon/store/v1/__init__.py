@@ -85,8 +85,8 @@ betterproto2.check_compiler_version(_COMPILER_VERSION)
 
 class ErrorReason(betterproto2.Enum):
     """
-    The `reason` of google.rpc.ErrorInfo in the errors of the store, with the prefix `ERROR_REASON_` left out. Each reason
-    has one gRPC code.
+    The `reason` of google.rpc.ErrorInfo in the errors of the store, with the prefix `ERROR_REASON_` left out. Each
+    reason has one gRPC code.
     """
 
     @betterproto2.staticproperty
@@ -123,7 +123,7 @@ class ErrorReason(betterproto2.Enum):
 
     RESPONSE_NOT_FOUND = 6
     """
-    NOT_FOUND: never written, deleted, expired, or another tenant's; so are the following.
+    NOT_FOUND: never written, deleted, expired, or another tenant's. This holds for the next reasons, too.
     """
 
     ITEM_NOT_FOUND = 7
@@ -171,7 +171,7 @@ class ErrorReason(betterproto2.Enum):
 
     LOG_CLOSED = 18
     """
-    FAILED_PRECONDITION: the event log had its last event.
+    FAILED_PRECONDITION: the event log has its terminal event.
     """
 
     SESSION_LOCKED = 19
@@ -302,7 +302,7 @@ class Order(betterproto2.Enum):
 
     UNSPECIFIED = 0
     """
-    Descending, as the Responses API has it.
+    Descending, the default of the Responses API.
     """
 
     ASCENDING = 1
@@ -328,7 +328,7 @@ class Order(betterproto2.Enum):
 
 class ResponseStatus(betterproto2.Enum):
     """
-    The life of a response, as the Responses API names it.
+    The status of a response, with the names of the Responses API.
     """
 
     @betterproto2.staticproperty
@@ -386,7 +386,7 @@ class AcquireSessionRequest(betterproto2.Message):
 
     holder: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
     """
-    Names the caller: unique per process and turn, up to 255 bytes.
+    The name of the caller, unique for each process and turn, up to 255 bytes.
     """
 
     ttl_ms: "int" = betterproto2.field(3, betterproto2.TYPE_INT64)
@@ -434,7 +434,7 @@ class AddConversationItemsRequest(betterproto2.Message):
 
     idempotency_key: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
     """
-    Makes the call repeatable; so do ids of the caller's in all items.
+    Makes the call repeatable. Ids of the caller's in all items do so, too.
     """
 
 
@@ -682,7 +682,7 @@ class DescribeSessionResponse(betterproto2.Message):
 
     lease: "Lease | None" = betterproto2.field(4, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Absent when nobody holds it now.
+    Absent if the session has no holder.
     """
 
 
@@ -692,7 +692,7 @@ default_message_pool.register_message("antiphon.store.v1", "DescribeSessionRespo
 @dataclass(eq=False, repr=False)
 class Fence(betterproto2.Message):
     """
-    Proof of a lease: a write under it is refused once a later lease was granted or this one ran out.
+    The proof of a lease. A write under it is rejected after the lease has expired or a later one was granted.
     """
 
     @betterproto2.staticproperty
@@ -707,7 +707,7 @@ class Fence(betterproto2.Message):
 
     token: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
     """
-    Strictly increasing per session, starting at 1.
+    Strictly increasing for each session, from 1.
     """
 
 
@@ -728,7 +728,7 @@ class ForkRequest(betterproto2.Message):
 
     up_to_response_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
     """
-    The last response that the new session shall contain; empty means the session's head.
+    The last response of the new session's history; empty means the session's head.
     """
 
     new_session_id: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
@@ -766,12 +766,12 @@ class GetChainRequest(betterproto2.Message):
 
     max_depth: "int" = betterproto2.field(2, betterproto2.TYPE_UINT32)
     """
-    Most responses in the answer; 0 means 1,000, which is also the most.
+    The most responses in the answer; 0 means 1,000, which is the limit.
     """
 
     max_bytes: "int" = betterproto2.field(3, betterproto2.TYPE_UINT64)
     """
-    Most bytes of body and items together; 0 means 20 MiB, which is also the most.
+    The most bytes of bodies and items together; 0 means 20 MiB, which is the limit.
     """
 
 
@@ -787,8 +787,8 @@ class GetChainResponse(betterproto2.Message):
 
     records: "list[ResponseRecord]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
     """
-    Root first, the asked response last. Deleted or expired ancestors are included, because later responses were built
-    on them; they can only be seen in a chain, never by id.
+    Root first, the requested response last. Deleted or expired ancestors are included, because later responses
+    continue them; they cannot be read by their ids.
     """
 
 
@@ -950,7 +950,7 @@ class ListConversationItemsRequest(betterproto2.Message):
 
     page_token: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
-    The id of an item of the conversation works as well: the page begins behind it.
+    May also be the id of an item of the conversation: the page begins behind it.
     """
 
     order: "Order" = betterproto2.field(4, betterproto2.TYPE_ENUM, default_factory=lambda: Order(0))
@@ -1002,7 +1002,7 @@ class ListInputItemsRequest(betterproto2.Message):
 
     page_token: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
-    The id of an item of the response works as well: the page begins behind it.
+    May also be the id of an item of the response: the page begins behind it.
     """
 
     order: "Order" = betterproto2.field(4, betterproto2.TYPE_ENUM, default_factory=lambda: Order(0))
@@ -1186,7 +1186,7 @@ default_message_pool.register_message("antiphon.store.v1", "ListTreeResponse", L
 @dataclass(eq=False, repr=False)
 class Precondition(betterproto2.Message):
     """
-    All parts that are set must hold, in the same step as the write.
+    Conditions for a write. All that are set must hold, in the same step as the write.
     """
 
     @betterproto2.staticproperty
@@ -1275,7 +1275,7 @@ class ReleaseSessionResponse(betterproto2.Message):
 
     released: "bool" = betterproto2.field(1, betterproto2.TYPE_BOOL)
     """
-    False when the lease was already gone.
+    False if the lease had already ended.
     """
 
 
@@ -1385,13 +1385,13 @@ class ResponseRecord(betterproto2.Message):
 
     parent_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
     """
-    The response that this one continues; empty for a root. Must be of the same tree.
+    The response that this one continues; empty for a root. Must be in the same tree.
     """
 
     session_id: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
-    The session (conversation) it was made in; empty for none. Must be of the same tree: its id is `conv_` and the 16
-    digits that the response's id begins with, and 32 others.
+    The session (conversation) that the response was made in; empty for none. Must be in the same tree: its id is
+    `conv_` and the first 16 digits of the response's id, and 32 others.
     """
 
     status: "ResponseStatus" = betterproto2.field(4, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
@@ -1403,7 +1403,8 @@ class ResponseRecord(betterproto2.Message):
 
     input_items: "bytes" = betterproto2.field(6, betterproto2.TYPE_BYTES)
     """
-    The turn's own input, as a JSON array of items, each with a string `id`; empty means an empty array.
+    The turn's own input, without history, as a JSON array of items, each with a string `id`; empty means an empty
+    array.
     """
 
     output_items: "bytes" = betterproto2.field(7, betterproto2.TYPE_BYTES)
@@ -1433,7 +1434,7 @@ class ResponseRecord(betterproto2.Message):
 
     expires_at_ms: "int" = betterproto2.field(12, betterproto2.TYPE_INT64)
     """
-    From then on the id is NOT_FOUND; 0 means never. Set by the store from `ttl_ms`.
+    The time from which on the id is NOT_FOUND; 0 means never. Set by the store from `ttl_ms`.
     """
 
 
@@ -1482,14 +1483,14 @@ class TreeNode(betterproto2.Message):
 
     status: "ResponseStatus" = betterproto2.field(3, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
     """
-    Unspecified for a deleted or expired response, shown because something readable lies below it.
+    Unspecified for a deleted or expired response, which is only included if a response below it is readable.
     """
 
     depth: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
 
     child_count: "int" = betterproto2.field(5, betterproto2.TYPE_UINT32)
     """
-    Readable children.
+    The number of readable children.
     """
 
     created_at_ms: "int" = betterproto2.field(6, betterproto2.TYPE_INT64)

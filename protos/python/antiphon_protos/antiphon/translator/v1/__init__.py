@@ -103,8 +103,8 @@ class Final(betterproto2.Message):
 
     body: "bytes" = betterproto2.field(2, betterproto2.TYPE_BYTES)
     """
-    The response object as a JSON object WITHOUT its `output` member. When it failed, `error.cause` holds the `reason`
-    (antiphon_core/errors.py), for callers that answer with a status instead of events.
+    The response object as a JSON object WITHOUT its `output` member. If it failed, `error.cause` has the `reason` of
+    the error (antiphon_core/errors.py), for callers that answer with a status instead of events.
     """
 
     output_items: "bytes" = betterproto2.field(3, betterproto2.TYPE_BYTES)
@@ -129,13 +129,13 @@ class GenerateRequest(betterproto2.Message):
 
     checkpoints: "bool" = betterproto2.field(3, betterproto2.TYPE_BOOL)
     """
-    Send the generated token ids along, so that somebody else can go on from there.
+    Send the generated token ids, too, so that another translator can continue the turn.
     """
 
     silence_ms: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
     """
-    The caller takes a silence of so many milliseconds for the loss of the translator: as long as there is nothing to
-    send, messages without events come several times as often. 0: silence means nothing.
+    The caller's inactivity timeout, after which it considers the translator lost. While there are no events to send,
+    the translator sends empty messages as heartbeats, several within this time. 0: no timeout and no heartbeats.
     """
 
 
@@ -145,7 +145,7 @@ default_message_pool.register_message("antiphon.translator.v1", "GenerateRequest
 @dataclass(eq=False, repr=False)
 class GenerateResponse(betterproto2.Message):
     """
-    Everything that was ready together: several events in one message, never delayed by a timer.
+    Events that were ready together. They are never delayed to make batches larger.
     """
 
     @betterproto2.staticproperty
@@ -165,18 +165,18 @@ class GenerateResponse(betterproto2.Message):
 
     frames: "bytes" = betterproto2.field(3, betterproto2.TYPE_BYTES)
     """
-    Server-sent-event frames, each `event:` + `data:` + blank line, to be passed on as they are.
+    Server-sent events, each `event:` + `data:` + blank line, to be passed on unchanged.
     """
 
     final: "Final | None" = betterproto2.field(4, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Only on the last message, whose last frame is the terminal event: commit this first, then send the frames. There are
-    more of them when the turn failed: all that belongs to the failure.
+    Only in the last message, whose last frame is the terminal event: commit this first, then send the frames. If the
+    turn failed, the message has all frames of the failure; otherwise it has one frame.
     """
 
     token_ids: "list[int]" = betterproto2.field(5, betterproto2.TYPE_UINT32, repeated=True)
     """
-    Ids generated since the last message; only if asked for.
+    The ids generated since the last message; only with `checkpoints`.
     """
 
 
@@ -218,27 +218,27 @@ class Model(betterproto2.Message):
 
     id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
     """
-    What requests name.
+    The name of the model in requests.
     """
 
     root: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
     """
-    The model it is served from, where that differs (a LoRA adapter's base); else the same as id.
+    The base model of a LoRA adapter; otherwise the same as `id`.
     """
 
     context_length: "int" = betterproto2.field(3, betterproto2.TYPE_UINT32)
     """
-    Prompt and output together, tokens.
+    The most tokens of prompt and output together.
     """
 
     ready: "bool" = betterproto2.field(4, betterproto2.TYPE_BOOL)
     """
-    An engine that serves it answered lately.
+    Whether an engine that serves the model answered recently.
     """
 
     reason: "str" = betterproto2.field(5, betterproto2.TYPE_STRING)
     """
-    Why not, for a person.
+    The reason if the model is not ready, for people.
     """
 
     created_at: "int" = betterproto2.field(6, betterproto2.TYPE_INT64)
@@ -250,7 +250,7 @@ default_message_pool.register_message("antiphon.translator.v1", "Model", Model)
 @dataclass(eq=False, repr=False)
 class Resume(betterproto2.Message):
     """
-    Where to go on after another translator was lost: its ids so far are prefilled and not sent again.
+    The point from which to continue the turn of a lost translator. The generated ids are prefilled, and not sent again.
     """
 
     @betterproto2.staticproperty
@@ -275,7 +275,7 @@ default_message_pool.register_message("antiphon.translator.v1", "Resume", Resume
 @dataclass(eq=False, repr=False)
 class Turn(betterproto2.Message):
     """
-    One turn, with everything that came before it.
+    One turn, with its history.
     """
 
     @betterproto2.staticproperty

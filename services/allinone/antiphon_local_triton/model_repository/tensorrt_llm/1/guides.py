@@ -1,7 +1,7 @@
-"""Guided decoding: turns the guide of a request into the grammar (GBNF) that llama.cpp samples under.
+"""Guided decoding: turns the guide of a request into a grammar (GBNF) for llama.cpp.
 
-The types are those of the TensorRT-LLM signature: json, json_schema, regex, ebnf_grammar. llama.cpp dies on a grammar
-that it cannot parse, so a new grammar is first tried in a process of its own.
+The types of guides are those of TensorRT-LLM: json, json_schema, regex, ebnf_grammar. llama.cpp crashes on a grammar
+that it cannot parse, so each new grammar is first tried in a process of its own.
 """
 
 import functools
@@ -16,7 +16,7 @@ from sequences import RequestError
 CHECK_TIMEOUT_S = 10
 GRAMMARS_KEPT = 256
 
-# Reading the seed walks the chain of samplers: harmless, except that it dies on the hole that a bad grammar leaves.
+# A grammar that does not parse leaves a null sampler in the chain. To read the seed walks the chain, and crashes on it.
 _TRY_GRAMMAR = """
 import sys
 from cyllama.llama.llama_cpp import LlamaSampler, LlamaVocab
@@ -27,12 +27,12 @@ chain.get_seed()
 
 
 def grammar_for(guide_type: str, guide: str) -> str:
-    """The grammar of a guide, checked. Raises RequestError for an unknown type or a guide that does not parse."""
+    """The grammar for a guide. Raises RequestError for an unknown type or a guide that does not parse."""
     compile_guide = _COMPILERS.get(guide_type)
     if compile_guide is None:
         raise RequestError(f"unknown guided_decoding_guide_type {guide_type!r}; known: {', '.join(_COMPILERS)}")
     grammar = compile_guide(guide)
-    reason = _reason_not_to_use(grammar)
+    reason = _parse_error(grammar)
     if reason is not None:
         raise RequestError(f"guided_decoding_guide is not a valid {guide_type}: {reason}")
     return grammar
@@ -51,7 +51,8 @@ def _json_schema(guide: str) -> str:
 
 
 def _regex(guide: str) -> str:
-    """llama.cpp knows regular expressions as patterns of JSON strings; the quotes of that string are taken off."""
+    """Makes a grammar of a regular expression. llama.cpp supports one as the pattern of a JSON string, so the quotes of
+    the string are removed from the grammar."""
     grammar = _from_schema({"type": "string", "pattern": f"^({guide})$"})
     rules = grammar.splitlines()
     head, tail = 'root ::= "\\"" ', ' "\\"" space'
@@ -78,7 +79,7 @@ _COMPILERS: dict[str, Callable[[str], str]] = {
 
 
 @functools.lru_cache(maxsize=GRAMMARS_KEPT)
-def _reason_not_to_use(grammar: str) -> str | None:
+def _parse_error(grammar: str) -> str | None:
     trial = subprocess.run(  # noqa: S603 - the script above
         [f"{sys.prefix}/bin/python3", "-X", "utf8", "-c", _TRY_GRAMMAR],
         input=grammar,

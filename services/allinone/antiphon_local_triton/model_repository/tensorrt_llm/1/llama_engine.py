@@ -1,16 +1,16 @@
-"""Runs several generations at once on llama.cpp, token by token in turn.
+"""Runs several generations concurrently on llama.cpp, one token of each in turn.
 
-Owns the llama.cpp context and every call on it. Knows token ids only: no text, no Triton, no network.
+The engine has the llama.cpp context and makes all calls on it. It works on token ids only: no text, no Triton, no
+network.
 
-How it works. `submit` queues a sequence; one thread steps for ever. A step admits waiting sequences to free slots (the
-slot whose cache shares the longest prefix wins) and takes every running sequence one token further, or one bounded
-piece of its prompt. A sampled id is handed on at once, so ids are exact even inside a character of several tokens.
-llama.cpp's own server is not used for that reason: it holds text back until a character is complete and then reports
-only the last id of it.
+`submit` queues a sequence. One thread runs steps in a loop. A step admits waiting sequences to free slots, each to the
+slot whose cache shares the longest prefix. Then it decodes one token of each running sequence, or one bounded piece of
+its prompt. A sampled id is sent at once, so a character of several tokens gives all of its ids. llama.cpp's own server
+is not used because it holds text back until a character is complete, and then reports only the last id.
 
-Sequences are decoded one after the other, not as one batch as on a GPU. On one CPU thread two tokens together cost
-more than twice one token (measured: 86 ms against 22 ms for a 0.5B model with 4-bit weights), and a sequence's logits
-do not depend on who else is there.
+Sequences are decoded one after the other, and not in one batch as on a GPU. On one CPU thread a batch of two tokens
+takes more than twice as long as one token (measured: 86 ms against 22 ms for a 0.5B model with 4-bit weights). It also
+makes the logits of a sequence independent of other sequences.
 
 cyllama releases the GIL in the calls that take time (`decode`, `sample`).
 """
@@ -28,14 +28,14 @@ from cyllama.llama import llama_cpp
 from sequences import RequestError, Sampling, Sequence
 
 PREFILL_TOKENS_PER_STEP = 64
-"""Prompt tokens decoded in one step: how long a running stream can be held up by somebody else's prompt."""
+"""The most prompt tokens decoded in one step. It bounds how long the prompt of a request delays other streams."""
 LAST = -1
-"""The logits of the last token of a batch."""
+"""The index of the logits of the last token in a batch."""
 
 
 @dataclass(eq=False)
 class Slot:
-    """One sequence number of the llama.cpp context, and the ids whose keys and values its cache holds."""
+    """One sequence number of the llama.cpp context, with its running sequence and the ids in its KV cache."""
 
     number: int
     cached: list[int] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Slot:
 
 
 class _Model(llama_cpp.LlamaModel):
-    """Has the attribute that LlamaContext.get_logits_ith reads and LlamaModel of this release lacks."""
+    """A model with the attribute `n_vocab`, which LlamaContext.get_logits_ith reads and LlamaModel lacks."""
 
     @property
     def n_vocab(self) -> int:
@@ -69,7 +69,7 @@ class LlamaEngine:
         params.n_ctx, params.n_seq_max, params.kv_unified = context_length * slots, slots, False
         params.n_batch = params.n_ubatch = PREFILL_TOKENS_PER_STEP
         params.n_threads, params.n_threads_batch = threads, prefill_threads
-        params.swa_full = True  # else sliding-window models cannot go back to a shared prefix
+        params.swa_full = True  # else the cache of sliding-window models cannot be cut back to a shared prefix
         self._model = _Model(gguf, model_params, verbose=False)
         self.vocabulary = self._vocab = self._model.get_vocab()
         self.vocab_size = int(self._vocab.n_vocab)
@@ -83,16 +83,16 @@ class LlamaEngine:
         self._thread.start()
 
     def submit(self, sequence: Sequence) -> None:
-        """Queues a sequence; raises RequestError when it can never run. Thread-safe.
+        """Queues a sequence; raises RequestError if it can never run. Thread-safe.
 
-        As in TensorRT-LLM, a request for more tokens than the context can hold is cut to what it can hold.
+        As in TensorRT-LLM, the number of tokens to generate is cut to the rest of the context behind the prompt.
         """
         self._check(sequence)
         sequence.tokens_max = min(sequence.tokens_max, self.context_length - len(sequence.prompt))
         self._arrivals.put(sequence)
 
     def close(self) -> None:
-        """Ends the thread after the current step; what still runs or waits ends with an error."""
+        """Ends the thread after the current step. Sequences that run or wait end with an error."""
         self._arrivals.put(None)
         self._thread.join()
 
@@ -121,14 +121,15 @@ class LlamaEngine:
                 for slot in self._slots:
                     if slot.sequence is not None:
                         self._advance(slot)
-            except Exception as error:  # noqa: BLE001 - whatever goes wrong ends requests, never this thread
+            except Exception as error:  # noqa: BLE001 - an error ends the requests, and not this thread
                 self._fail_all(f"llama.cpp: {error!r}")
         for sequence in self._waiting:
             sequence.on_end("the model is being unloaded")
         self._fail_all("the model is being unloaded")
 
     def _receive(self) -> bool:
-        """Takes what has arrived, waiting only when there is nothing to do. False: close."""
+        """Takes the sequences that were submitted. Waits for one only if there is nothing to do. False: `close` was
+        called."""
         idle = not self._waiting and all(slot.sequence is None for slot in self._slots)
         while idle or not self._arrivals.empty():
             sequence = self._arrivals.get()
@@ -156,14 +157,14 @@ class LlamaEngine:
             self._truncate(slot, min(_common_prefix(slot.cached, sequence.prompt), len(sequence.prompt) - 1))
 
     def _truncate(self, slot: Slot, length: int) -> None:
-        """Forgets the slot's cache beyond `length`; all of it where the architecture cannot forget a part."""
+        """Cuts the slot's cache to `length` ids; to none if the model's architecture cannot remove a part of it."""
         if not self._context.memory_seq_rm(slot.number, length, -1):
             self._context.memory_seq_rm(slot.number, -1, -1)
             length = 0
         del slot.cached[length:]
 
     def _advance(self, slot: Slot) -> None:
-        """Decodes what is pending, or a piece of it, and samples when nothing is pending any more."""
+        """Decodes the pending ids, or a piece of them, and samples an id when none is pending any more."""
         pending = slot.pending()
         taken = pending[:PREFILL_TOKENS_PER_STEP]
         self._batch.clear()
@@ -207,7 +208,7 @@ class LlamaEngine:
                 self._release(slot, error)
 
     def _sampler(self, sequence: Sequence, banned: frozenset[int]) -> llama_cpp.LlamaSampler:
-        """The chain that chooses the next id. Built again, which is rare, when the banned ids change."""
+        """The chain of samplers that chooses the next id. It is built again if the banned ids change, which is rare."""
         sampling, chain = sequence.sampling, llama_cpp.LlamaSampler()
         penalties = (sampling.repetition_penalty, sampling.frequency_penalty, sampling.presence_penalty)
         if penalties != (1.0, 0.0, 0.0):
@@ -226,7 +227,8 @@ class LlamaEngine:
 
 
 def _add_choice(chain: llama_cpp.LlamaSampler, sampling: Sampling, *, drawn: int) -> None:
-    """The end of a chain. `drawn` tokens were chosen by an earlier chain: go on with another random stream."""
+    """Adds the samplers that choose the id. `drawn` is the number of tokens that earlier chains have chosen: it changes
+    the seed, so that their random numbers are not repeated."""
     if sampling.greedy:
         chain.add_greedy()
         return
@@ -244,7 +246,7 @@ def _common_prefix(left: list[int], right: list[int]) -> int:
 
 
 def _note_log_probs(logits: list[float], token: int, sequence: Sequence) -> float:
-    """The log probability of the token that was chosen; those of the likeliest ones, where they are wanted."""
+    """The log probability of the chosen token. Sets `sequence.likeliest`."""
     highest = max(logits)
     norm = highest + log(sum(exp(logit - highest) for logit in logits))
     likeliest = nlargest(sequence.top_log_probs, range(len(logits)), key=logits.__getitem__)

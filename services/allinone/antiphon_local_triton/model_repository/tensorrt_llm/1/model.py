@@ -1,19 +1,20 @@
 """Triton model `tensorrt_llm` on llama.cpp: the token-level signature of TensorRT-LLM, served without a GPU.
 
-This file is the Triton side only: tensors in, `Sequence` to the engine, responses out. What a client of the real
-model relies on is kept:
+This file has only the Triton side: it reads tensors, submits a `Sequence` to the engine, and sends responses. It
+behaves like the real model where clients rely on that:
 
-* `input_ids` is the whole prompt: nothing is added to it, and `input_lengths` cuts it.
-* Streaming responses carry the NEW ids only; without streaming one response carries the prompt (unless
-  `exclude_input_in_output`) and everything generated.
+* `input_ids` is the whole prompt: nothing is added to it, and it is cut to `input_lengths`.
+* A streaming response has the NEW ids only. Without streaming one response has the prompt (unless
+  `exclude_input_in_output`) and all generated ids.
 * `end_id` ends the generation and is never part of `output_ids`: the last response may hold no id at all. The ids of a
   matched stop word ARE part of the output.
-* There is no finish reason; a client compares the count with `request_output_len`.
-* Of its own, `top_log_probs` asks for so many of the likeliest ids at each place: `top_log_prob_ids` and
-  `top_log_prob_values` have as many for each new id, likeliest first.
-* A request with `stop` = true and the request id of a running one ends that one.
+* There is no finish reason; a client compares the number of ids with `request_output_len`.
+* A request with `stop` = true and the request id of a running request ends that request.
 
-Errors are answered in band (TritonError), cancellation is seen within one token.
+An addition: with `top_log_probs` the response has that many of the likeliest ids for each new id, likeliest first, in
+`top_log_prob_ids` and `top_log_prob_values`.
+
+Errors are sent as responses (TritonError). A cancellation takes effect within one token.
 """
 
 import json
@@ -50,7 +51,7 @@ class TritonPythonModel:
         self.preparing = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
 
     def execute(self, requests):
-        """Never waits: the engine's thread answers through each request's response sender."""
+        """Does not block: the engine's thread answers each request through its response sender."""
         for request in requests:
             self.preparing.submit(self.start, request, request.get_response_sender())
 
@@ -94,7 +95,7 @@ class TritonPythonModel:
 
 @dataclass(eq=False)
 class Reply:
-    """The answer to one request: turns what the engine reports into Triton responses."""
+    """The answer to one request: turns the engine's callbacks into Triton responses."""
 
     sender: object
     request_id: str
@@ -155,7 +156,7 @@ class Reply:
         self.send(final=True)
 
     def send(self, *, final):
-        """Sends the ids not sent yet, possibly none."""
+        """Sends the ids that were not sent yet, possibly none."""
         self.final_sent = final
         respond(self.sender, pb_utils.InferenceResponse(self.tensors()), flags=FINAL if final else 0)
         self.ids, self.log_probs, self.likeliest = [], [], []
@@ -239,7 +240,7 @@ def read_prompt(request):
 
 
 def read_words(request, name):
-    """A word list of shape [1, 2, n]: row 0 all ids, row 1 the offset behind each word, padded with -1."""
+    """Reads a word list of shape [1, 2, n]: row 0 has all ids, row 1 the end offset of each word, padded with -1."""
     tensor_in = pb_utils.get_input_tensor_by_name(request, name)
     if tensor_in is None:
         return ()

@@ -1,7 +1,7 @@
-"""One generation: the prompt, how to choose tokens, when to stop, and its receiver.
+"""One generation: its prompt, its sampling, its stop conditions and its callbacks.
 
-Values and pure rules only; the engine and the Triton side share these words. Meanings and defaults are those of
-TensorRT-LLM's token-level model.
+This module has only values and pure rules, which the engine and the Triton side share. Meanings and defaults are those
+of TensorRT-LLM's token-level model.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen. Without top_k and top_p the choice is greedy, whatever the temperature."""
+    """The sampling parameters. Without top_k and top_p the next token is chosen greedily, whatever the temperature."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -37,8 +37,8 @@ class Sampling:
 class Sequence:
     """One generation. The three callbacks run on the engine's thread and must be quick.
 
-    on_token(id, log_prob, last) is called for every generated id but the end id; on_end(error) once, after the last
-    id, with None for a normal end or a cancelled one; is_cancelled() is asked before every step.
+    on_token(id, log_prob, last) is called for each generated id except the end id. on_end(error) is called once, after
+    the last id; `error` is None for a normal end or a cancellation. is_cancelled() is called before each step.
     """
 
     prompt: list[int]
@@ -53,14 +53,15 @@ class Sequence:
     generated: list[int] = field(default_factory=list)
     top_log_probs: int = 0
     likeliest: list[tuple[int, float]] = field(default_factory=list)
-    """As many ids as `top_log_probs` says that might have been the last one generated, with their log probabilities."""
+    """The `top_log_probs` likeliest ids at the position of the last generated id, with their log probabilities."""
 
     def is_finished(self) -> bool:
-        """Whether the last generated id completed a stop word or the length."""
+        """Whether the last generated id completed a stop word or reached the token limit."""
         return len(self.generated) >= self.tokens_max or any(map(self._ends_with, self.stop_words))
 
     def banned(self) -> frozenset[int]:
-        """Ids that must not come next: the end id before min_tokens, the last id of a bad word already begun."""
+        """The ids that must not come next: the end id before min_tokens, and the last id of a bad word of which all
+        other ids were generated."""
         banned = {word[-1] for word in self.sampling.bad_words if self._ends_with(word[:-1])}
         if len(self.generated) < self.sampling.min_tokens and self.end_id >= 0:
             banned.add(self.end_id)

@@ -1,4 +1,4 @@
-"""Triton's tensors as values, and values as responses: shared by the models of this repository."""
+"""Reads values from Triton's tensors, and sends tensors as responses. All models of this repository use it."""
 
 import math
 
@@ -37,7 +37,7 @@ def send_error(sender, message, code):
 def respond(sender, response, flags):
     try:
         sender.send(response, flags=flags)
-    except Exception as error:  # noqa: BLE001 - the client has gone: the next step sees is_cancelled
+    except Exception as error:  # noqa: BLE001 - the client is gone; is_cancelled ends the sequence at the next step
         pb_utils.Logger.log_warn(f"response not sent: {error}")
 
 

@@ -93,7 +93,7 @@ class JobOutcome(betterproto2.Enum):
 
     WAITED = 6
     """
-    As postponed, and nothing was tried.
+    As postponed, and the job was not even tried.
     """
 
     @classmethod
@@ -210,19 +210,19 @@ class AppendEventsRequest(betterproto2.Message):
 
     frames: "bytes" = betterproto2.field(4, betterproto2.TYPE_BYTES)
     """
-    SSE frames as they went to the client, each closed by a blank line.
+    Server-sent events as they are sent to the client, each closed by a blank line.
     """
 
     fence: "__v1__.Fence | None" = betterproto2.field(5, betterproto2.TYPE_MESSAGE, optional=True)
 
     checkpoint: "Checkpoint | None" = betterproto2.field(6, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Token ids emitted so far since the last checkpoint, from which another worker can continue the generation.
+    The token ids since the last checkpoint, from which another process can continue the generation.
     """
 
     terminal: "bool" = betterproto2.field(7, betterproto2.TYPE_BOOL)
     """
-    This is the end of the log.
+    The last of these events ends the log.
     """
 
 
@@ -301,8 +301,8 @@ class BeginTurnRequest(betterproto2.Message):
 
     previous_response_id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
     """
-    Continue this response. Excludes session_id. As long as it is queued or in progress, its answer is not known: then
-    the turn is refused (PREVIOUS_RESPONSE_NOT_READY). However it ended, it can be continued.
+    Continue this response. Excludes session_id. It must not be queued or in progress (PREVIOUS_RESPONSE_NOT_READY),
+    but may have ended with any status.
     """
 
     session_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
@@ -326,12 +326,12 @@ class BeginTurnRequest(betterproto2.Message):
 
     fingerprint: "bytes" = betterproto2.field(7, betterproto2.TYPE_BYTES)
     """
-    SHA-256 of the canonical request; the same key with another fingerprint is IDEMPOTENCY_MISMATCH.
+    SHA-256 of the canonical request. The same key with another fingerprint is an error (IDEMPOTENCY_MISMATCH).
     """
 
     response_id: "str" = betterproto2.field(8, betterproto2.TYPE_STRING)
     """
-    The id that this turn will commit: the answer to a repeated key while the first turn still runs.
+    The id of the response that this turn will commit. A request with the same key gets it while this turn runs.
     """
 
     max_depth: "int" = betterproto2.field(9, betterproto2.TYPE_UINT32)
@@ -356,17 +356,17 @@ class BeginTurnResponse(betterproto2.Message):
 
     lease: "__v1__.Lease | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Present when a session was named.
+    Present if a session was named.
     """
 
     replay: "__v1__.ResponseRecord | None" = betterproto2.field(3, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    The idempotency key was committed before: this is its result, and there is nothing to do.
+    The result of an earlier turn with the idempotency key: there is nothing to run.
     """
 
     running_response_id: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
     """
-    The idempotency key belongs to this response, which still runs.
+    The response of an earlier turn with the idempotency key, which is still running.
     """
 
 
@@ -384,14 +384,14 @@ class BucketLevel(betterproto2.Message):
 
     level: "float" = betterproto2.field(2, betterproto2.TYPE_DOUBLE)
     """
-    Negative with debts.
+    May be negative.
     """
 
     capacity: "float" = betterproto2.field(3, betterproto2.TYPE_DOUBLE)
 
     full_in_ms: "int" = betterproto2.field(4, betterproto2.TYPE_UINT64)
     """
-    How long it takes to fill up.
+    The time until the bucket is full.
     """
 
 
@@ -420,7 +420,7 @@ class CancelJobResponse(betterproto2.Message):
 
     cancel_requested: "bool" = betterproto2.field(1, betterproto2.TYPE_BOOL)
     """
-    False when the job had already ended.
+    False if the job had already ended.
     """
 
 
@@ -436,7 +436,7 @@ class Checkpoint(betterproto2.Message):
 
     offset: "int" = betterproto2.field(1, betterproto2.TYPE_UINT64)
     """
-    Position in the generated ids at which `token_ids` begins.
+    The number of ids that were generated before `token_ids`.
     """
 
     token_ids: "list[int]" = betterproto2.field(2, betterproto2.TYPE_UINT32, repeated=True)
@@ -473,7 +473,7 @@ class ClaimJobResponse(betterproto2.Message):
 
     job: "Job | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Absent when there was none.
+    Absent if there is none.
     """
 
 
@@ -491,7 +491,7 @@ class CommitTurnRequest(betterproto2.Message):
 
     fence: "__v1__.Fence | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    The fence of the lease when a session was named.
+    The fence of the lease, if a session was named.
     """
 
     idempotency_key: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
@@ -503,13 +503,13 @@ class CommitTurnRequest(betterproto2.Message):
 
     log_end: "LogEnd | None" = betterproto2.field(5, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    ABORTED (POSITION_MISMATCH), FAILED_PRECONDITION (LOG_CLOSED): the log ends elsewhere; nothing is written.
+    ABORTED (POSITION_MISMATCH), FAILED_PRECONDITION (LOG_CLOSED): the log ends elsewhere; nothing was written.
     """
 
     precondition: "__v1__.Precondition | None" = betterproto2.field(6, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Lets the turn complete a record that exists. Its fence may be that of the job that runs the turn; or, where `fence` is
-    not given, that of the session: then the record stands behind the session's head, deleted or not, and the turn goes on.
+    Allows to complete an existing record. Its fence may be that of the job that runs the turn. Without `fence` it may
+    also be that of the session: then the record continues the session's head, even a deleted one, and the lease stays.
     """
 
     job: "TurnJob | None" = betterproto2.field(7, betterproto2.TYPE_MESSAGE, optional=True)
@@ -588,7 +588,7 @@ class DescribeJobResponse(betterproto2.Message):
 
     attempts: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
     """
-    How often it was claimed.
+    The number of claims.
     """
 
     max_attempts: "int" = betterproto2.field(5, betterproto2.TYPE_UINT32)
@@ -622,18 +622,19 @@ class Draw(betterproto2.Message):
 
     amount: "float" = betterproto2.field(2, betterproto2.TYPE_DOUBLE)
     """
-    How much is taken; more than is there makes a debt, which fills up first.
+    The units to take. If they are more than the level, the level becomes negative and has to fill up first.
     """
 
     at_least: "float" = betterproto2.field(3, betterproto2.TYPE_DOUBLE)
     """
-    How much must be there before; 0 means that this draw is never refused.
+    The level below which the draw is rejected; 0 means that it is never rejected.
     """
 
     capacity: "float" = betterproto2.field(4, betterproto2.TYPE_DOUBLE)
     """
-    How much the bucket holds, and how much comes in each minute. A level above the capacity is cut to it. Both 0 mean:
-    as it was described last; nothing is drawn from a bucket that never was, or that was full and idle for 24 hours.
+    The units that the bucket holds, and those that it gains each minute. A level above the capacity is cut to it. Both
+    0 mean those of the last draw that gave them. Without such a draw, or after the bucket was full and idle for 24
+    hours, nothing is drawn.
     """
 
     per_minute: "float" = betterproto2.field(5, betterproto2.TYPE_DOUBLE)
@@ -662,7 +663,7 @@ class EnqueueJobRequest(betterproto2.Message):
 
     run_after_ms: "int" = betterproto2.field(5, betterproto2.TYPE_INT64)
     """
-    Not claimable for so long from now; at most 7 days, 0 means at once.
+    The time from now until the job is claimable; at most 7 days, 0 means at once.
     """
 
 
@@ -746,7 +747,7 @@ default_message_pool.register_message("antiphon.store.internal.v1", "HeartbeatJo
 @dataclass(eq=False, repr=False)
 class History(betterproto2.Message):
     """
-    Everything that came before a turn.
+    The conversation before a turn.
     """
 
     @betterproto2.staticproperty
@@ -756,17 +757,17 @@ class History(betterproto2.Message):
 
     items: "bytes" = betterproto2.field(1, betterproto2.TYPE_BYTES)
     """
-    Input and output items of all ancestors, root first, as ONE JSON array: it goes to the translator as it is.
+    Input and output items of all ancestors, root first, as ONE JSON array, in the form that the translator takes.
     """
 
     depth: "int" = betterproto2.field(2, betterproto2.TYPE_UINT32)
     """
-    Number of responses in it.
+    The number of responses in the history.
     """
 
     head_response_id: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
-    The last of them; empty when there is none.
+    The last of these responses; empty if there is none.
     """
 
 
@@ -776,7 +777,7 @@ default_message_pool.register_message("antiphon.store.internal.v1", "History", H
 @dataclass(eq=False, repr=False)
 class Hold(betterproto2.Message):
     """
-    Slots that the tenant holds while something runs.
+    Slots that the tenant holds while its streams run.
     """
 
     @betterproto2.staticproperty
@@ -786,17 +787,18 @@ class Hold(betterproto2.Message):
 
     ids: "list[str]" = betterproto2.field(1, betterproto2.TYPE_STRING, repeated=True)
     """
-    At most 1,000, each of 1 to 128 letters, digits, dots, underscores and hyphens. Held ones are held for longer.
+    At most 1,000, each of 1 to 128 letters, digits, dots, underscores and hyphens. Slots that are held already are
+    extended.
     """
 
     most: "int" = betterproto2.field(2, betterproto2.TYPE_UINT32)
     """
-    How many the tenant may hold with these; 0 means any number.
+    The most slots that the tenant may hold, with these; 0 means any number.
     """
 
     ttl_ms: "int" = betterproto2.field(3, betterproto2.TYPE_UINT64)
     """
-    When they are given back by themselves, from now; 100 to 3,600,000.
+    The time from now until they are released by themselves; 100 to 3,600,000.
     """
 
 
@@ -830,19 +832,19 @@ class Job(betterproto2.Message):
 
     fence: "__v1__.Fence | None" = betterproto2.field(7, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Proves the lease of the job's holder; `session_id` is the job's id.
+    The proof of the holder's lease; `session_id` is the job's id.
     """
 
     lease_expires_at_ms: "int" = betterproto2.field(8, betterproto2.TYPE_INT64)
 
     tenant: "str" = betterproto2.field(9, betterproto2.TYPE_STRING)
     """
-    Whose job it is, where that was not named by the claim.
+    The tenant of the job if it was claimed for the tenant `antiphon.dispatch`; otherwise empty.
     """
 
     tries: "int" = betterproto2.field(10, betterproto2.TYPE_UINT32)
     """
-    The attempts so far that did not only wait, with this one; 0 means 1.
+    The attempts so far that did not end as WAITED, with this one; 0 means 1.
     """
 
 
@@ -878,8 +880,8 @@ default_message_pool.register_message("antiphon.store.internal.v1", "ListPrompts
 @dataclass(eq=False, repr=False)
 class LogEnd(betterproto2.Message):
     """
-    The last frames of the record's event log, appended in the same step; they close the log. Of a turn that a job will run,
-    the first ones.
+    The last frames of the record's event log, which are appended in the same step and close the log. With a `job` these
+    are the first frames, and the log stays open.
     """
 
     @betterproto2.staticproperty
@@ -889,7 +891,7 @@ class LogEnd(betterproto2.Message):
 
     expected_position: "int" = betterproto2.field(1, betterproto2.TYPE_UINT64)
     """
-    The number of the first of them: where the log ends now.
+    The sequence number of the first frame: the log must end right before it.
     """
 
     frames: "bytes" = betterproto2.field(2, betterproto2.TYPE_BYTES)
@@ -928,7 +930,7 @@ class Prompt(betterproto2.Message):
 
     content: "bytes" = betterproto2.field(5, betterproto2.TYPE_BYTES)
     """
-    JSON, kept as it was written. Empty in lists.
+    JSON, which is stored unchanged. Empty in lists.
     """
 
 
@@ -977,7 +979,7 @@ default_message_pool.register_message("antiphon.store.internal.v1", "PutPromptRe
 @dataclass(eq=False, repr=False)
 class QuotaRefusal(betterproto2.Message):
     """
-    The bucket, or the slots, with too little.
+    The quota that is used up.
     """
 
     @betterproto2.staticproperty
@@ -987,12 +989,12 @@ class QuotaRefusal(betterproto2.Message):
 
     bucket: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
     """
-    Empty: the slots are all held.
+    The name of the bucket; empty for stream slots.
     """
 
     retry_after_ms: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
     """
-    When the bucket has enough, from now; 0 for slots, whose return cannot be foreseen.
+    The time until the bucket has enough; 0 for slots, because the time of a release is unknown.
     """
 
 
@@ -1058,7 +1060,7 @@ class SettleJobRequest(betterproto2.Message):
 
     after_ms: "int" = betterproto2.field(4, betterproto2.TYPE_INT64)
     """
-    Not claimable again for so long from now; at most 7 days.
+    The time from now until the job is claimable again; at most 7 days.
     """
 
 
@@ -1087,7 +1089,7 @@ class SweepRequest(betterproto2.Message):
 
     limit: "int" = betterproto2.field(1, betterproto2.TYPE_UINT32)
     """
-    Most things to reclaim in this call, 1 to 100,000; 0 means 10,000.
+    The most responses, event logs, jobs and conversations to reclaim, 1 to 100,000; 0 means 10,000.
     """
 
 
@@ -1103,7 +1105,7 @@ class SweepResponse(betterproto2.Message):
 
     reclaimed_records: "int" = betterproto2.field(1, betterproto2.TYPE_UINT64)
     """
-    Responses, event logs, jobs and conversations whose time is over.
+    The number of responses, event logs, jobs and conversations that were reclaimed.
     """
 
     reclaimed_bytes: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
@@ -1128,13 +1130,13 @@ class TakeQuotaRequest(betterproto2.Message):
 
     hold: "Hold | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    When all of these are held already, the request is a repetition, and draws nothing: its ids are the key that makes
-    the call repeatable.
+    If all of these slots are held already, the request is taken for a retry and draws nothing: their ids are the key
+    that makes the call repeatable.
     """
 
     release_ids: "list[str]" = betterproto2.field(3, betterproto2.TYPE_STRING, repeated=True)
     """
-    Slots to give back first; at most 1,000. Those that are not held are given back already.
+    Slots to release first; at most 1,000. Those that are not held are ignored.
     """
 
 
@@ -1150,12 +1152,12 @@ class TakeQuotaResponse(betterproto2.Message):
 
     levels: "list[BucketLevel]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
     """
-    Those of the draws whose buckets were described, in the same order.
+    The buckets of the draws, in the same order, without those of unknown capacity.
     """
 
     refusal: "QuotaRefusal | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Nothing was changed. Absent when everything was done.
+    The quota that is used up: nothing was changed. Absent if everything was done.
     """
 
 
@@ -1165,8 +1167,8 @@ default_message_pool.register_message("antiphon.store.internal.v1", "TakeQuotaRe
 @dataclass(eq=False, repr=False)
 class TurnJob(betterproto2.Message):
     """
-    The job of the record's turn, for a worker to claim in the queue "responses" of the record's tenant, or of the tenant
-    "antiphon.dispatch", where it comes with the name of its tenant. The record has not ended.
+    The job of a turn that a worker will run. Workers claim it in the queue "responses" of the record's tenant, or of the
+    tenant "antiphon.dispatch". The record must be queued or in progress.
     """
 
     @betterproto2.staticproperty
@@ -1183,7 +1185,7 @@ class TurnJob(betterproto2.Message):
 
     lease_ttl_ms: "int" = betterproto2.field(3, betterproto2.TYPE_INT64)
     """
-    How long from now the session's lease lives, if the precondition brings its fence.
+    The new lifetime of the session's lease, if the precondition has its fence.
     """
 
 

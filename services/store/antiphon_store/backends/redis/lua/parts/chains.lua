@@ -3,7 +3,7 @@
 
 -- The ids and fields from the node up to its root, or which bound is exceeded. Each ancestor is one HGET.
 local function climb(id, max_depth, max_bytes)
-  local key, ids, texts, used = root .. ':node', {}, {}, 0
+  local key, ids, texts, used, length = root .. ':node', {}, {}, 0, 0
   local text = redis.call('HGET', key, id)
   local expires = text and field(text, 'expires')
   if not text or (expires ~= UNKNOWN and tonumber(expires) <= now_ms) then
@@ -12,12 +12,11 @@ local function climb(id, max_depth, max_bytes)
   if tonumber(field(text, 'depth')) + 1 > max_depth then
     return nil, 'depth'
   end
-  local length = 0
   while id do
     length = length + 1
     ids[length], texts[length] = id, text
     if max_bytes then
-      used = used + tonumber(field(text, 'size'))
+      used = used + tonumber(string.match(text, '\n,"size":(%d+)'))
       if used > max_bytes then
         return nil, 'bytes'
       end
@@ -61,7 +60,7 @@ local function read_chain(start, is_head, payload, max_depth, max_bytes)
   if not ids then
     return nil, texts
   end
-  local items = read_items(ids, with_bodies and math.huge or max_bytes)
+  local items = payload == '' and {} or read_items(ids, with_bodies and math.huge or max_bytes)
   if not items then
     return nil, 'bytes'
   end

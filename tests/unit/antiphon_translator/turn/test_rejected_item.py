@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation, Message
-from antiphon_translator.turn import refused_item
+from antiphon_translator.turn import rejected_item
 
 REFUSED = InvalidRequest("No.", field="input", code="unsupported_value")
 
@@ -20,11 +20,11 @@ def refusing(text: str, conversation: Conversation) -> None:
 def test_the_first_refused_item_is_named(length: int) -> None:
     conversation = Conversation(tuple(Message("user", (str(place),)) for place in range(length)))
     for place in range(length):
-        error = refused_item.named(REFUSED, conversation, partial(refusing, str(place)), "input[{}]".format)
+        error = rejected_item.named(REFUSED, conversation, partial(refusing, str(place)), "input[{}]".format)
         assert (error.field, error.code) == (f"input[{place}]", "unsupported_value")
         assert error.message == f"'input[{place}]': No."
 
 
 def test_an_error_that_names_something_stays() -> None:
     named = InvalidRequest("No.", field="tools[0]")
-    assert refused_item.named(named, Conversation((Message("user"),)), lambda _: None, str) is named
+    assert rejected_item.named(named, Conversation((Message("user"),)), lambda _: None, str) is named
