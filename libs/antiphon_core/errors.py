@@ -245,8 +245,8 @@ class SessionLost(Conflict):
     @classmethod
     def of(cls, session_id: str) -> Self:
         return cls(
-            "Another request may have continued this conversation while the response was generated, because its lease "
-            "was lost. The response was not stored. Send the request again.",
+            "Another request may have continued this conversation while the response was generated, so the response "
+            "was not stored. Send the request again.",
             field="conversation",
             session_id=session_id,
         )

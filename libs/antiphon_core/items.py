@@ -6,7 +6,7 @@ the content of a message becomes a list of parts. Unknown members are kept, null
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,15 +75,17 @@ def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPa
 
 
 def _named(entries: Sequence[Object]) -> list[tuple[str, Object]]:
-    """Names each item by its id, the second with the same id `ID~2`, and so on. Items that are added later do not
-    change these names."""
-    seen: Counter[str] = Counter()
-    named = []
+    """Names each item by its id, the second with the same id `ID~2`, and so on; a number whose name is taken is left
+    out. Items that are added later do not change these names."""
+    numbers: defaultdict[str, int] = defaultdict(lambda: 1)
+    named: dict[str, Object] = {}
     for entry in entries:
-        seen[entry["id"]] += 1
-        number = seen[entry["id"]]
-        named.append((entry["id"] if number == 1 else f"{entry['id']}~{number}", entry))
-    return named
+        name = item_id = entry["id"]
+        while name in named:
+            numbers[item_id] += 1
+            name = f"{item_id}~{numbers[item_id]}"
+        named[name] = entry
+    return list(named.items())
 
 
 def _normalise(item: Object, ids: Ids) -> Object:

@@ -1,7 +1,7 @@
 """Starting and stopping of a process: its parts start in order, and stop in the opposite order after a signal.
 
-If a part fails to start, the parts before it are stopped. SIGTERM and SIGINT begin the drain; a second signal of the
-same kind ends the process at once.
+If a part fails to start, the parts before it are stopped. SIGTERM and SIGINT begin the drain; a second signal, of
+either kind, ends the process at once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from antiphon_core import event_loop, loop_lag
 
 log = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Part(Protocol):
@@ -86,10 +88,11 @@ def _on_signals() -> asyncio.Event:
     loop = asyncio.get_running_loop()
 
     def stop(number: signal.Signals) -> None:
-        log.info("%s: draining; send it again to stop at once", number.name)
+        log.info("%s: draining; a second signal stops the process at once", number.name)
         stopping.set()
-        loop.remove_signal_handler(number)
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _SIGNALS:
         loop.add_signal_handler(number, stop, number)
     return stopping

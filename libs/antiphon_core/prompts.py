@@ -36,7 +36,7 @@ def variables_of(content: Object) -> list[str]:
 
 def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Rendered:
     """Renders a prompt. InvalidRequest: a value is missing, the prompt does not have the variable of a value, or an
-    image or a file is the value of a variable in the instructions."""
+    image or a file is the value of a variable in the instructions or in an assistant message."""
     names = variables_of(content)
     for name in names:
         if name not in values:
@@ -46,7 +46,7 @@ def rendered(prompt_id: str, content: Object, values: Mapping[str, Value]) -> Re
             raise _fault(name, f"Prompt '{prompt_id}' has no variable '{name}'.", "unknown_parameter")
     instructions = content.get("instructions")
     return Rendered(
-        None if instructions is None else "".join(_instructions(instructions, values)),
+        None if instructions is None else _text_only(instructions, values, "the instructions"),
         [_message(message, values) for message in content.get("input", ())],
     )
 
@@ -60,15 +60,21 @@ def _texts_of(content: Object) -> Iterator[str]:
                 yield part["text"]
 
 
-def _instructions(text: str, values: Mapping[str, Value]) -> Iterator[str]:
+def _text_only(text: str, values: Mapping[str, Value], place: str) -> str:
+    """Renders a text in a place that cannot have images or files."""
+    rendered_text = ""
     for name, piece in _pieces(text, values):
         if not isinstance(piece, str):
-            raise _fault(name, f"Variable '{name}' is used in the instructions, and must be a text.", "invalid_type")
-        yield piece
+            raise _fault(name, f"Variable '{name}' is used in {place}, and must be a text.", "invalid_type")
+        rendered_text += piece
+    return rendered_text
 
 
 def _message(message: Object, values: Mapping[str, Value]) -> Object:
     given = message["content"]
+    if message["role"] == "assistant":
+        for text in _texts_of({"input": [message]}):
+            _text_only(text, values, "an assistant message")
     if not isinstance(given, str):
         return message | {"content": [piece for part in given for piece in _part(part, values)]}
     pieces = [piece for _, piece in _pieces(given, values)]

@@ -160,7 +160,7 @@ async def test_a_worker_that_was_killed_is_replaced_and_the_others_go_on(
             assert {worker.pid for worker in workers_of(service) if connections_of(worker, service)} == {
                 worker.pid for worker in workers_of(service)
             }
-    assert any(re.search(r"worker \d was killed by signal 9; another one is started", line) for line in service.lines)
+    assert any(re.search(r"worker \d was killed by signal 9; it is restarted", line) for line in service.lines)
     assert await asyncio.to_thread(service.stop) == 0
 
 

@@ -5,7 +5,8 @@
     await call.ended()
 
 `receive` is a plain function. The event loop calls it with all messages of the call that were in one read of the
-socket. It must not block. An exception from it ends the call.
+socket, with the context variables of the task that began the call. It must not block. An exception from it ends the
+call.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import random
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from contextvars import copy_context
 
 from antiphon_core.flow import Flow
 from antiphon_core.http2.backoff import Backoff
@@ -47,7 +49,12 @@ class GrpcCall:
         self._done = asyncio.Event()
         self._outcome: Exception | None = None
         self._cleanup = ExitStack()
-        self._stream = link.connection.calls.open(request, receive, self._on_end)
+        # The loop reads a connection with the context variables of the task that connected, so log lines of all calls
+        # would have the ids of the first one's response.
+        context = copy_context()
+        self._stream = link.connection.calls.open(
+            request, lambda messages: context.run(receive, messages), self._on_end
+        )
         if flow is not None:
             self._cleanup.enter_context(flow.listening(pause=self._pause, resume=self._resume_soon))
         if deadline_s is not None:

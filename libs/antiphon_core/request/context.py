@@ -25,7 +25,8 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 class ContextManagement(Exact):
     type: Literal["compaction"]
     compact_threshold: Annotated[int, Field(ge=1)] | None = None
-    """The number of prompt tokens from which on to compact; the default depends on the model's context length."""
+    """The number of prompt tokens from which on to compact. The default is four fifths of the model's context length;
+    if that is unknown, nothing is compacted."""
 
 
 class Compaction(Open):

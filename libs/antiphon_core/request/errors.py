@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 TAG = "~"
-_INTEGERS_END = float(2**64)
+_INTEGERS_BEGINNING, _INTEGERS_END = float(-(2**63)), float(2**64)
 JSON_KIND_TAGS: dict[type, str] = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
 
 # Types of items, content parts and tools that exist in the Responses API. Where one of them is not supported, the error
@@ -44,8 +44,9 @@ def from_validation(error: ValidationError, *, where: str = "") -> InvalidReques
     steps = [step for step in finding["loc"] if not (isinstance(step, str) and step.startswith((TAG, "[key]")))]
     path = _path(where, steps)
     if _is_huge(finding):
+        fault, code = ("large", "above_max") if finding["input"] > 0 else ("small", "below_min")
         return InvalidRequest(
-            f"Invalid value for '{path}': it is too large.", field=path, code="integer_above_max_value"
+            f"Invalid value for '{path}': it is too {fault}.", field=path, code=f"integer_{code}_value"
         )
     code, explain = _CODES.get(finding["type"], _WRONG_TYPE)
     if finding["type"] == "union_tag_invalid" and finding["ctx"]["tag"] not in JSON_KIND_TAGS.values():
@@ -60,7 +61,9 @@ def from_validation(error: ValidationError, *, where: str = "") -> InvalidReques
 def _is_huge(finding: ErrorDetails) -> bool:
     """Whether the finding is an integer of more than 64 bits, which the JSON parser reads as a float."""
     given = finding["input"]
-    return finding["type"] == "int_type" and isinstance(given, float) and given >= _INTEGERS_END
+    return (
+        finding["type"] == "int_type" and isinstance(given, float) and not _INTEGERS_BEGINNING < given < _INTEGERS_END
+    )
 
 
 def _path(path: str, steps: Sequence[str | int]) -> str:

@@ -155,9 +155,13 @@ def _release(release: str) -> Iterator[Finding]:
 
 
 def _clock(date: str) -> Iterator[Finding]:
-    """Warns of a clock that differs from the server's. One second more is allowed ahead, because the `Date` header is
-    cut to whole seconds."""
-    ahead_s = time.time() - parsedate_to_datetime(date).timestamp() if date else 0.0
+    """Warns of a clock that differs from the server's, or of a `Date` header that cannot be read. One second more is
+    allowed ahead, because the header is cut to whole seconds."""
+    try:
+        ahead_s = time.time() - parsedate_to_datetime(date).timestamp() if date else 0.0
+    except (ValueError, OverflowError):
+        yield Finding(Level.WARNING, "clock", f"the server's 'Date' header cannot be read: {date!r}")
+        return
     if not -CLOCK_S_MAX <= ahead_s <= CLOCK_S_MAX + 1:
         message = f"this machine is {ahead_s:+.0f} s from the server"
         yield Finding(Level.WARNING, "clock", message, "Keys and sealed content expire by the clock: run NTP on both.")

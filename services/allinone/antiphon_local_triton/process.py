@@ -33,14 +33,17 @@ class _Stat(NamedTuple):
 class ServerProcess:
     """A started server. Create it with `start`; it belongs to the event loop that started it."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, log_start_bytes: int = 0) -> None:
         self._process = process
+        self.log_start_bytes = log_start_bytes
+        """The size of the log when this run began."""
 
     @classmethod
     async def start(cls, command: TritonCommand, log_path: Path) -> "ServerProcess":
         """Starts the command in a process group of its own, its output appended to the log. Raises OSError."""
         _rotate(log_path)
         with log_path.open("ab") as log:
+            log_start_bytes = log.tell()
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", str(ORPHAN_GUARD), str(os.getpid()), *command.argv),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -49,7 +52,7 @@ class ServerProcess:
                 env=dict(command.environment),
                 start_new_session=True,
             )
-        return cls(process)
+        return cls(process, log_start_bytes)
 
     @property
     def pid(self) -> int:

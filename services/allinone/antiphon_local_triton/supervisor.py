@@ -229,7 +229,7 @@ class LocalTriton:
     def _end_reason(self, process: ServerProcess) -> str:
         code = process.exit_code or 0
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        error = _logged_error(self.log_path)
+        error = _logged_error(self.log_path, process.log_start_bytes)
         return f"the Triton server {how}" + (f" ({error})" if error else "")
 
     async def _stop_process(self, *, grace_s: float) -> None:
@@ -268,12 +268,12 @@ def _lock(path: Path) -> IO[str]:
         return lock
 
 
-def _logged_error(log_path: Path) -> str:
-    """The last error in the log about a model that was not loaded or a server that was not started. An error of a model
-    goes before the server's own error that follows it."""
+def _logged_error(log_path: Path, start_bytes: int) -> str:
+    """The last error in the log, from `start_bytes` on, about a model that was not loaded or a server that was not
+    started. An error of a model goes before the server's own error that follows it."""
     try:
         with log_path.open("rb") as log:
-            log.seek(max(0, log_path.stat().st_size - LOG_TAIL_BYTES))
+            log.seek(max(start_bytes, log_path.stat().st_size - LOG_TAIL_BYTES))
             tail = log.read().decode("utf-8", "replace")
     except OSError:
         return ""

@@ -159,8 +159,9 @@ class AccessSettings:
     read_timeout_s: float = field(
         default=60.0,
         metadata={
-            "doc": "Seconds after which a request is given up: since the beginning of its head while that is "
-            "incomplete, then since the last bytes of its body."
+            "doc": "Seconds after which an incomplete request is given up. For its head they begin with the connection "
+            "if the request is the first one, and with the first bytes of the head for each later one. For its body "
+            "they begin again with each piece."
         },
     )
     write_timeout_s: float = field(

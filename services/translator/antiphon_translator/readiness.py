@@ -27,19 +27,23 @@ class Readiness:
         self._ttl_s = ttl_s
         self._lock = asyncio.Lock()
         self._probed_at: float | None = None
+        self._invalidations = 0
         self._reason = ""
 
     async def reason(self) -> str:
         """Why the engine is not ready; empty when it is."""
         async with self._lock:
             if self._probed_at is None or self._clock.monotonic() - self._probed_at >= self._ttl_s:
+                invalidations = self._invalidations
                 self._reason = await self._probe()
-                self._probed_at = self._clock.monotonic()
+                self._probed_at = self._clock.monotonic() if invalidations == self._invalidations else None
             return self._reason
 
     def invalidate(self) -> None:
-        """Drops the cached result after a failure of the engine, so that the next caller probes it again."""
+        """Drops the cached result after a failure of the engine, so that the next caller probes it again. A probe that
+        runs may have asked the engine before the failure, so the result of that probe is not cached."""
         self._probed_at = None
+        self._invalidations += 1
 
     async def _probe(self) -> str:
         reason = ""

@@ -58,6 +58,9 @@ def test_another_release_is_a_warning(release: str, count: int) -> None:
     assert len(list(checks._release(release))) == count
 
 
-@pytest.mark.parametrize(("date", "count"), [("", 0), ("Thu, 01 Jan 2015 00:00:00 GMT", 1)])
+@pytest.mark.parametrize(
+    ("date", "count"),
+    [("", 0), ("Thu, 01 Jan 2015 00:00:00 GMT", 1), ("soon", 1), ("Thu, 01 Jan 99999999999 00:00:00 GMT", 1)],
+)
 def test_another_clock_is_a_warning(date: str, count: int) -> None:
     assert len(list(checks._clock(date))) == count

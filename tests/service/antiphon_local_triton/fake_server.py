@@ -17,6 +17,9 @@ def main(behaviour: str, folder: Path) -> None:
         print("E failed to load 'tensorrt_llm' version 1: Internal: no such file\\n\\nAt:")
         print("error: creating server: Internal - failed to load all models")
         sys.exit(1)
+    if behaviour == "cannot-listen":
+        print("error: the port is taken")
+        sys.exit(1)
     if behaviour == "ignores-sigterm":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)

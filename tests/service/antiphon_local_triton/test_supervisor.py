@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,13 @@ async def test_what_a_restart_cannot_mend_fails_with_the_reason(tmp_path: Path) 
             await local.wait_ready(PATIENCE_S)
         assert local.state is TritonState.FAILED
         assert len((tmp_path / "starts").read_text()) == QUICK.failed_starts_max
+
+
+async def test_the_reason_is_that_of_the_last_run(tmp_path: Path) -> None:
+    (tmp_path / "triton.log").write_text("error: of a run before\n")
+    async with _running(tmp_path, "cannot-listen", supervision=replace(QUICK, failed_starts_max=1)) as local:
+        with pytest.raises(LocalModelError, match="error: the port is taken"):
+            await local.wait_ready(PATIENCE_S)
 
 
 async def test_a_server_that_never_gets_ready_counts_as_failed(tmp_path: Path) -> None:

@@ -66,8 +66,9 @@ def test_a_page_after_a_stranger_is_none() -> None:
 
 @pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING])
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_pages_show_everything_once_where_an_id_stands_again(order: Order, limit: int) -> None:
-    entries = [{"id": name, "n": number} for number, name in enumerate("aabacb")]
+@pytest.mark.parametrize("ids", ["a a b a c b", "a~2 a a b a a~2", "a a a~2 a~2 a~2~2 a"])
+def test_pages_show_everything_once_where_an_id_stands_again(order: Order, limit: int, ids: str) -> None:
+    entries = [{"id": name, "n": number} for number, name in enumerate(ids.split())]
     found: Any = page(dumps(entries), after=None, limit=limit, order=order)
     seen = loads(found.items)
     for _ in range(len(entries) // limit - 1):

@@ -60,6 +60,19 @@ def test_an_image_becomes_a_part_between_the_texts() -> None:
     ]
 
 
+@pytest.mark.parametrize("content", ["See {{picture}}", [text("See {{picture}}", type="output_text")]])
+def test_an_image_in_an_assistant_message_is_rejected(content: Any) -> None:
+    with pytest.raises(InvalidRequest, match="'picture'") as raised:
+        rendered("pmpt_1", {"input": [message(content, role="assistant")]}, {"picture": IMAGE})
+    assert (raised.value.field, raised.value.code) == ("prompt.variables.picture", "invalid_type")
+
+
+def test_texts_take_the_place_of_variables_in_an_assistant_message() -> None:
+    content = {"input": [message("In {{city}}", role="assistant")]}
+    found = rendered("pmpt_1", content, {"city": text("Roma")})
+    assert list(found.input) == [{"role": "assistant", "content": "In Roma"}]
+
+
 def test_a_prompt_without_variables_is_as_it_was_written() -> None:
     parts = [text(""), text("a"), IMAGE]
     assert input_of(parts) == parts

@@ -38,6 +38,19 @@ async def test_a_doubtful_answer_is_not_given_again() -> None:
     assert await readiness.reason() == "gone"
 
 
+async def test_invalidation_during_a_probe_drops_the_result_of_the_probe() -> None:
+    engine = CountingEngine([])
+    readiness = Readiness(engine, ManualClock(), ttl_s=2)
+    probed = asyncio.create_task(readiness.reason())
+    while not engine.asked:
+        await asyncio.sleep(0)
+    readiness.invalidate()
+    assert await probed == ""
+    engine.unavailable = "gone"
+    assert await asyncio.gather(*(readiness.reason() for _ in range(3))) == ["gone"] * 3
+    assert engine.asked == 2
+
+
 async def test_callers_at_the_same_time_share_one_question() -> None:
     engine = CountingEngine([])
     readiness = Readiness(engine, ManualClock(), ttl_s=2)

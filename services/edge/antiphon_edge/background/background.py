@@ -46,7 +46,6 @@ from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 log = logging.getLogger(__name__)
 
 _BACKGROUND = re.compile(rb'"background"\s*:\s*true')
-_UNDO_FAILED = "a background response that was not accepted keeps its lease and key until they expire"
 _STATUS_BY_JOB = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
 
 
@@ -156,7 +155,8 @@ class Background:
             return await self._queue(accepted)
         except BaseException as error:
             log.info("background response %s was not accepted: %s", accepted.response_id, error)
-            await self._starter.cleanup.attempt(self._starter.give_up(accepted), _UNDO_FAILED)
+            failure = f"background response {accepted.response_id} keeps its lease and key until they expire"
+            await self._starter.cleanup.attempt(self._starter.give_up(accepted), failure)
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
@@ -177,17 +177,20 @@ class Background:
         try:
             accepted = await lost_parents.committed(accepted, commit)
         except BaseException:  # the commit may have happened, but the caller gets the error
-            await self._starter.cleanup.attempt(self._take_back(accepted), _UNDO_FAILED)
+            failure = f"background response {accepted.response_id} could not be taken back: it may run unless deleted"
+            await self._starter.cleanup.attempt(self._take_back(accepted), failure)
             raise
         metrics.JOBS_ENQUEUED.of().add()
         return accepted.record(Status.QUEUED, body, output_items)
 
     async def _take_back(self, accepted: AcceptedTurn) -> None:
         """Cancels the job of a response and deletes the response, if they exist."""
-        with suppress(AntiphonError):
-            await self._store.cancel_job(accepted.tenant, accepted.response_id)
-        with suppress(AntiphonError):
-            await self._store.delete(accepted.tenant, accepted.response_id)
+        try:
+            with suppress(JobNotFound):
+                await self._store.cancel_job(accepted.tenant, accepted.response_id)
+        finally:
+            with suppress(ResponseNotFound):
+                await self._store.delete(accepted.tenant, accepted.response_id)
 
     async def _until_its_end(self, tenant: str, response_id: str) -> None:
         """Follows the event log to its terminal event."""

@@ -50,7 +50,8 @@ from antiphon_edge.turns.turn_watch import Delivery
 log = logging.getLogger(__name__)
 
 # Other errors are the store's: nothing can be written, and the job is tried again, or another worker has it.
-_RETRIABLE = (TranslatorUnavailable, EngineUnavailable, EngineTimeout, SessionLost)
+_MODEL_FAULTS = (TranslatorUnavailable, EngineUnavailable, EngineTimeout)
+_RETRIABLE = (*_MODEL_FAULTS, SessionLost)
 _PERMANENT = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
 
 
@@ -59,12 +60,14 @@ class TurnCancelled(Exception):
 
 
 class Postponed(Exception):
-    """The turn must be tried again in `pause_s` seconds. `counts`: this attempt was one of those that the job has."""
+    """The turn must be tried again in `pause_s` seconds. `counts`: this attempt was one of those that the job has.
+    `is_model_fault`: the model or its engine could not be reached."""
 
     def __init__(self, cause: AntiphonError, *, pause_s: float, counts: bool) -> None:
         super().__init__(cause.message)
         self.pause_s = pause_s
         self.counts = counts
+        self.is_model_fault = isinstance(cause, _MODEL_FAULTS)
 
 
 class QueuedTurn:

@@ -219,7 +219,10 @@ class Worker:
             async with lease_keeper.kept(f"job {job.id}", renew, self._timing.cancel_pace, on_lost=run.break_off):
                 await turn.run(self._runner)
         except Postponed as postponed:
-            self._models.failed(accepted.model)
+            if postponed.is_model_fault:
+                self._models.failed(accepted.model)
+            else:
+                self._note_end(turn, accepted.model)
             log.warning("%s is tried again in %.1f s: %s", job.id, postponed.pause_s, postponed)
             return JobOutcome.RETRY if postponed.counts else JobOutcome.POSTPONED, postponed.pause_s
         except BaseException:

@@ -85,6 +85,8 @@ class CompactingTranslator:
         if not rules:
             return False
         threshold = rules[0].get("compact_threshold") or await self._threshold(parameters["model"])
+        if not threshold:
+            return False
         can_shrink = await offload.run(partial(context_window.can_shrink, turn), size_bytes=turn.size_bytes)
         return can_shrink and await self._is_as_long(turn, threshold)
 
@@ -95,6 +97,7 @@ class CompactingTranslator:
             return True
 
     async def _threshold(self, name: str) -> int:
+        """The threshold where the request names none; 0 if the model's context is not known: nothing is compacted."""
         for model in await self._inner.models():
             if model.id == name:
                 return int(model.context_length * THRESHOLD_SHARE)

@@ -1,7 +1,8 @@
 """Size limits for the heads of requests that arrive in several pieces. Before its head is complete a request is not
 authenticated, so these limits are small.
 
-A head that arrives in one piece is parsed at once, and is not counted. aiohttp's own limits, for each header and for
+A head that arrives in one piece is parsed at once, and is not counted. The beginning of a head that arrives in the same
+read as another request is counted (head_detector.py). aiohttp's own limits, for each header and for
 their number, would allow a head of 8 MiB.
 """
 
@@ -26,12 +27,8 @@ class HeadBound:
         self._peer = ""
         self._size = 0
 
-    def try_add(self, peer: str, size: int, *, is_in_head: bool) -> bool:
-        """Counts a piece of a head. Returns False if it exceeds a limit. Other bytes (not `is_in_head`) end the
-        head."""
-        if not is_in_head:
-            self.clear()
-            return True
+    def try_add(self, peer: str, size: int) -> bool:
+        """Counts a piece of a head. Returns False if it exceeds a limit."""
         if self._size + size > HEAD_BYTES_MAX or self._budget.take(peer, size) is not None:
             return False
         self._peer = peer

@@ -32,6 +32,7 @@ from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.http.connection_table import ConnectionTable
 from antiphon_edge.http.connections import StreamConnection
 from antiphon_edge.http.cors import Cors
+from antiphon_edge.http.head_detector import HeadDetector
 from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
 from antiphon_edge.http.http_errors import MALFORMED, Handler, enveloping, rejection
 from antiphon_edge.http.masking import MaskedFrames
@@ -131,6 +132,7 @@ class _Connection(StreamConnection):
         self._is_over = False
         self._sender = SenderWatch(read_timeout_s, self._hang_up)
         self._table = table
+        self._detector = HeadDetector()
         self._head = heads
         self.peer = ""
 
@@ -165,12 +167,26 @@ class _Connection(StreamConnection):
             return
         heads = self._request_count
         super().data_received(data)
-        self._sender.note_received(data, self._messages[-1][1] if self._request_count > heads else None)
-        if self.frames is None and not self._head.try_add(self.peer, len(data), is_in_head=self._sender.is_in_head):
+        if self.frames is not None:
+            return
+        requests = [self._messages[at] for at in range(heads - self._request_count, 0)]
+        if not self._watch_sender(data, requests):
             self._reject_head()
-            return
-        if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
-            return
+        elif requests and not isinstance(requests[-1][0], RawRequestMessage):
+            self._break_bodies()
+
+    def _watch_sender(self, data: bytes, requests: Sequence[Any]) -> bool:
+        """Notes for timeouts and sizes that `data` was read, and completed the heads of `requests`. Returns False if an
+        incomplete head exceeds a limit."""
+        is_malformed = bool(requests) and not isinstance(requests[-1][0], RawRequestMessage)
+        head_bytes = 0 if is_malformed else self._detector.head_bytes(data, requests)
+        self._sender.note_received(data, requests[-1][1] if requests else None, head_bytes)
+        if requests:
+            self._head.clear()
+        return not head_bytes or self._head.try_add(self.peer, head_bytes)
+
+    def _break_bodies(self) -> None:
+        """Makes reading the incomplete bodies fail: the parser has failed, and gives them nothing more."""
         bodies = [body for _, body in self._messages]
         if self._current_request is not None:
             bodies.append(self._current_request.content)
@@ -183,8 +199,8 @@ class _Connection(StreamConnection):
         self._is_over = True
         self._sender.stop()
         self._head.clear()
-        if self._current_request is not None or self.transport is None:
-            self.force_close()  # another answer is being sent
+        if self._current_request is not None or self._messages or self.transport is None:
+            self.force_close()  # another answer is being sent, or comes first
             return
         log.info("a head from %s is rejected: it is too large, or there are too many incomplete ones", self.peername)
         self.transport.write(HEAD_REJECTED)

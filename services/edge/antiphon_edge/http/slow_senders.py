@@ -16,41 +16,36 @@ class SenderWatch:
     """The read timeout of one connection, from the moment at which the connection is made.
 
     The first head must be complete `limit_s` after the connection was made, each later head `limit_s` after its first
-    piece. Each piece of a body must arrive `limit_s` after the piece before. A timeout in a head calls `hang_up`. A
-    timeout in a body makes reading the body raise BodyTimeout. Between two requests there is no timeout."""
+    piece, even if that piece arrived together with another request. Each piece of a body must arrive `limit_s` after
+    the piece before. A timeout in a head calls `hang_up`. A timeout in a body makes reading the body raise BodyTimeout.
+    Between two requests there is no timeout."""
 
     def __init__(self, limit_s: float, hang_up: Callable[[], None]) -> None:
         self._limit_s = limit_s
         self._hang_up = hang_up
-        self._has_piece = False
         self._awaits_head = True  # a head has begun, or is the first of the connection
         self._body: StreamReader | None = None  # of the last request, while it is incomplete
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
         self._timer = self._loop.call_later(limit_s, self._check)
 
-    def note_received(self, data: bytes, body: StreamReader | None) -> None:
-        """Notes that `data` was read. `body` is the body of the request whose head `data` completed, if it did. `data`
-        is empty when aiohttp's parser continues with bytes that it had buffered."""
-        is_piece_of_head = body is None and self._body is None
+    def note_received(self, data: bytes, body: StreamReader | None, head_bytes: int) -> None:
+        """Notes that `data` was read. `body` is the body of the request whose head `data` completed, if it did.
+        `head_bytes` at the end of `data` belong to an incomplete head. `data` is empty when aiohttp's parser continues
+        with bytes that it had buffered."""
+        continues_head = self._awaits_head and body is None and self._body is None
         if body is None:
             body = self._body
         self._body = body if body is not None and not body.is_eof() else None
         if data:
-            self._has_piece = is_piece_of_head
-            if not (is_piece_of_head and self._awaits_head):  # a further piece of a head does not extend its timeout
+            if not continues_head:  # a further piece of a head does not extend its timeout
                 self._heard_at = self._loop.time()
-            self._awaits_head = is_piece_of_head
+            self._awaits_head = head_bytes > 0
 
     @property
     def heard_at_s(self) -> float:
         """When the last data arrived that counts for the timeout, on the loop's clock."""
         return self._heard_at
-
-    @property
-    def is_in_head(self) -> bool:
-        """Whether the last data that arrived was a piece of an incomplete head."""
-        return self._has_piece
 
     def stop(self) -> None:
         self._timer.cancel()

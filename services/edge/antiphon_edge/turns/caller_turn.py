@@ -134,7 +134,8 @@ class CallerTurn:
             self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
 
     async def _with_log_up_to_date(self, run: TurnRun) -> AcceptedTurn:
-        """Flushes the event log. If that fails, returns the turn without a log: its record has all of its output."""
+        """Flushes the event log, and closes it. If the flush fails, returns the turn without a log: its record has all
+        of its output."""
         if run.event_log is None:
             return run.accepted
         try:
@@ -147,4 +148,6 @@ class CallerTurn:
                 extra=remedies.CHECK_STORE,
             )
             return replace(run.accepted, logged=False)
+        finally:  # its timer would append again, under a lease that the turn gives back
+            await run.event_log.close()
         return run.accepted

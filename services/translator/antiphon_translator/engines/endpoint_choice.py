@@ -54,12 +54,11 @@ class Endpoint:
         """Whether the endpoint is ejected, and has been for long enough to be probed."""
         return self.is_ejected and now >= self.ejected_until
 
-    def fault(self, now: float) -> None:
-        """Counts an error that the endpoint answered with; ejects the endpoint after FAULTS_TO_EJECT in a row."""
-        self.faults += 1
-        if self.faults >= FAULTS_TO_EJECT:
-            self.faults = 0
-            self.eject(now)
+    def fault(self) -> bool:
+        """Counts an error that the endpoint answered with. Returns whether these are FAULTS_TO_EJECT in a row, and the
+        endpoint must be ejected; then the count starts anew."""
+        self.faults = (self.faults + 1) % FAULTS_TO_EJECT
+        return self.faults == 0
 
     def succeeded(self) -> None:
         """Ends the ejection and forgets all errors, after a success."""

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, EngineUnavailable
+from antiphon_core.errors import AntiphonError, EngineFault, EngineUnavailable
 from antiphon_translator.engines.base import DOWN_WAIT_S, Engine
-from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
+from antiphon_translator.engines.endpoint_choice import FAULTS_TO_EJECT, Endpoint, EndpointChoice
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,14 @@ class EndpointProbes:
         self._faults[endpoint.name] = error
         pause_s = endpoint.eject(self._clock.monotonic())
         log.warning("%s is ejected for %.1f s: %s", endpoint.name, pause_s, error.message)
+
+    def fault(self, endpoint: Endpoint, error: EngineFault) -> None:
+        """Counts an error that an endpoint answered with, and ejects the endpoint after FAULTS_TO_EJECT in a row.
+
+        A later turn gets EngineUnavailable, which a worker retries, instead of the fault of another turn."""
+        if endpoint.fault():
+            message = f"The engine answered with {FAULTS_TO_EJECT} errors in a row; the last one: {error.message}"
+            self.eject(endpoint, EngineUnavailable(message))
 
     async def close(self) -> None:
         """Cancels all probes; tasks that wait for one get an error."""

@@ -44,7 +44,6 @@ class EndpointsEngine:
         """Migrations so far."""
         self._on_migration = on_migration
         self._engines = engines
-        self._clock = clock
         self._choice = EndpointChoice(list(engines))
         self._probes = EndpointProbes(engines, self._choice, clock)
 
@@ -138,8 +137,8 @@ class EndpointsEngine:
         except (EngineUnavailable, EngineTimeout) as error:
             self._probes.eject(endpoint, error)
             raise
-        except EngineFault:
-            endpoint.fault(self._clock.monotonic())
+        except EngineFault as error:
+            self._probes.fault(endpoint, error)
             raise
         finally:
             endpoint.in_flight -= 1

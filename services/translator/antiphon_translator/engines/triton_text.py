@@ -140,19 +140,19 @@ class TextSignature:
             optional.append(row(self.names.stop, request.stop))
         if request.stop_ids:
             optional.append(one("end_id", request.stop_ids[0]))
-        return [
+        tensors = [
             one(PROMPT, request.prompt_as(TextPrompt).text),
             one(self.names.max_tokens, request.max_tokens),
             *(tensor for tensor in optional if tensor.name in self.model.inputs),
             *sampling_tensors(request.sampling, self.model, self.names.controls),
             *guide_tensors(request.guide, self.model),
             *lora_tensors(request.lora, self.model),
-            *self._image_tensors(request),
         ]
-
-    def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         if request.top_logprobs is not None:
             raise cannot(self.model, "logprobs")
+        return tensors + self._image_tensors(request)
+
+    def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
         shown = request.prompt_as(TextPrompt).images
         if not shown:
             return []

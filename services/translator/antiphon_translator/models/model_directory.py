@@ -6,22 +6,29 @@
     generation_config.json   eos_token_id (one or several) and the sampling the model was tuned for
     config.json              the context length
 
-Only tokenizer.json is required. SettingsError says in one line what is missing or wrong.
+Only tokenizer.json is required. SettingsError names the file that is missing or wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from antiphon_core.config import SettingsError
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, kind
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 # Members of a generation_config.json; each is a member of generation.Sampling.
-_SAMPLING_DEFAULTS = ("temperature", "top_p", "top_k", "repetition_penalty")
+_SAMPLING_DEFAULTS: Mapping[str, tuple[type, ...]] = {
+    "temperature": (int, float),
+    "top_p": (int, float),
+    "top_k": (int,),
+    "repetition_penalty": (int, float),
+}
 # With these kinds of RoPE scaling max_position_embeddings may be the unscaled length; with others it is the scaled one.
 _SCALED_FROM_ORIGINAL = ("yarn",)
 
@@ -39,72 +46,98 @@ class ModelFacts:
 
 
 def read(directory: Path) -> ModelFacts:
-    """Reads a model directory. SettingsError: the tokenizer or a JSON file cannot be read."""
-    try:
-        tokenizer = ModelTokenizer.load(directory / "tokenizer.json")
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"Cannot load the model directory {directory}: {error}") from error
-    tokenizer_config = _read_json(directory / "tokenizer_config.json")
-    generation_config = _read_json(directory / "generation_config.json")
-    special_tokens = _special_tokens(tokenizer_config)
-    return ModelFacts(
-        tokenizer=tokenizer,
-        chat_template=_chat_template(directory, tokenizer_config),
-        special_tokens=special_tokens,
-        stop_ids=_stop_ids(tokenizer, special_tokens.get("eos_token"), generation_config.get("eos_token_id")),
-        sampling_defaults={
-            name: value for name in _SAMPLING_DEFAULTS if (value := generation_config.get(name)) is not None
-        },
-        context_length=_context_length(_read_json(directory / "config.json")),
-    )
+    """Reads a model directory. SettingsError: tokenizer.json is missing, or a file cannot be read."""
+    with _reading(directory / "tokenizer.json") as path:
+        tokenizer = ModelTokenizer.load(path)
+    with _reading(directory / "chat_template.jinja") as path:
+        chat_template = path.read_text("utf-8") if path.exists() else None
+    with _reading(directory / "tokenizer_config.json") as path:
+        tokenizer_config = _object(path)
+        special_tokens = _special_tokens(tokenizer_config)
+        if chat_template is None:
+            chat_template = _chat_template(tokenizer_config)
+    with _reading(directory / "generation_config.json") as path:
+        generation_config = _object(path)
+        stop_ids = _stop_ids(tokenizer, special_tokens.get("eos_token"), generation_config.get("eos_token_id"))
+        sampling_defaults = {
+            name: value
+            for name, kinds in _SAMPLING_DEFAULTS.items()
+            if (value := _checked(name, generation_config.get(name), *kinds)) is not None
+        }
+    with _reading(directory / "config.json") as path:
+        context_length = _context_length(_object(path))
+    return ModelFacts(tokenizer, chat_template, special_tokens, stop_ids, sampling_defaults, context_length)
 
 
-def _read_json(path: Path) -> Object:
-    """The object in a file; empty when there is no such file."""
-    if not path.exists():
-        return {}
+@contextmanager
+def _reading(path: Path) -> Iterator[Path]:
+    """Raises SettingsError with the file's name and a remedy for an error of reading in the block."""
     try:
-        content = loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"Cannot read {path}: {error}") from error
+        yield path
+    except (OSError, ValueError, OverflowError, RecursionError) as error:
+        raise SettingsError(f"Cannot read {path}: {error}. Correct the file or download it again.") from error
+
+
+def _object(path: Path) -> Object:
+    """The object in a JSON file; empty when there is no such file. ValueError: the file holds something else."""
+    # Not orjson: Hugging Face writes Infinity and NaN, such as `time_step_limit` in config.json of Nemotron-H.
+    content = json.loads(path.read_bytes(), parse_constant=lambda _: None) if path.exists() else {}
     if not isinstance(content, dict):
-        raise SettingsError(f"{path} must hold a JSON object.")
+        raise ValueError("it must hold a JSON object")
     return content
 
 
+def _checked(name: str, value: Any, *kinds: type) -> Any:
+    """The value of a member that may be null. ValueError: it is of another type than these."""
+    if value is None or type(value) in kinds:  # isinstance takes a boolean for an integer
+        return value
+    raise ValueError(f"'{name}' must be {' or '.join(kind(each()) for each in kinds)}, but is {kind(value)}")
+
+
 def _special_tokens(tokenizer_config: Object) -> dict[str, str]:
-    """`bos_token` and the like; each is text, or an object with the text in `content`."""
+    """`bos_token` and the like; each is text, or an object with the text in `content`. Switches such as `add_bos_token`
+    are left out."""
+    for name in ("bos_token", "eos_token"):
+        _checked(name, tokenizer_config.get(name), str, dict)
     named = {name: value for name, value in tokenizer_config.items() if name.endswith("_token")}
-    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in named.items()}
+    texts = {
+        name: _checked("content", value.get("content"), str) if isinstance(value, dict) else value
+        for name, value in named.items()
+    }
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
-def _chat_template(directory: Path, tokenizer_config: Object) -> str | None:
-    own = directory / "chat_template.jinja"
-    if own.exists():
-        return own.read_text("utf-8")
+def _chat_template(tokenizer_config: Object) -> str | None:
+    """The chat template; where there are several, the one named "default". ValueError: it is neither text nor a list of
+    named texts."""
     given = tokenizer_config.get("chat_template")
-    if isinstance(given, list):  # several, by name
-        by_name = {entry["name"]: entry["template"] for entry in given}
-        given = by_name.get("default")
-    return given
+    if given is None or isinstance(given, str):
+        return given
+    templates: dict[str, str] = {}
+    for entry in given if isinstance(given, list) else [given]:
+        match entry:
+            case {"name": str(name), "template": str(template)}:
+                templates[name] = template
+            case _:
+                raise ValueError("'chat_template' must be text, or a list of objects with texts 'name' and 'template'")
+    return templates.get("default")
 
 
 def _stop_ids(tokenizer: ModelTokenizer, eos_token: str | None, eos_token_id: Any) -> tuple[int, ...]:
     """All ids that end a turn, without repetition, the tokenizer's own first."""
     own = tokenizer.token_id(eos_token) if eos_token else None
     listed = eos_token_id if isinstance(eos_token_id, list) else [eos_token_id]
-    return tuple(dict.fromkeys(found for found in [own, *listed] if isinstance(found, int)))
+    ids = [own, *(_checked("eos_token_id", each, int) for each in listed)]
+    return tuple(dict.fromkeys(found for found in ids if found is not None))
 
 
 def _context_length(config: Object) -> int | None:
     """The context length in tokens, of prompt and output together; None where the config has none."""
-    text_config = config.get("text_config") or config  # vision models have it one level down
-    length = text_config.get("max_position_embeddings")
-    if not isinstance(length, int):
-        return None
-    scaling = text_config.get("rope_scaling") or {}
-    if scaling.get("rope_type", scaling.get("type")) in _SCALED_FROM_ORIGINAL:
-        original = scaling.get("original_max_position_embeddings", length)
-        return int(original * scaling.get("factor", 1))
-    return length
+    text_config = _checked("text_config", config.get("text_config"), dict) or config  # of vision models
+    length: int | None = _checked("max_position_embeddings", text_config.get("max_position_embeddings"), int)
+    scaling = _checked("rope_scaling", text_config.get("rope_scaling"), dict) or {}
+    if length is None or scaling.get("rope_type", scaling.get("type")) not in _SCALED_FROM_ORIGINAL:
+        return length
+    name = "original_max_position_embeddings"
+    original = _checked(name, scaling.get(name), int, float) or length
+    return int(original * (_checked("factor", scaling.get("factor"), int, float) or 1))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_translator.output.item_kinds import CLIENT_CALLS, ItemKind
+from antiphon_translator.parsing import surrogate_escapes
 from antiphon_translator.prompt.client_tools import ClientTool
 
 
@@ -30,6 +31,6 @@ class ClientCall:
 
     def _read(self) -> Object | None:
         try:
-            return parse_object("".join(self.arguments).encode() or b"{}")
+            return parse_object(surrogate_escapes.replaced("".join(self.arguments)).encode() or b"{}")
         except InvalidRequest:
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from antiphon_translator.parsing import surrogate_escapes
 from antiphon_translator.parsing.cursor import Cursor, Emit, Malformed, Reader
 from antiphon_translator.parsing.markers import Markers
 
@@ -67,11 +68,10 @@ def _string(cursor: Cursor, emit: Emit) -> Reader[None]:
     """Emits the rest of a JSON string, unescaped, up to its closing quote."""
     while (yield from cursor.until(_SPECIAL, emit)) == "\\":
         escape = yield from _escape(cursor)
-        if _is_high_surrogate(escape):  # the low surrogate follows
-            yield from cursor.literal("\\")
-            escape += yield from _escape(cursor)
+        if surrogate_escapes.is_high(escape) and surrogate_escapes.is_low((yield from cursor.peek(len(escape)))):
+            escape += yield from cursor.take(len(escape))
         try:
-            emit(json.loads(f'"{escape}"'))
+            emit(json.loads(f'"{surrogate_escapes.replaced(escape)}"'))
         except ValueError:
             emit(escape)
 
@@ -81,7 +81,3 @@ def _escape(cursor: Cursor) -> Reader[str]:
     letter = yield from cursor.take(1)
     digits = (yield from cursor.take(_ESCAPE_DIGITS)) if letter == "u" else ""
     return f"\\{letter}{digits}"
-
-
-def _is_high_surrogate(escape: str) -> bool:
-    return escape.startswith("\\u") and escape[2:3] in "dD" and escape[3:4] in "89abAB"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from antiphon_core.jsons import Object
+from antiphon_translator.parsing import surrogate_escapes
 
 STRING = frozenset({"string"})
 ANYTHING: frozenset[str] = frozenset()
@@ -157,7 +158,7 @@ def _python(word: str, types: frozenset[str]) -> str | None:
         return _PYTHON_WORDS[word]
     if word[:1] in ("[", "{") and types & {"array", "object"}:
         try:
-            return json.dumps(ast.literal_eval(word), ensure_ascii=False)
+            return json.dumps(ast.literal_eval(surrogate_escapes.replaced(word)), ensure_ascii=False)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None
     return None

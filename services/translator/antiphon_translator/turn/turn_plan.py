@@ -147,10 +147,11 @@ def _generation(
     beginning = (
         model.tokenizer.encode(prompt.forced.beginning) if prompt.forced.beginning and level is not Level.CHAT else []
     )
+    max_tokens = _output_limit(parameters.max_output_tokens, model, prompt, beginning_tokens=len(beginning))
     return GenerationRequest(
         request_id=turn.response_id,
-        prompt=prompt.for_engine(model, level, beginning),
-        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, beginning_tokens=len(beginning)),
+        prompt=prompt.for_engine(model, level, beginning),  # a prompt over the limit may have no text
+        max_tokens=max_tokens,
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
         stop=parameters.stop_texts,
         ignore_eos=bool(parameters.extensions.ignore_eos),

@@ -11,9 +11,9 @@ from aiohttp import ClientConnectionResetError
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong, TransferEncodingError
 from yarl import URL
 
-from antiphon_core.limits import BODY_BYTES_MAX, HEADER_BYTES_MAX, URL_BYTES_MAX
+from antiphon_core.limits import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADS_BYTES_MAX, URL_BYTES_MAX
 from antiphon_core.ports.translator import Model
-from antiphon_edge.http.http_server import rejection_of
+from antiphon_edge.http.http_server import HttpServer, rejection_of
 from tests.support.edge import RunningEdge
 from tests.support.raw_http import RawAnswer, exchange, head, post, read
 
@@ -159,6 +159,32 @@ async def test_a_body_waits_until_it_is_told_to_come(edge: RunningEdge) -> None:
     body = b'{"model": "m", "input": "hi"}'
     request = head(b"POST /v1/responses", b"Content-Length: %d" % len(body), b"Expect: 100-continue")
     assert (await exchange(edge.server.url, request, after_continue=body)).status == 200
+
+
+async def test_a_head_that_begins_in_the_read_of_a_request_is_counted_until_it_is_complete(edge: RunningEdge) -> None:
+    server: HttpServer = edge.server._runner.server  # type: ignore[assignment]
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    whole, begun = head(b"GET /v1/version"), b"GET /v1/ver"
+    writer.write(whole + begun)
+    assert (await read(reader)).status == 200
+    assert server._heads.held == len(begun)
+    writer.write(whole.removeprefix(begun))
+    assert (await read(reader)).status == 200
+    assert server._heads.held == 0
+    writer.close()
+
+
+async def test_a_head_over_the_limit_in_the_read_of_a_request_ends_the_connection(edge: RunningEdge) -> None:
+    """A rejection could be taken for the answer to the request before."""
+    server: HttpServer = edge.server._runner.server  # type: ignore[assignment]
+    assert server._heads.take("127.0.0.1", HEADS_BYTES_MAX // 8) is None
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(head(b"GET /v1/version") + b"GET /v1/ver")
+    async with asyncio.timeout(30):
+        assert await reader.read() == b""
+    writer.close()
 
 
 async def test_another_expectation_is_refused_by_name(edge: RunningEdge) -> None:

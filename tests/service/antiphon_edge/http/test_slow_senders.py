@@ -12,6 +12,14 @@ from tests.support.raw_http import HOST, RawAnswer, head, post, read
 
 LIMIT_S = 0.3
 BODY = b'{"model": "m", "input": "hi"}'
+NEXT_HEAD = b"GET /v1/ver"
+REQUESTS = {
+    "no body": [head(b"GET /v1/version")],
+    "a body in one read": [post(BODY)],
+    "a body with blank lines": [post(BODY.replace(b" ", b"\r\n\r\n"))],
+    "a body that ends in a later read": [post(BODY)[:-9], BODY[-9:]],
+}
+Pieces = list[bytes]
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -80,12 +88,46 @@ async def test_a_body_that_lacks_behind_a_request_that_runs_is_refused_in_its_tu
         assert [(await read(reader)).status for _ in range(2)] == [200, 408]
 
 
-async def test_who_waits_between_two_requests_is_let_wait() -> None:
+async def send(writer: asyncio.StreamWriter, pieces: Pieces) -> None:
+    for piece in pieces:
+        writer.write(piece)
+        await asyncio.sleep(LIMIT_S / 10)
+
+
+@pytest.mark.parametrize("pieces", REQUESTS.values(), ids=REQUESTS.keys())
+async def test_a_head_that_begins_in_the_read_of_a_request_times_out(pieces: Pieces) -> None:
+    async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
+        await send(writer, [*pieces[:-1], pieces[-1] + NEXT_HEAD])
+        assert (await read(reader)).status == 200
+        assert await reader.read() == b""
+
+
+@pytest.mark.parametrize("pieces", REQUESTS.values(), ids=REQUESTS.keys())
+async def test_a_connection_between_two_requests_has_no_timeout(pieces: Pieces) -> None:
     async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
         for pause_s in (0, 4 * LIMIT_S):
             await asyncio.sleep(pause_s)
-            writer.write(post(BODY))
+            await send(writer, pieces)
             assert (await read(reader)).status == 200
+
+
+async def test_a_head_that_begins_behind_a_body_in_chunks_times_out() -> None:
+    """While the request runs: its connection ends with the answer."""
+    async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
+        asked, _ = edge.hold_models()
+        writer.write(head(b"GET /v1/models", b"Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n\r\n" + NEXT_HEAD)
+        await asked.wait()
+        assert await reader.read() == b""
+
+
+async def test_a_request_with_a_body_in_chunks_may_run_for_longer_than_the_timeout() -> None:
+    async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
+        asked, go_on = edge.hold_models()
+        writer.write(head(b"GET /v1/models", b"Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n\r\n")
+        await asked.wait()
+        await asyncio.sleep(4 * LIMIT_S)
+        go_on.set()
+        assert (await read(reader)).status == 200
 
 
 async def test_a_websocket_may_be_silent() -> None:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines import endpoint_probes
-from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, EndpointChoice
+from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
 from antiphon_translator.engines.endpoint_probes import EndpointProbes
 from antiphon_translator.engines.scripted import ScriptedEngine
 from tests.support.patience import PATIENCE_S
@@ -101,6 +101,24 @@ async def test_where_all_are_ejected_a_turn_waits_a_moment_and_the_probe_goes_on
     assert fleet.servers[0].times_probed == 2
     fleet.servers[0].is_up.set()
     assert await fleet.controls() == "x"
+
+
+async def test_faults_in_a_row_eject_with_a_log_line_and_a_later_turn_may_be_retried(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(endpoint_probes, "DOWN_WAIT_S", 0.01)
+    fleet = Fleet(Server("x"))
+    await fleet.controls()
+    fleet.servers[0].is_up.clear()
+    for _ in range(FAULTS_TO_EJECT):
+        assert (fleet.ejected(), caplog.messages) == ("", [])
+        fleet.probes.fault(fleet.choice.endpoints[0], EngineFault("out of paper"))
+    assert fleet.ejected() == "a"
+    assert caplog.messages == [
+        "a is ejected for 1.0 s: The engine answered with 5 errors in a row; the last one: out of paper"
+    ]
+    with pytest.raises(EngineUnavailable, match="5 errors in a row; the last one: out of paper"):
+        await fleet.controls()
 
 
 async def test_endpoint_that_fails_again_is_ejected_for_longer() -> None:

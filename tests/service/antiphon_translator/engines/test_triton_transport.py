@@ -10,6 +10,8 @@ from tritonclient.grpc import service_pb2
 from antiphon_core.flow import Flow
 from antiphon_core.http2.client import GrpcStreams
 from antiphon_core.http2.errors import GrpcError
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
 from antiphon_translator.engines.triton_transport import INFER_PATH, GrpcAioStreams, InferStreams
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import FakeTriton, fake_triton, final_response, token_response
@@ -88,6 +90,22 @@ async def test_nothing_is_read_while_the_flow_is_paused(fake: FakeTriton, stream
     flow.resume(received)
     await reading
     assert len(received.messages) == 3
+
+
+async def test_messages_are_received_with_the_ids_of_their_own_turn(fake: FakeTriton, streams: InferStreams) -> None:
+    fake.script = [token_response([5]), final_response()]
+    seen: list[str] = []
+
+    async def infer(response_id: str) -> None:
+        correlation.begin(Correlation(response_id=response_id))
+        call = await streams.start(
+            INFER_PATH, REQUEST, lambda _: seen.append(correlation.current().response_id), flow=Flow()
+        )
+        await call.ended()
+
+    for response_id in ("resp_1", "resp_2"):
+        await asyncio.create_task(infer(response_id))
+    assert list(dict.fromkeys(seen)) == ["resp_1", "resp_2"]
 
 
 async def test_metadata_arrives_with_the_request(fake: FakeTriton, streams: InferStreams) -> None:

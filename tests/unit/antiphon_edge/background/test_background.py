@@ -21,6 +21,8 @@ from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
+from antiphon_core.telemetry import remedies
+from antiphon_core.telemetry.log_fields import REMEDY
 from antiphon_edge.background import background, queueing
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.stale_keys import StaleKey
@@ -83,6 +85,30 @@ async def test_what_could_not_be_queued_is_taken_back(shop: Bench, executes: boo
     again = await edge.create(TENANT, request, session_id=TALK, key="k")
     assert (await shop.store.get(TENANT, again.id)).status is Status.QUEUED
     assert await job_state(shop, again.id) is JobState.QUEUED
+
+
+@pytest.mark.parametrize("call", ["cancel_job", "delete"])
+async def test_a_queued_response_that_cannot_be_taken_back_is_logged_with_its_id(
+    shop: Bench, caplog: pytest.LogCaptureFixture, call: str
+) -> None:
+    store = shop.new_store()
+
+    async def fail() -> None:
+        raise StoreUnavailable("lost")
+
+    store.failing["commit_turn"], store.executes = 1, True
+    store.before[call] = fail
+    with pytest.raises(StoreUnavailable):
+        await shop.edge_over(store).create(TENANT, background_request())
+    (response_id,) = [args[1] for name, args in store.calls if name == "delete"]
+    (line,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert f"response {response_id} could not be taken back" in line.getMessage()
+    assert vars(line)[REMEDY] == remedies.CHECK_STORE[REMEDY]
+    if call == "cancel_job":
+        with pytest.raises(ResponseNotFound):
+            await shop.store.get(TENANT, response_id)
+    else:
+        assert await job_state(shop, response_id) is JobState.CANCELLED
 
 
 async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:

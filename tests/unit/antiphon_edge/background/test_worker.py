@@ -18,10 +18,12 @@ from antiphon_core.ports.store import Status
 from antiphon_core.telemetry import correlation, spans
 from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_edge.background import queueing, worker
+from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.service import StoreService
 from tests.support.background import (
     LEASE_MS,
+    PACE,
     TENANT,
     TIMING,
     Bench,
@@ -399,3 +401,23 @@ async def test_a_store_that_was_lost_for_a_while(shop: Bench) -> None:
         await require_whole(shop, record.id)
     assert shop.engine.starts[0] == 0
     assert shop.engine.starts[1] >= 4
+
+
+async def test_a_session_lease_lost_in_mid_run_is_no_fault_of_the_model(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults: list[str] = []
+    monkeypatch.setattr(ModelHealth, "failed", lambda _health, model: faults.append(model))
+    shop.timing = replace(TIMING, session_pace=PACE)
+    talk = new_conversation_id(RandomIds())
+    record = await shop.edge.create(TENANT, background_request(), session_id=talk)
+    shop.engine.holds_at = 6
+    async with shop.worker():
+        await shop.logged(record.id, ids=6)
+        lease = (await shop.store.describe_session(TENANT, talk)).lease
+        await shop.store.release_session(TENANT, lease.fence)
+        await shop.until(lambda: len(shop.engine.starts) == 2)
+        shop.engine.goes_on.set()
+        await require_whole(shop, record.id)
+    assert shop.engine.starts == [0, 6]
+    assert faults == []

@@ -17,7 +17,7 @@ from antiphon_core.errors import (
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Receive, Resume, Turn
+from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Turn
 from antiphon_core.response import join
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator, is_triggered
 from tests.support.pushed import generated
@@ -112,6 +112,18 @@ async def test_without_a_threshold_the_models_context_decides() -> None:
     assert len(told(batches)[-1]["response"]["output"]) == 2
     with pytest.raises(ModelNotFound):
         await run(translator, turn(context_management=[{"type": "compaction"}], model="other"))
+
+
+@pytest.mark.parametrize(("rule", "turns"), [({}, 1), ({"compact_threshold": 3}, 2)])
+async def test_a_context_of_unknown_length_gives_no_threshold(rule: Object, turns: int) -> None:
+    translator = ScriptedTranslator()
+
+    async def models() -> tuple[Model, ...]:
+        return (Model(id="m", root="m", context_length=0, ready=True, created_at=0),)
+
+    translator.models = models  # type: ignore[method-assign]
+    await run(translator, turn(context_management=[{"type": "compaction"} | rule]))
+    assert len(translator.turns) == turns
 
 
 async def test_a_turn_that_is_resumed_is_compacted_only_if_it_said_nothing_yet() -> None:

@@ -8,17 +8,17 @@ from antiphon_edge.http.heads import HEAD_REJECTED, HeadBound
 def test_pieces_of_a_head_count_until_it_is_complete() -> None:
     budget = ByteBudget("heads", total=100, share=50)
     head = HeadBound(budget)
-    assert head.try_add("a", 30, is_in_head=True)
-    assert not head.try_add("a", 30, is_in_head=True)
+    assert head.try_add("a", 30)
+    assert not head.try_add("a", 30)
     assert budget.held == 30
-    assert head.try_add("a", 10**9, is_in_head=False)
+    head.clear()
     assert budget.held == 0
 
 
 def test_one_head_has_a_limit_of_its_own() -> None:
     head = HeadBound(ByteBudget("heads", total=10**9, share=10**9))
-    assert head.try_add("a", HEAD_BYTES_MAX, is_in_head=True)
-    assert not head.try_add("a", 1, is_in_head=True)
+    assert head.try_add("a", HEAD_BYTES_MAX)
+    assert not head.try_add("a", 1)
 
 
 def test_the_refusal_is_an_answer_in_the_envelope() -> None:

@@ -17,9 +17,11 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
+from antiphon_core.limits import EVENT_LOG_WAITING_BYTES_MAX
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_bench import IMPATIENT, TENANT, Bench, request_of
@@ -213,3 +215,30 @@ async def test_a_keyed_turn_whose_record_is_left_to_another_edge_is_charged_by_t
     bench.backend.plan(Fault("commit_turn", When.BEFORE))
     assert (await bench.play(accepted))[-1]["type"] == events.FAILED
     assert bench.charged == []
+
+
+async def test_the_event_log_of_a_released_turn_is_not_appended_to(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: Any, **__: Any) -> int:
+        raise StoreUnavailable("away")
+
+    bench.use(IMPATIENT)
+    bench.sayer.pause_at = 5
+    accepted = await bench.begin(key="k")
+    run = TurnRun(accepted)
+    running = asyncio.create_task(bench.keyed_turns._run(run, is_takeover=False))
+    await bench.until_it_pauses()
+    assert run.event_log is not None
+    monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)
+    for number, size_bytes in enumerate((1, EVENT_LOG_WAITING_BYTES_MAX + 1), run.state.next_sequence):
+        run.event_log.put(Batch(number, 1, b":" * size_bytes + b"\n\n"))
+        with pytest.raises(StoreUnavailable):
+            await run.event_log.flush()
+    running.cancel()
+    await asyncio.wait([running])
+    await bench.settle()
+    monkeypatch.undo()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.QUEUED

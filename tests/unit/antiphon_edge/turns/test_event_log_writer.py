@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -210,14 +210,25 @@ async def test_closing_gives_up_what_is_not_written() -> None:
     assert [append.expected_position for append in logs.appends] == [0]
 
 
-async def test_events_wait_for_more_before_they_are_appended() -> None:
+async def test_events_wait_for_more_before_they_are_appended(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, due = asyncio.get_running_loop(), list[Callable[[], None]]()
+    call_at = loop.call_at
+
+    def far_off(when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        due.append(callback)
+        return call_at(when + 3600, callback)
+
+    monkeypatch.setattr(loop, "call_at", far_off)
     logs = Recorder()
     logs.go.set()
-    writer = recorded(logs, timing=TurnTiming(linger_s=0.01))
+    writer = recorded(logs)
     for number in range(3):
         writer.put(batch(number, number))
         await asyncio.sleep(0)
+    monkeypatch.undo()
     assert logs.appends == []
+    (append,) = due
+    append()
     await logs.until_asked(1)
     assert [(each.expected_position, each.count) for each in logs.appends] == [(0, 3)]
 

@@ -127,17 +127,24 @@ async def test_many_callers_take_one_look() -> None:
 
 
 async def test_a_store_that_answers_others_is_alive(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_retry, "READY_S", 5.0)
-    store, go = Store(frozen=True), asyncio.Event()
+    store, go, looks = Store(frozen=True), asyncio.Event(), 0
     watch = StoreWatch(store)
     with monkeypatch.context() as at_first:
         at_first.setattr(store_retry, "SLOW_S", LONG_S)
         await watch.while_it_lives(call(0))
+
+    def now() -> float:
+        nonlocal looks
+        looks += 1
+        return clock.monotonic()
+
+    monkeypatch.setattr(store_retry, "_now", now)
     slow = asyncio.create_task(watch.while_it_lives(asyncio.ensure_future(go.wait())))
-    for _ in range(20):
-        clock.advance(3)
-        await watch.while_it_lives(call(0))
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(LONG_S):
+        while looks < 10:
+            clock.advance(store_retry.SLOW_S / 2)
+            await watch.while_it_lives(call(0))
+            looks -= 1  # that of the call that was answered
     go.set()
     await slow
     assert store.asked == 0

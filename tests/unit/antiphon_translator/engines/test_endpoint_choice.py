@@ -89,11 +89,8 @@ def test_when_all_are_left_out_the_one_that_is_due_first_is_taken() -> None:
 
 def test_a_fault_may_be_the_requests_own_but_many_in_a_row_are_not() -> None:
     endpoint = Endpoint("a")
-    for _ in range(FAULTS_TO_EJECT - 1):
-        endpoint.fault(0.0)
+    before = [endpoint.fault() for _ in range(FAULTS_TO_EJECT - 1)]
     endpoint.succeeded()
-    for _ in range(FAULTS_TO_EJECT - 1):
-        endpoint.fault(0.0)
-    assert not endpoint.ejected_until
-    endpoint.fault(0.0)
-    assert endpoint.ejected_until == EJECT_FIRST_S
+    faults = [endpoint.fault() for _ in range(2 * FAULTS_TO_EJECT)]
+    in_a_row = [False] * (FAULTS_TO_EJECT - 1)
+    assert (before, faults) == (in_a_row, [*in_a_row, True] * 2)

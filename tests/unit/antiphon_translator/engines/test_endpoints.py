@@ -208,7 +208,7 @@ async def test_closing_closes_all() -> None:
     assert [engine.unavailable for engine in fleet.engines] == ["The engine is closed."] * 2
 
 
-async def test_many_faults_in_a_row_leave_an_endpoint_out() -> None:
+async def test_many_faults_in_a_row_eject_an_endpoint_with_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     fleet = Fleet([Break(EngineFault("out of paper"))], [Emit([0])])
     for _ in range(2 * FAULTS_TO_EJECT):  # in turn
         with suppress(EngineFault):
@@ -216,6 +216,9 @@ async def test_many_faults_in_a_row_leave_an_endpoint_out() -> None:
     await fleet.ids()
     await fleet.ids()
     assert fleet.asked() == [FAULTS_TO_EJECT, FAULTS_TO_EJECT + 2]
+    assert [line for line in caplog.messages if "ejected" in line] == [
+        "a is ejected for 1.0 s: The engine answered with 5 errors in a row; the last one: out of paper"
+    ]
 
 
 async def test_endpoint_that_is_lost_when_nothing_more_is_wanted_needs_no_other() -> None:

@@ -61,6 +61,24 @@ def test_the_template_of_the_tokenizer_config(directory: Path, template: object,
     assert model_directory.read(directory).chat_template == expected
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        [{"template": "x"}],
+        [{"name": "default"}],
+        [{"name": 1, "template": "x"}],
+        [{"name": "d", "template": 1}],
+        ["x"],
+        7,
+    ],
+)
+def test_chat_template_of_another_form_is_an_error(directory: Path, template: object) -> None:
+    (directory / "chat_template.jinja").unlink()
+    (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": template}))
+    with pytest.raises(SettingsError, match="tokenizer_config.json: 'chat_template' must be .* Correct the file"):
+        model_directory.read(directory)
+
+
 def test_the_template_file_wins(directory: Path) -> None:
     (directory / "chat_template.jinja").write_text("own")
     (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": "other"}))
@@ -92,13 +110,76 @@ def test_the_context_length(directory: Path, config: Object, length: int | None)
     assert model_directory.read(directory).context_length == length
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]"])
-def test_a_broken_file_is_named(directory: Path, content: bytes) -> None:
-    (directory / "config.json").write_bytes(content)
-    with pytest.raises(SettingsError, match="config.json"):
+def test_numbers_that_only_python_writes_count_as_missing(directory: Path) -> None:
+    config = b'{"time_step_limit": [0.0, Infinity], "norm": NaN, "low": -Infinity, "max_position_embeddings": 131072}'
+    (directory / "config.json").write_bytes(config)
+    assert model_directory.read(directory).context_length == 131_072
+    (directory / "config.json").write_bytes(b'{"max_position_embeddings": Infinity}')
+    assert model_directory.read(directory).context_length is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "member"),
+    [
+        ("config.json", {"max_position_embeddings": "8"}, "max_position_embeddings"),
+        ("config.json", {"max_position_embeddings": True}, "max_position_embeddings"),
+        ("config.json", {"text_config": "m"}, "text_config"),
+        ("config.json", {"max_position_embeddings": 8, "rope_scaling": "yarn"}, "rope_scaling"),
+        ("config.json", {"max_position_embeddings": 8, "rope_scaling": YARN | {"factor": "4"}}, "factor"),
+        (
+            "config.json",
+            {"max_position_embeddings": 8, "rope_scaling": YARN | {"original_max_position_embeddings": "4"}},
+            "original_max_position_embeddings",
+        ),
+        ("generation_config.json", {"temperature": "0.6"}, "temperature"),
+        ("generation_config.json", {"top_p": [1]}, "top_p"),
+        ("generation_config.json", {"top_k": 20.0}, "top_k"),
+        ("generation_config.json", {"repetition_penalty": True}, "repetition_penalty"),
+        ("generation_config.json", {"eos_token_id": "2"}, "eos_token_id"),
+        ("generation_config.json", {"eos_token_id": True}, "eos_token_id"),
+        ("generation_config.json", {"eos_token_id": [2, "0"]}, "eos_token_id"),
+        ("tokenizer_config.json", {"eos_token": 2}, "eos_token"),
+        ("tokenizer_config.json", {"bos_token": {"content": 1}}, "content"),
+    ],
+)
+def test_value_of_another_type_is_named(directory: Path, name: str, content: Object, member: str) -> None:
+    (directory / name).write_bytes(dumps(content))
+    with pytest.raises(SettingsError, match=f"{name}: '{member}' must be an? .*, but is an? .* Correct the file"):
+        model_directory.read(directory)
+
+
+@pytest.mark.parametrize("scaling", [{"factor": None}, {"factor": 4, "original_max_position_embeddings": None}])
+def test_yarn_without_a_value_scales_from_the_others(directory: Path, scaling: Object) -> None:
+    config = {"max_position_embeddings": 8, "rope_scaling": {"type": "yarn"} | scaling}
+    (directory / "config.json").write_bytes(dumps(config))
+    assert model_directory.read(directory).context_length == 8 * (scaling["factor"] or 1)
+
+
+FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(name, b"\xff\xfe") for name in FILES]
+    + [(name, content) for name in FILES if name.endswith(".json") for content in (b"{", b'{"a": ' + 10**5 * b"[")]
+    + [("config.json", b'{"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 1e400}}')],
+)
+def test_unreadable_file_is_named_with_a_remedy(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
+) -> None:
+    monkeypatch.undo()  # the vocabulary, too, is read from the directory
+    (directory / name).write_bytes(content)
+    with pytest.raises(SettingsError, match=f"Cannot read .*/{name}: .*Correct the file or download it again"):
+        model_directory.read(directory)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in ("tokenizer.json", "chat_template.jinja")])
+def test_file_without_an_object_is_named_with_a_remedy(directory: Path, name: str) -> None:
+    (directory / name).write_bytes(b"[]")
+    with pytest.raises(SettingsError, match=f"{name}: it must hold a JSON object.*Correct the file"):
         model_directory.read(directory)
 
 
 def test_a_directory_without_a_tokenizer_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="Cannot load the model directory .*tokenizer.json"):
+    with pytest.raises(SettingsError, match="tokenizer.json: .*No such file.* Correct the file or download it again"):
         model_directory.read(tmp_path)

@@ -16,6 +16,11 @@ def test_a_whole_call_has_its_action() -> None:
     assert members == {"call_id": "call_1", "action": {"commands": ["ls"]}, "environment": {"type": "local"}}
 
 
+def test_a_lone_surrogate_does_not_empty_a_call() -> None:
+    _, members, is_whole = call(r'{"commands": ["ls \ud83d"]}').item()
+    assert (members["action"], is_whole) == ({"commands": ["ls \ufffd"]}, True)
+
+
 @pytest.mark.parametrize("pieces", [(), ('{"commands": ["rm', " -rf"), ('{"commands": []}',), ("[]",)])
 def test_half_a_call_is_empty(pieces: tuple[str, ...]) -> None:
     _, members, is_whole = call(*pieces).item()

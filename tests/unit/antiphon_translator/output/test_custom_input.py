@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,26 @@ def test_another_object_is_not_lost() -> None:
 def test_input_that_was_cut_off_is_kept() -> None:
     assert unwrapped('{"input": "half') == "half"
     assert unwrapped('{"input": "half\\u00') == "half\\u00"
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r"a\ud83d", "a\ufffd"),
+        (r"\ud83dXY", "\ufffdXY"),
+        (r"\ud83d\n", "\ufffd\n"),
+        (r"\ud83d\u0041", "\ufffdA"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"\ude00\"", '\ufffd"'),
+    ],
+)
+def test_a_lone_surrogate_becomes_the_replacement_character(written: str, text: str) -> None:
+    whole = f'{{"input": "{written}"}}'
+    assert unwrapped(whole) == unwrapped(*whole) == text
+
+
+def test_an_escape_that_was_cut_off_stays_as_it_was_written() -> None:
+    assert unwrapped('{"input": "a\\u') == "a\\u"
 
 
 def test_an_escape_that_is_none_stays_as_it_was_written() -> None:

@@ -23,6 +23,7 @@ from antiphon_translator.parsing import values
         ("NaN", {"number"}, '"NaN"'),
         ('{"a": [1]}', {"object"}, '{"a": [1]}'),
         ("{'a': True}", {"object"}, '{"a": true}'),
+        (r"['a\ud83d', '\ud83d\ude00']", {"array"}, '["a\ufffd", "\U0001f600"]'),
         ("{'a': }", {"object"}, json.dumps("{'a': }")),
         ('"quoted"', {"object"}, '"quoted"'),
         ("3", set(), "3"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import ALL_CONTROLS
@@ -29,6 +29,12 @@ def plan(level: Level = Level.TOKENS, *, thinks: bool = False, **request: Any) -
 )
 def test_the_prompt_has_the_form_of_the_level(level: Level, kind: type) -> None:
     assert type(plan(level).request.prompt) is kind
+
+
+@pytest.mark.parametrize("level", Level)
+def test_a_prompt_that_is_certainly_too_long_is_rejected_for_its_length(level: Level) -> None:
+    with pytest.raises(ContextLengthExceeded):
+        TurnPlan.of(model(), turn("Hello world, " * 400_000), controls=ABLE, ids=SequentialIds(), level=level)
 
 
 def test_a_guide_holds_from_the_first_token_where_nothing_but_an_answer_comes_first() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from antiphon_translator.parsing import surrogate_escapes
 from antiphon_translator.parsing.cursor import Malformed, Reader, discard
 from antiphon_translator.parsing.reading import Reading
 
@@ -165,7 +166,7 @@ def _unwrapped(reading: Reading, arguments: str | None) -> str:
     if arguments is None:
         return "{}"
     try:
-        value = json.loads(arguments)
+        value = json.loads(surrogate_escapes.replaced(arguments))
     except (ValueError, RecursionError) as error:
         if not reading.cursor.is_marked:
             reading.out.drop(arguments)

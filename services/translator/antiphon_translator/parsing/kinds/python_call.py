@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from antiphon_translator.parsing import surrogate_escapes
 from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
 from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
@@ -82,9 +83,10 @@ def _as_python(token: re.Match[str]) -> str:
 def calls_of(kind: type[ast.Module] | type[ast.Expression], source: str) -> list[tuple[str, str]]:
     """The names and arguments of the calls in `source`. Malformed: one of them cannot be read, or there are none."""
     try:
+        spelt = _TOKEN.sub(_as_python, surrogate_escapes.replaced(source.strip()))
         # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
-        spelt = _TOKEN.sub(_as_python, source.strip()).encode("utf-8", "backslashreplace").decode("utf-8")
-        calls = [_call(node) for node in _nodes(kind, spelt)]
+        readable = spelt.encode("utf-8", "backslashreplace").decode("utf-8")
+        calls = [_call(node) for node in _nodes(kind, readable)]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise Malformed from error
     if not calls:

@@ -19,6 +19,7 @@ DEEP = "[" * 20_000
         ('{"name": "f"}', call("f", "{}")),
         ('{"name": "f", "arguments": null}', call("f", "{}")),
         ('{"name": "f", "arguments": "{\\"x\\": 1}"}', call("f", '{"x": 1}')),
+        (r'{"name": "f", "arguments": "{\"x\": \"a\ud83d\"}"}', call("f", '{"x": "a\ufffd"}')),
         ('{"name": "f", "arguments": [1]}', call("f", "[1]", is_complete=False)),
         ('{"name": "f", "arguments": {bad}}', call("f", "{bad}", is_complete=False)),
         ('[{"name": "f"}, {"name": "g"}]', [*call("f", "{}"), *call("g", "{}")]),

@@ -20,6 +20,7 @@ LINES = family_of(PythonCall(open=("<c>",), close=("</c>",), is_list=False))
             [*call("f", "{}"), *call("m.g", '{"x": [true, null, {"a": [1]}]}')],
         ),
         ("[f(x='a\n\tb', n=07, m=-0.50, s='07')]", call("f", r'{"x": "a\n\tb", "n": 7, "m": -0.5, "s": "07"}')),
+        (r"[f(x='a\ud83d', y=['\ud83d\ude00'])]", call("f", '{"x": "a\ufffd", "y": ["\U0001f600"]}')),
         (r"[f(x='\d ☃')]", call("f", r'{"x": "\\d ☃"}')),
     ],
 )
