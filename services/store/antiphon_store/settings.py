@@ -62,9 +62,7 @@ class StoreSettings(RpcServerSettings):
     )
     max_session_responses: int | None = field(
         default=None,
-        metadata={
-            "doc": "The most readable responses that one session may have made; empty means any number."
-        },
+        metadata={"doc": "The most readable responses that one session may have made; empty means any number."},
     )
     sweep_s: int | None = field(
         default=300,
@@ -98,9 +96,7 @@ class StoreSettings(RpcServerSettings):
     job_ttl_s: int = field(default=_DAY_S, metadata={"doc": "How long a job is remembered after its end."})
     jobs_per_tenant: int = field(
         default=2_000,
-        metadata={
-            "doc": "The most background responses that a tenant may have queued or running; 0 for any number."
-        },
+        metadata={"doc": "The most background responses that a tenant may have queued or running; 0 for any number."},
     )
     job_weights: tuple[str, ...] = field(
         default=(),

@@ -95,7 +95,8 @@ class JobOperations(Topic):
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         job = await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
-            await self._line.join(tenant, only_missing=True)  # the process that enqueued it may have died before its own join
+            # the process that enqueued the job may have died before the tenant joined the line
+            await self._line.join(tenant, only_missing=True)
         return job
 
     async def queue_head(self, *, limit: int) -> QueueHead:
