@@ -87,7 +87,7 @@ async def test_rounds_go_on_after_one_that_broke(
     assert len(plays.asked) > 1
     assert all(48 <= seconds <= 72 for seconds in pauses)
     (record,) = caplog.records
-    assert ("ended early" if isinstance(error, StoreUnavailable) else "broke") in record.getMessage()
+    assert ("ended early" if isinstance(error, StoreUnavailable) else "failed") in record.getMessage()
 
 
 async def test_without_an_interval_it_never_begins() -> None:
