@@ -1,1 +1,1 @@
-"""The rules of each operation, once for all backends: functions of a `rows.view.View`."""
+"""The decisions of each operation, for all backends: functions that read and change rows through a `rows.view.View`."""

@@ -1,10 +1,11 @@
 """Conversations: sessions with metadata, and items that are added to their context by hand.
 
-Row CONVERSATION, beside its session: `metadata` (JSON text), `created`, `version`, `origin` (the digest of what it was
-made from), `incarnation` (unlike any other), `expires`. Added items are a node like a response, the session's new head,
-with `added` and `deleted` set from the start: no id finds it, but it is part of every chain that goes through it. Its
-id is computed from what makes the addition unique, so the same addition again meets its own node. Items that were taken
-out are named in the session's `removed` and left out whenever its history is read: nodes are never rewritten.
+Row CONVERSATION, in the tree of its session: `metadata` (JSON text), `created`, `version`, `origin` (the digest of the
+request that created it), `incarnation` (unique for each creation), `expires`. Added items are stored as a node, the
+session's new head. The node has `added` and `deleted` set from the start: a lookup by id does not find it, but it is
+part of every chain that goes through it. Its id is a digest of `incarnation` and `Addition.salt`, so a repeated
+addition finds its own node. Nodes are never rewritten: the session's `removed` has the ids of items that were removed,
+and reading its history leaves them out.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Items to be appended to a conversation. `salt` is the same exactly when the addition is; `digest` is that of the
-    items as given."""
+    """Items to append to a conversation. Two additions are the same if their `salt` is equal. `digest` is that of the
+    items in the request."""
 
     items: bytes
     digest: str
@@ -45,7 +46,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class Founding:
-    """A conversation to be made. `origin` is the digest of what was asked for, `incarnation` unlike any other."""
+    """A conversation to create. `origin` is the digest of the request, `incarnation` is unique for each creation."""
 
     metadata: bytes
     origin: str
@@ -55,8 +56,8 @@ class Founding:
 
 
 def create(view: View, conversation_id: str, founding: Founding) -> Finish[Conversation]:
-    """Makes the conversation and its first items; an expired one of that id ends first. The same founding again gives
-    the same answer. AlreadyExists, SessionLocked."""
+    """Creates the conversation with its first items; an expired one with this id is ended first. A repeated call
+    changes nothing and returns the conversation. AlreadyExists, SessionLocked."""
     existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     if existing is not None and not nodes.is_expired(existing.fields, view.now_ms):
         if existing.fields["origin"] != founding.origin:
@@ -88,14 +89,14 @@ def create(view: View, conversation_id: str, founding: Founding) -> Finish[Conve
 
 
 def get(view: View, conversation_id: str) -> Finish[Conversation]:
-    """A living conversation. ConversationNotFound."""
+    """Reads a conversation that has not expired. ConversationNotFound."""
     return _shown(conversation_id, require(view, conversation_id))
 
 
 def update(
     view: View, conversation_id: str, metadata: bytes, expected_version: int | None = None
 ) -> Finish[Conversation]:
-    """Replaces the metadata; the same update again changes nothing. ConversationNotFound, VersionMismatch."""
+    """Replaces the metadata; a repeated update changes nothing. ConversationNotFound, VersionMismatch."""
     row = require(view, conversation_id)
     version, text = row.fields["version"], metadata.decode()
     if text == row.fields["metadata"] and expected_version in (None, version, version - 1):
@@ -107,8 +108,8 @@ def update(
 
 
 def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = None) -> Finish[None]:
-    """Ends a conversation that nobody holds the lease of. Its responses stay readable for `responses_ttl_ms`, where no
-    end was set for them (None: for ever): a sweep writes that into them. ConversationNotFound, SessionLocked."""
+    """Deletes a conversation whose lease is free. Its responses without an expiry stay readable for `responses_ttl_ms`
+    (None: for ever), which a sweep writes into them. ConversationNotFound, SessionLocked."""
     view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     require(view, conversation_id)
     session = view.need(Kind.SESSION, conversation_id)
@@ -122,7 +123,7 @@ def delete(view: View, conversation_id: str, *, responses_ttl_ms: int | None = N
 
 
 def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[bytes]:
-    """Appends items behind the session's head: the items as stored. The same addition again changes nothing.
+    """Appends items after the session's head, and returns them. A repeated addition changes nothing.
 
     ConversationNotFound, SessionLocked, StaleFence, IdempotencyMismatch, AlreadyExists."""
     row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
@@ -139,7 +140,7 @@ def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[by
 
 
 def read_items(view: View, conversation_id: str) -> Finish[bytes]:
-    """The context of a living conversation as one JSON array. ConversationNotFound, ChainTooLong."""
+    """Reads the context of a conversation as one JSON array. ConversationNotFound, ChainTooLong."""
     if not (
         view.test(Kind.CONVERSATION, conversation_id, Condition.PRESENT)
         and view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires")
@@ -149,7 +150,7 @@ def read_items(view: View, conversation_id: str) -> Finish[bytes]:
 
 
 def read_context(view: View, session_id: str) -> Finish[bytes]:
-    """Reads the history of a session without the items that were taken out. ChainTooLong."""
+    """Reads the history of a session without its removed items. ChainTooLong."""
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
         head_id = turns.head_of(view.need(Kind.SESSION, session_id), session_id)
@@ -166,8 +167,8 @@ def read_context(view: View, session_id: str) -> Finish[bytes]:
 
 
 def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: bool) -> Finish[Conversation]:
-    """Marks an item as taken out of the context; a second time it changes nothing. `is_there`: it was seen in the
-    context, which only grows. ConversationNotFound, ItemNotFound."""
+    """Marks an item as removed from the context; a repeated call changes nothing. `is_there`: the context had the item
+    when it was read; it never loses one otherwise. ConversationNotFound, ItemNotFound."""
     row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     row = require(view, conversation_id)
     removed = (session.fields.get("removed") if session is not None else None) or []
@@ -179,7 +180,7 @@ def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
 
 
 def end(view: View, conversation_id: str, session: Row | None) -> None:
-    """Takes the conversation away, its context, and what only its head kept. The fencing token stays used."""
+    """Deletes the conversation and its context, and frees its head. The session keeps its last fencing token."""
     view.delete(Kind.CONVERSATION, conversation_id)
     view.unfile(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}")
     if session is not None:
@@ -189,7 +190,7 @@ def end(view: View, conversation_id: str, session: Row | None) -> None:
 
 
 def require(view: View, conversation_id: str) -> Row:
-    """The row of a living conversation. ConversationNotFound."""
+    """The row of a conversation that has not expired. ConversationNotFound."""
     row = view.need(Kind.CONVERSATION, conversation_id)
     if row is None or not view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires"):
         raise ConversationNotFound.of(conversation_id)
@@ -212,7 +213,7 @@ def _node_id(conversation_id: str, fields: Any, addition: Addition) -> str:
 
 
 def _append(view: View, conversation_id: str, fields: Any, addition: Addition, head_id: str | None) -> None:
-    """A node of these items behind the head, and the new head. It lives as long as the conversation."""
+    """Writes a node of these items after the head, and makes it the head. It expires with the conversation."""
     node_id = _node_id(conversation_id, fields, addition)
     body = dumps({"object": ADDED_ITEMS, "digest": addition.digest})
     record = Record(node_id, Status.COMPLETED, body, addition.items, parent_id=head_id, session_id=conversation_id)
@@ -227,7 +228,7 @@ def _append(view: View, conversation_id: str, fields: Any, addition: Addition, h
 
 
 def _added_before(existing: Row, addition: Addition) -> Finish[bytes]:
-    """The items of an addition that was made before. IdempotencyMismatch, AlreadyExists: it was another one."""
+    """Returns the items of an earlier addition. IdempotencyMismatch, AlreadyExists: it added other items."""
     if loads(existing.body).get("digest") == addition.digest:
         items, _ = packing.unpack(existing.items, existing.fields["input_bytes"])
         return answer(items)

@@ -1,9 +1,9 @@
-"""Forks: a new session that begins from a head which exists already. Nothing is copied.
+"""Forks: new sessions whose head is an existing response. Nothing is copied.
 
-source                     the new session begins from
-a session                  its head, as a turn in it would: deleted or not, until its time is over
+source                     head of the new session
+a session                  the session's head, even if it was deleted, until it expires
 a response                 that response, which must be readable, and have ended
-a session and a response   the response, which must have been made in the session or be its head
+a session and a response   that response, which must also have been made in the session or be its head
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
-    """Makes the session. The same fork again is answered as the first time, whatever became of either session.
+    """Makes the new session. A repeated fork returns the first result, even if either session has changed since.
 
     ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest, AlreadyExists, SessionLocked."""
     origin = [source.session_id, source.up_to_response_id]
@@ -41,7 +41,7 @@ def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
 
 
 def describe(view: View, session_id: str) -> Finish[Session]:
-    """The session as it is now."""
+    """Reads the current state of a session."""
     session = view.need(Kind.SESSION, session_id)
     head_id = living_head(view, session)
     lease = leases.granted(session, session_id) if session and leases.is_leased(session, view.now_ms) else None
@@ -50,7 +50,7 @@ def describe(view: View, session_id: str) -> Finish[Session]:
 
 
 def living_head(view: View, session: Row | None) -> str | None:
-    """The response that a turn in the session continues: its head, deleted or not, until its time is over."""
+    """The response that a turn in the session continues: its head, even if it was deleted, until it expires."""
     head_id: str | None = session.fields.get("head") if session is not None else None
     if head_id is None or view.need(Kind.NODE, head_id) is None:
         return None
@@ -58,7 +58,7 @@ def living_head(view: View, session: Row | None) -> str | None:
 
 
 def _source_head(view: View, source: ForkSource) -> str:
-    """The response that the fork begins from."""
+    """The response that becomes the head of the new session."""
     response_id = source.up_to_response_id
     if response_id is None:
         head_id = living_head(view, view.need(Kind.SESSION, source.session_id or ""))
@@ -95,7 +95,7 @@ def _require_kinship(session_id: str, head_id: str) -> None:
 
 
 def require_unused(view: View, session_id: str) -> None:
-    """That a session has neither a head nor a lease at home. AlreadyExists, SessionLocked."""
+    """Checks that a session has neither a head nor a lease in the tree of its name. AlreadyExists, SessionLocked."""
     session = view.need(Kind.SESSION, session_id)
     if living_head(view, session) is not None:
         raise AlreadyExists.of(session_id)
@@ -104,7 +104,7 @@ def require_unused(view: View, session_id: str) -> None:
 
 
 def undo(view: View, fork: Fork) -> Finish[None]:
-    """Takes back a fork whose session nobody has used."""
+    """Undoes a fork whose new session was never used."""
     session = view.need(Kind.SESSION, fork.session_id)
     if session is not None and session.fields.get("head") == fork.head_id and not session.fields.get("fence"):
         view.delete(Kind.SESSION, fork.session_id)

@@ -2,16 +2,16 @@
 
     queued ──claim──> held by A, attempt n ──settle──> succeeded, failed, cancelled
        ▲                 │
-       └─ retry or time ─┤ attempts used up: failed
-                         └ cancellation asked for: cancelled
+       └ retry or expiry ┤ attempts used up: failed
+                         └ cancellation requested: cancelled
 
-Row JOB: `queue`, `max_attempts`, `retention` (ms), `available` (since when it may be claimed if nobody holds it),
-`attempts`, `waits` (attempts that tried nothing), `holder`, `lease_until` (0: nobody holds it), `stamp` (when these
-times were written), `cancel` (0 or 1), `settled` (attempt, outcome and reason of the last settlement), `ended` (state,
-reason, when); the payload is its body.
-Its ticket in QUEUE says when it is worth looking at: too early does no harm, because the row decides. So no ticket is
-filed further ahead than LOOK_MS, and one that lies further ahead was filed before the clock was set back. Time takes
-steps, too: `as_of` is the job as time left it.
+Row JOB: `queue`, `max_attempts`, `retention` (ms), `available` (the time from which on it may be claimed, if it has no
+holder), `attempts`, `waits` (attempts that ended as WAITED), `holder`, `lease_until` (0: no holder), `stamp` (when
+these times were written), `cancel` (0 or 1), `settled` (attempt, outcome and reason of the last settlement), `ended`
+(state, reason, when); the payload is its body.
+Its ticket in QUEUE has the time of the next claim to try. A ticket that is due too early does no harm, because a claim
+checks the row. So no ticket is filed further ahead than LOOK_MS, and one that is further ahead was filed before the
+clock was set back. Leases also expire without a write: `as_of` computes the current state of a job from its row.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 NOBODY = ""
 LOOK_MS = 30_000
-"""How far ahead tickets are filed: a delayed job is looked at so often before its time."""
+"""The furthest that tickets are filed ahead: until it is due, a delayed job is checked once in this time."""
 
 Fields = Mapping[str, Any]
 
 
 def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
-    """Adds a job; the same one again changes nothing. AlreadyExists."""
+    """Adds a job; a repeated call changes nothing. AlreadyExists."""
     if not view.test(Kind.JOB, draft.id, Condition.ABSENT):
         row = view.need(Kind.JOB, draft.id)
         if row is not None and as_of(row.fields, view.now_ms) is not None:
@@ -64,9 +64,9 @@ def claim(
     tells_end: bool = False,
     taken_until: int = 0,
 ) -> Finish[Job | None]:
-    """Leases a job whose ticket in `queue` is due, or extends the lease that `holder` has. None when it cannot be
-    claimed now: its ticket, which was taken until then, is moved to when it can, or taken away. `only_own`: nothing
-    happens to other jobs than the holder's. `tells_end`: one that time has ended is returned, too, without a lease."""
+    """Leases a job whose ticket in `queue` is due, or extends the lease that `holder` has. None if the job cannot be
+    claimed now: its ticket, which was hidden until `taken_until`, is moved to when it can be, or removed. `only_own`:
+    does nothing to a job of another holder. `tells_end`: a job that ended by expiry is returned, without a lease."""
     row = view.need(Kind.JOB, job_id)
     view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
@@ -76,7 +76,7 @@ def claim(
         view.unfile(Index.QUEUE, queue, job_id, taken_until)
         if row is None or fields is None or fields["ended"] is None or row.fields["ended"] is not None:
             return nothing
-        _write(view, job_id, row.fields, fields)  # time ended it
+        _write(view, job_id, row.fields, fields)  # its last lease expired
         return answer(_granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None)
     if fields["holder"] != holder and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
         _file_for_later(view, job_id, row.fields, fields)
@@ -85,7 +85,7 @@ def claim(
 
 
 def _file_for_later(view: View, job_id: str, former: Fields, fields: Fields) -> None:
-    """Moves the ticket of a job that cannot be claimed now to when it can. `former` is the job as it is stored."""
+    """Moves the ticket of a job to when it can be claimed. `former` has the stored fields."""
     due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
     if set_back_ms(former, view.now_ms):
         view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
@@ -95,12 +95,12 @@ def _file_for_later(view: View, job_id: str, former: Fields, fields: Fields) -> 
 def _lease(
     view: View, job_id: str, former: Fields, fields: Fields, *, holder: str, lease_ttl_ms: int
 ) -> Finish[Job | None]:
-    """Leases a job to `holder`, or extends the lease that it has. `former` is the job as it is stored."""
+    """Leases a job to `holder`, or extends its lease. `former` has the stored fields."""
     is_own, queue = fields["holder"] == holder, fields["queue"]
     lease_until: Any = Now(lease_ttl_ms)
     if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
         lease_until = fields["lease_until"]
-    if former["holder"] not in (NOBODY, holder):  # its lease ended by time
+    if former["holder"] not in (NOBODY, holder):  # its lease has expired
         view.unfile(Index.HOLDER, held_key(queue, former["holder"]), job_id)
     attempts = fields["attempts"] + (not is_own)
     changed = {**fields, "attempts": attempts, "holder": holder, "lease_until": lease_until, "stamp": Now()}
@@ -113,7 +113,7 @@ def _lease(
 
 
 def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
-    """Shows a ticket again that was taken and not used."""
+    """Makes a ticket visible again that was taken and not used."""
     row = view.need(Kind.JOB, job_id)
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if fields is not None and fields["holder"] == NOBODY and fields["ended"] is None:
@@ -122,7 +122,7 @@ def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
 
 
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
-    """Extends a living lease; shortens it only where the clock was set back. JobNotFound, StaleFence."""
+    """Extends a live lease; shortens it only if the clock was set back. JobNotFound, StaleFence."""
     fields = require(view, fence.session_id, by_holder=True)
     _require_held(fields, fence)
     is_later = view.now_ms + lease_ttl_ms > fields["lease_until"] or set_back_ms(fields, view.now_ms)
@@ -133,8 +133,8 @@ def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse
 
 
 def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str, *, after_ms: int = 0) -> Finish[str | None]:
-    """Ends the attempt; the same again changes nothing. The queue in which the job waits again, if it does.
-    JobNotFound, StaleFence."""
+    """Ends the attempt; a repeated call changes nothing. Returns the queue if the job waits in it again. JobNotFound,
+    StaleFence."""
     job_id = fence.session_id
     fields = require(view, job_id, by_holder=True)
     settlement = [fence.token, outcome.value, reason]
@@ -155,7 +155,7 @@ def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str, *, after_
 
 
 def cancel(view: View, job_id: str) -> Finish[bool]:
-    """Raises the flag, and ends a job that nobody holds: whether that was not too late. JobNotFound."""
+    """Requests the cancellation, and ends a job without a holder. False: the job has ended otherwise. JobNotFound."""
     fields = require(view, job_id)
     if fields["ended"] is not None:
         return answer(fields["ended"][0] == JobState.CANCELLED.value)
@@ -167,7 +167,7 @@ def cancel(view: View, job_id: str) -> Finish[bool]:
 
 
 def describe(view: View, job_id: str) -> Finish[JobDescription]:
-    """The job as it is now. JobNotFound."""
+    """Reads the current state of a job. JobNotFound."""
     fields = require(view, job_id)
     ended = fields["ended"]
     running = JobState.RUNNING if fields["holder"] != NOBODY else JobState.QUEUED
@@ -184,9 +184,9 @@ def describe(view: View, job_id: str) -> Finish[JobDescription]:
 
 
 def require(view: View, job_id: str, *, by_holder: bool = False) -> Fields:
-    """The job as time left it; `by_holder` as in `as_of`. JobNotFound."""
+    """The current fields of a job; `by_holder` as in `as_of`. JobNotFound."""
     row = view.need(Kind.JOB, job_id)
-    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")  # or time would take a step unseen
+    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")  # guards against an expiry before the commit
     fields = as_of(row.fields, view.now_ms, by_holder=by_holder) if row is not None else None
     if fields is None:
         raise JobNotFound.of(job_id)
@@ -194,10 +194,10 @@ def require(view: View, job_id: str, *, by_holder: bool = False) -> Fields:
 
 
 def as_of(fields: Fields, now_ms: int, *, by_holder: bool = False) -> Fields | None:
-    """The job as time left it; None when it ended too long ago to be remembered.
+    """The current fields of a job, after expiries; None if its end is longer ago than its retention.
 
-    Where the clock was set back, nobody knows how old a lease is: it is over for others, and `by_holder` it goes on as
-    long as nobody else has taken the job."""
+    If the clock was set back, the age of a lease is unknown. For other claimers the lease has then expired; for its
+    holder (`by_holder`) it lives until another one takes the job."""
     back_ms = 0 if by_holder else set_back_ms(fields, now_ms)
     if fields["holder"] == NOBODY:
         fields = {**fields, "available": fields["available"] - back_ms} if back_ms else fields
@@ -210,7 +210,7 @@ def as_of(fields: Fields, now_ms: int, *, by_holder: bool = False) -> Fields | N
 
 
 def forgettable_at(fields: Fields) -> int | None:
-    """When the job needs to be remembered no longer, if nothing but time happens to it; None for never."""
+    """When the job can be deleted if no operation changes it before; None: never."""
     if fields["holder"] != NOBODY:
         fields = _given_back(fields, fields["lease_until"])
     ended = fields["ended"]
@@ -218,7 +218,7 @@ def forgettable_at(fields: Fields) -> int | None:
 
 
 def held_key(queue: str, holder: str) -> str:
-    """The key of HOLDER."""
+    """The key of the index HOLDER."""
     return f"{queue} {holder}"
 
 
@@ -230,7 +230,7 @@ _ENDS = {
 
 
 def _waiting_in(fields: Fields) -> Finish[str | None]:
-    """The queue of a job that may be claimed, now or later."""
+    """Returns the queue of a job that can be claimed, now or later; None for another job."""
     return answer(fields["queue"] if fields["ended"] is None and fields["holder"] == NOBODY else None)
 
 
@@ -253,7 +253,7 @@ def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
-    """Writes a job that changed from `former`, as it is stored, and moves its ticket to where it belongs now."""
+    """Writes the changed fields of a job, and moves its index entries. `former` has the stored fields."""
     view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
     if former["holder"] != NOBODY and fields["holder"] == NOBODY:
         view.unfile(Index.HOLDER, held_key(fields["queue"], former["holder"]), job_id)
@@ -265,13 +265,13 @@ def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
 
 
 def _require_held(fields: Fields, fence: Fence) -> None:
-    """StaleFence unless the fence is that of the running attempt."""
+    """StaleFence: the fence is not that of the running attempt."""
     if fields["holder"] == NOBODY or fields["attempts"] != fence.token:
         raise StaleFence.of(fence.session_id, token=fence.token)
 
 
 def _given_back(fields: Fields, at_ms: int, after_ms: int = 0) -> dict[str, Any]:
-    """The job without a holder: for the next one `after_ms` later, or at its end when there can be none."""
+    """The fields of a job whose attempt is over: claimable `after_ms` later, or ended if no attempt is left."""
     if fields["cancel"]:
         return _ended(fields, JobState.CANCELLED, "", at_ms)
     if fields["attempts"] >= fields["max_attempts"]:

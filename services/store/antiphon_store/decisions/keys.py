@@ -1,15 +1,15 @@
-"""Idempotency keys: pointers from a key to the response of the turn, or of the write, that brought it first.
+"""Idempotency keys: pointers from a key to the response of the first turn, or write, with that key.
 
-free ──BeginTurn──> claimed by response R ──CommitTurn of R──> bound to R for 24 h: others get R
-                      │  R's owner again: goes on, later end
+free ──BeginTurn──> claimed by response R ──CommitTurn of R──> bound to R for 24 h: repeated requests get R
+                      ├─ BeginTurn of R again: the claim is extended
                       ├─ another request: IdempotencyMismatch
-                      ├─ the same request: told that R runs
+                      ├─ a repeated request: gets the id of R, which is running
                       ├─ AbortTurn of R ──> free
-                      └─ the claim's time is over: the next request takes it; R may still commit until then
+                      └─ the claim expires: the next request takes the key; until then R may still commit
 
-Row KEY, in a partition of its own: `response`, `fingerprint` (hexadecimal; "" when it was bound without BeginTurn),
-`claimed_until`, `expires`, `bound`, `binding_until`, `stamp` (of a single write). A commit binds the key first and
-writes the response then: until `binding_until` a bound key without a response is one that is being committed.
+Row KEY, in a partition of its own: `response`, `fingerprint` (hexadecimal; "" if it was bound without BeginTurn),
+`claimed_until`, `expires`, `bound`, `binding_until`, `stamp` (of a PutResponseRecord). A commit binds the key first and
+writes the response after that: until `binding_until`, a commit may still be writing the response of a bound key.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ BINDING_MS = 60_000  # how long a commit may take after its key was bound
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """The present use of a key: its response, and the stamp of a single write. `is_mine`: the key is
-    this response's now, `is_new`: it was not before, `was_bound`: it was bound to it before. `is_running`: a turn or a
-    commit is under way, as far as time tells. `version`: of the row that a claim or a binding wrote."""
+    """The use of a key: the response that has it, and the stamp of a single write. `is_mine`: the caller's response has
+    the key now; `is_new`: it did not have it before; `was_bound`: it was bound to it before. `is_running`: the claim or
+    the binding has not expired. `version`: that of the row that a claim or a binding wrote."""
 
     response_id: str
     is_mine: bool = False
@@ -45,12 +45,12 @@ class KeyUse:
 
 
 def partition_of(tenant: str, key: str) -> Partition:
-    """Where a key lies."""
+    """The partition of a key."""
     return Partition(tenant, f"key-{sha256(key.encode()).hexdigest()[:16]}")
 
 
 def fingerprint_of(record: Record) -> bytes:
-    """SHA-256 of what a writer decides about a record, with the length of each part before it."""
+    """SHA-256 of the fields of a record that its writer decides."""
     digest = sha256()
     for text in (record.id, record.status, record.parent_id or "", record.session_id or ""):
         digest.update(text.encode() + b"\0")
@@ -62,9 +62,9 @@ def fingerprint_of(record: Record) -> bytes:
 def claim(
     view: View, *, key: str, request: TurnRequest, claim_ttl_ms: int, gone_response_id: str | None = None
 ) -> Finish[KeyUse]:
-    """Claims the key for the request's response, or tells which response it leads to. IdempotencyMismatch.
+    """Claims the key for the request's response, or returns the use by another response. IdempotencyMismatch.
 
-    `gone_response_id`: a response that neither can be read nor runs. A key that still leads to it is free."""
+    `gone_response_id`: a response that is neither readable nor running; a key that it has is free."""
     response_id = request.response_id or ""
     row = _known(view, key)
     is_new = True
@@ -79,8 +79,8 @@ def claim(
 
 
 def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = None) -> Finish[KeyUse]:
-    """Makes the key this response's for a day, or tells the stamp of the write that did so before.
-    IdempotencyMismatch: it is another's."""
+    """Binds the key to this response for a day. With `fingerprint`, returns the stamp of an equal write that was made
+    before. IdempotencyMismatch: another response has the key, or another write was made with it."""
     row = _known(view, key)
     if row is not None and _is_in_force(row, view.now_ms):
         if row.fields["response"] != response_id:
@@ -91,7 +91,7 @@ def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = No
                 return answer(_use_of(row, view.now_ms))
     is_own = row is not None and row.fields["response"] == response_id and row.fields["expires"] > view.now_ms
     if row is not None and is_own and row.fields["bound"]:
-        view.set(Kind.KEY, key, binding_until=Now(BINDING_MS))  # so that nobody undoes the first binding meanwhile
+        view.set(Kind.KEY, key, binding_until=Now(BINDING_MS))  # a new row version, so the first commit cannot undo it
         return answer(KeyUse(response_id, is_mine=True, was_bound=True, is_bound=True))
     claim = row.fields if row is not None and is_own else {"fingerprint": UNKNOWN, "claimed_until": 0}
     times = {"claimed_until": claim["claimed_until"], "bound": 1, "binding_until": Now(BINDING_MS)}
@@ -100,14 +100,14 @@ def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = No
 
 
 def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> Finish[None]:
-    """Keeps the stamp of a single write, for the same write again."""
+    """Stores the stamp of a single write, which repeated writes return."""
     if view.test(Kind.KEY, key, Condition.IS, "response", response_id):
         view.set(Kind.KEY, key, stamp=list(astuple(stamp)), binding_until=0)
     return nothing
 
 
 def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
-    """Frees a key that this response has claimed and not bound."""
+    """Frees the key if this response has claimed it and not bound it."""
     row = view.need(Kind.KEY, key)
     if row is not None and row.fields["response"] == response_id and not row.fields["bound"]:
         view.delete(Kind.KEY, key)
@@ -115,8 +115,8 @@ def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
 
 
 def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
-    """Undoes `claim` or `bind`, whose use this is, because the turn or the write was refused: the key is claimed as
-    before, or free. What was written over it since stays."""
+    """Undoes the `claim` or `bind` that returned `use`, because the turn or the write was rejected: the key is claimed
+    as before, or free. Does nothing if the row was written since."""
     row = view.need(Kind.KEY, key)
     if row is not None and row.fields["v"] == use.version:
         if use.is_new:
@@ -127,12 +127,12 @@ def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
 
 
 def _known(view: View, key: str) -> Row | None:
-    """The key's row; None when there is none, which is assumed at first."""
+    """The key's row, or None. The program first assumes that there is none, and guards that."""
     return None if view.test(Kind.KEY, key, Condition.ABSENT) else view.need(Kind.KEY, key)
 
 
 def _written(view: View, key: str, fields: dict[str, Any], use: KeyUse, *, kept_ms: int = 0) -> Finish[KeyUse]:
-    """Writes the row of a key: the use that it is, with the version of it."""
+    """Writes the row of a key, and returns `use` with the version of the row."""
     kept_ms = max(kept_ms, limits.IDEMPOTENCY_MEMORY_MS)
     view.put(Kind.KEY, key, {**fields, "expires": Now(kept_ms), "stamp": None})
     view.file(Index.ENDS, "", f"{Kind.KEY}/{key}", Now(kept_ms))
@@ -141,7 +141,7 @@ def _written(view: View, key: str, fields: dict[str, Any], use: KeyUse, *, kept_
 
 
 def _is_in_force(row: Row, now_ms: int) -> bool:
-    """Whether it keeps others out: it was bound, or its claim lives."""
+    """Whether the row excludes other responses: its binding or its claim has not expired."""
     fields = row.fields
     until: int = fields["expires"] if fields["bound"] else fields["claimed_until"]
     return until > now_ms

@@ -1,16 +1,17 @@
 """Leases of sessions, and the fences that prove a lease of a session or of a job.
 
-    free ──acquire──> held by A, fence n ──release, commit or time──> free, fence n
-                       │  A again: the same fence, a later end
-                       └─ B: SessionLocked
+    free ──acquire──> held by A, fence n ──release, commit or expiry──> free, fence n
+                       ├─ A acquires again: fence n, a later expiry
+                       └─ B acquires: SessionLocked
 
 Row SESSION: `head` (the last response committed in it), `fence` (the last token granted), `holder`, `lease_until`
-(0: released), `stamp` (when the lease was taken or renewed last), `removed` (ids of items that were taken out of its
-conversation), `source` (of the fork that made it). The token grows with every new holder and never goes back. A fence
-is good for a write only while its lease lives.
+(0: released), `stamp` (when the lease was taken or renewed last), `removed` (ids of items that were removed from its
+conversation), `source` (of the fork that made it), `responses_until` (the expiry that a sweep has yet to write into the
+responses of its deleted conversation). Each grant to a new holder has a higher token. A fence is valid only while its
+lease lives.
 
-Where the clock was set back since the last renewal, the age of the lease is not known: anybody may take it, and its
-holder goes on until somebody does.
+If the clock was set back since the last renewal, the age of the lease is unknown: any holder may take it, and the
+present one keeps it until then.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from antiphon_store.rows.view import Finish, View, answer
 
 NOBODY = ""
 CLOCK_STEP_MS = 1_000
-"""So far ahead a stamp may lie: servers that follow each other after a failover differ by less."""
+"""The tolerance for stamps in the future: the clocks of the servers before and after a failover differ by less."""
 
 
 def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[Lease]:
-    """Takes the lease with the next token, or extends that of `holder`. SessionLocked."""
+    """Takes the lease with the next token, or extends the lease that `holder` has. SessionLocked."""
     take(view, session_id, holder=holder, ttl_ms=ttl_ms)
     place = view.read(Get(Ref(Kind.SESSION, session_id)))
     return lambda answers: granted(answers[place], session_id)
 
 
 def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
-    """Changes the session so that `holder` has its lease. SessionLocked."""
+    """Does the writes of `acquire`, without reading the lease back. SessionLocked."""
     if not view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
         session = view.need(Kind.SESSION, session_id)
         if session is not None and session.fields["holder"] == holder:
@@ -49,7 +50,7 @@ def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
 
 
 def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
-    """Extends a living lease; shortens it only where the clock was set back. StaleFence."""
+    """Extends a live lease; shortens it only if the clock was set back. StaleFence."""
     session = view.need(Kind.SESSION, fence.session_id)
     if session is None or not tests_held(view, fence):
         raise StaleFence.of(fence.session_id, token=fence.token)
@@ -59,7 +60,7 @@ def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
 
 
 def release(view: View, fence: Fence) -> Finish[bool]:
-    """Ends a living lease; False when there was none of this fence."""
+    """Releases a lease. False: the fence has no live lease."""
     held = tests_held(view, fence)
     if held:
         give_back(view, fence.session_id)
@@ -67,12 +68,12 @@ def release(view: View, fence: Fence) -> Finish[bool]:
 
 
 def give_back(view: View, session_id: str, **fields: Any) -> None:
-    """Ends the lease of a session, and sets what else changes with it."""
+    """Ends the lease of a session, and sets `fields` in the same write."""
     view.set(Kind.SESSION, session_id, holder=NOBODY, lease_until=0, **fields)
 
 
 def require_fence(view: View, fence: Fence) -> None:
-    """StaleFence unless the lease of the fence lives: of the job of this id, when there is one, else of a session."""
+    """StaleFence: the lease of the fence does not live. It is that of the job with this id, or else of the session."""
     job_id = fence.session_id
     if is_response_id(job_id):
         runs = view.test(Kind.JOB, job_id, Condition.IS, "attempts", fence.token)
@@ -85,7 +86,7 @@ def require_fence(view: View, fence: Fence) -> None:
 
 
 def is_leased(session: Row | None, now_ms: int) -> bool:
-    """Whether anybody holds the lease, as others see it."""
+    """Whether another holder is locked out."""
     if session is None or set_back_ms(session.fields, now_ms):
         return False
     return (session.fields.get("lease_until") or 0) > now_ms
@@ -98,8 +99,8 @@ def granted(session: Row, session_id: str) -> Lease:
 
 
 def set_back_ms(fields: Mapping[str, Any], now_ms: int) -> int:
-    """How far the clock was set back since `stamp` was written in these fields; 0 when it was not. By so much each time
-    in them lies too far ahead: leases of dead holders would live for so long, and queued jobs wait for so long."""
+    """How far the clock was set back since `stamp` was written in these fields; 0 if it was not. All times in them are
+    too late by that much: leases of dead holders would live longer, and queued jobs would wait longer."""
     ahead_ms: int = (fields.get("stamp") or 0) - now_ms
     return ahead_ms if ahead_ms > CLOCK_STEP_MS else 0
 

@@ -1,4 +1,4 @@
-"""Reading trees: chains, and what a subtree looks like."""
+"""Reads of trees: chains, roots, nodes and sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANY_DEPTH = 2**31
 
 
 def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
-    """A readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
+    """Reads a readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
     if view.too_long:
@@ -27,7 +27,7 @@ def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Fi
 
 
 def root_of(view: View, response_id: str) -> Finish[str]:
-    """The first ancestor of a readable response. ResponseNotFound."""
+    """Reads the id of the first ancestor of a readable response. ResponseNotFound."""
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
     place = view.read(Chain(response_id, Payload.NONE, ANY_DEPTH, ANY_BYTES))
@@ -35,7 +35,7 @@ def root_of(view: View, response_id: str) -> Finish[str]:
 
 
 def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:
-    """The nodes that a turn in a session would continue, and the items that were taken out of it."""
+    """Reads the ids of the nodes that a turn in a session would continue, and of the items removed from its context."""
     session = view.read(Get(Ref(Kind.SESSION, session_id)))
     chain = view.read(Chain(session_id, Payload.NONE, ANY_DEPTH, ANY_BYTES, from_head=True))
 
@@ -47,20 +47,20 @@ def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], fro
 
 
 def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[Row | None]]]:
-    """Nodes with their payloads, and the time."""
+    """Reads nodes with their payloads, and the time."""
     rows = view.need_all(*((Kind.NODE, each) for each in response_ids))
     now_ms = view.now_ms
     return answer((now_ms, rows))
 
 
 def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:
-    """All sessions of a tree."""
+    """Reads all sessions of a tree."""
     place = view.read(Range(Kind.SESSION, "", "", ANY_BYTES))
     return lambda answers: list(answers[place])
 
 
 def tree_node(entry: Entry, now_ms: int, *, child_count: int = 0) -> TreeNode:
-    """A node without its content."""
+    """Makes the answer for a node from an index entry that comes with its row."""
     fields = entry.row.fields if entry.row is not None else {}
     return TreeNode(
         id=entry.id,

@@ -1,12 +1,12 @@
-"""Event logs: appended to at their end only.
+"""Event logs, which only grow at their end.
 
     open at n ──append k at n──> open at n + k
               └─append k at n, terminal──> closed at n + k
 
-Row LOG: `next` (the number of the next event), `closed`, `until` (when it is forgotten), `size` (bytes of frames). Row
-BATCH, one for each append: `count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items.
-An append that is there already is answered first, whatever became of the log and of the lease since: its writer asks
-again because an answer got lost.
+Row LOG: `next` (the number of the next event), `closed`, `until` (its expiry), `size` (bytes of frames). Row BATCH, one
+for each append: `count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items.
+A retried append is recognised before its fence and the state of the log are checked, because both may have changed
+since the first one, whose answer got lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from antiphon_store.rows.view import Finish, View, answer
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """A part of a log, as of one moment. `batches` are those that were appended, whole and in order."""
+    """A part of a log, in one snapshot. `batches` are the appended ones, whole and in order."""
 
     batches: tuple[EventBatch, ...]
     next_position: int
@@ -33,7 +33,7 @@ class LogPage:
 
 
 def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> Finish[int]:
-    """Appends one batch: the next position. PositionMismatch, LogClosed, StaleFence."""
+    """Appends one batch, and returns the next position. PositionMismatch, LogClosed, StaleFence."""
     next_position = append.expected_position + append.count
     if view.peek(Kind.LOG, append.response_id) is not None and _is_there(view, append):
         return answer(next_position)
@@ -44,7 +44,7 @@ def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int)
 
 
 def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
-    """Adds a batch at the end of its log. PositionMismatch, LogClosed."""
+    """Writes a batch at the end of its log. PositionMismatch, LogClosed."""
     log_id, position = append.response_id, append.expected_position
     if position == 0:
         _begin(view, log_id, ttl_ms)
@@ -64,7 +64,7 @@ def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
 
 
 def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[LogPage]:
-    """The batches from the one that holds `position` on. LogNotFound."""
+    """Reads batches, the first of which contains `position`. LogNotFound."""
     if not (view.test(Kind.LOG, log_id, Condition.PRESENT) and view.test(Kind.LOG, log_id, Condition.AHEAD, "until")):
         raise LogNotFound.of(log_id)
     end = view.read(Get(Ref(Kind.LOG, log_id)))
@@ -80,7 +80,8 @@ def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[Lo
 
 
 def _begin(view: View, log_id: str, ttl_ms: int) -> None:
-    """That there is no log yet, or one that is forgotten, which is taken away."""
+    """Files the expiry of a new log, and deletes the batches of an expired one. PositionMismatch, LogClosed: there is a
+    log."""
     view.file(Index.ENDS, "", f"{Kind.LOG}/{log_id}", Now(ttl_ms))
     if view.test(Kind.LOG, log_id, Condition.ABSENT):
         return
@@ -101,7 +102,7 @@ def _tests_end(view: View, log_id: str, position: int) -> bool:
 
 
 def _is_there(view: View, append: EventAppend) -> bool:
-    """Whether this very batch is in the log already, which is known and living."""
+    """Whether the log has not expired and has an equal batch at this position."""
     log = view.need(Kind.LOG, append.response_id)
     if log is None or log.fields["until"] <= view.now_ms or log.fields["next"] <= append.expected_position:
         return False
@@ -112,7 +113,7 @@ def _is_there(view: View, append: EventAppend) -> bool:
 
 
 def batch_id(log_id: str, position: int) -> str:
-    """The id of the batch that begins there."""
+    """The id of the batch that begins at `position`."""
     return f"{log_id}/{position:012d}"
 
 
@@ -137,5 +138,5 @@ def _to_batch(row_id: str, row: Row) -> EventBatch:
 
 
 def checksum(log_id: str, position: int, frames: bytes) -> int:
-    """CRC-32 of a batch's frames, which begins with where they are."""
+    """CRC-32 of a batch's log id, position and frames."""
     return crc32(frames, crc32(f"{log_id}:{position}".encode()))

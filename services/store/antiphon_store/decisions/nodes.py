@@ -1,12 +1,12 @@
-"""Row NODE: a response, or items that were added to a conversation by hand, and its place in the tree.
+"""Row NODE: a response, or items that a client added to a conversation, and its position in the tree.
 
-Fields: `parent`, `depth`, `session` (it was made in), `status`, `version` (of the record), `deleted` (0 or 1),
-`created`, `updated`, `expires` (None: never), `size` (bytes of body and items), `input_bytes`, `items_crc`, `body_crc`.
-Payloads: the packed items (`decisions.packing`), and the body.
+Fields: `parent`, `depth`, `session` (that it was made in), `status`, `version` (of the record), `deleted` (0 or 1),
+`added` (1 for added items), `created`, `updated`, `expires` (None: never), `size` (bytes of body and items),
+`input_bytes`, `items_crc`, `body_crc`. Payloads: the packed items (`decisions.packing`), and the body.
 
-    readable   not deleted, not expired: its id can be fetched, continued, replaced, removed
-    kept       not expired, and readable or the head of a session: its place in the tree stays
-    otherwise  it stays only as long as a kept node descends from it, because that one's chain contains it
+    readable   not deleted, not expired: its id can be read, continued, replaced, deleted
+    kept       not expired, and readable or the head of a session: the row stays
+    otherwise  the row stays only while a kept node descends from it, because that node's chain contains it
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from antiphon_store.rules.common import size_of
 log = logging.getLogger(__name__)
 
 _Draft = make_dataclass("_Draft", [each.name for each in fields_of(Record)], slots=True)
-"""A record before it is frozen: a frozen dataclass takes five times as long to make, a quarter of a deep chain."""
+"""A mutable twin of Record: making a frozen dataclass takes five times as long, a quarter of the time of a chain."""
 
 _STATUSES = {status.value: status for status in Status}
 
@@ -61,12 +61,12 @@ def written(record: Record, ttl_ms: int | None = None) -> tuple[dict[str, Any], 
 
 
 def to_record(response_id: str, row: Row) -> Record:
-    """A node with all payloads as a record. InternalError: its bytes are not those that were written."""
+    """The record of a node with all payloads. InternalError: its bytes are not those that were written."""
     return _record(response_id, *row)
 
 
 def to_records(chain: ChainRows) -> list[Record]:
-    """The nodes of a chain with all payloads as records. InternalError: bytes are not those that were written."""
+    """The records of a chain with all payloads. InternalError: bytes are not those that were written."""
     return list(map(_record, *chain))
 
 

@@ -1,8 +1,8 @@
-"""Prompts of a tenant, in a partition of their own: rows PROMPT of three forms.
+"""Stored prompts of a tenant, in a partition of their own: rows PROMPT of three forms.
 
 all/pmpt_…        a prompt: `created`, `latest` (the number of its newest version)
 pmpt_…/00000001   a version of it, whose items are the content
-count             `prompts`: how many there are; it follows from the others, so an export leaves it out
+count             `prompts`: their number; an import counts them again, so an export leaves it out
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def is_prompt(ref: Ref) -> bool:
 
 
 def add_to_count(view: View, number: int) -> None:
-    """Counts so many prompts more, or fewer."""
+    """Changes the number of prompts by `number`, which may be negative."""
     view.set(*COUNT, prompts=Add(number))
 
 
 def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prompt]:
-    """Adds the version behind the latest; a version that has the content already stays as it is.
+    """Adds the version after the latest. A repeated call changes nothing.
 
     NotFound, VersionMismatch. InvalidRequest: the tenant has too many prompts."""
     prompt, existing, count = view.need_all(_prompt(prompt_id), _version(prompt_id, version), COUNT)
@@ -60,7 +60,7 @@ def put(view: View, prompt_id: str, version: int, content: bytes) -> Finish[Prom
 
 
 def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
-    """A version of a prompt, the latest one for None. NotFound."""
+    """Reads a version of a prompt; None means the latest. NotFound."""
     if version is None:
         prompt = view.need(*_prompt(prompt_id))
         if prompt is None:
@@ -73,7 +73,7 @@ def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
 
 
 def list_all(view: View) -> Finish[Sequence[Prompt]]:
-    """The latest version of each prompt, without content, by the time at which the prompts were made."""
+    """Reads the latest version of each prompt without content, in the order of the prompts' creation."""
     place = view.read(Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
 
     def finish(answers: Sequence[Any]) -> Sequence[Prompt]:
@@ -84,7 +84,7 @@ def list_all(view: View) -> Finish[Sequence[Prompt]]:
 
 
 def delete(view: View, prompt_id: str) -> Finish[None]:
-    """Removes a prompt with all its versions. NotFound."""
+    """Deletes a prompt with all its versions. NotFound."""
     if view.need(*_prompt(prompt_id)) is None:
         raise _not_found(prompt_id)
     view.delete(*_prompt(prompt_id))

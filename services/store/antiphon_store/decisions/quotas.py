@@ -1,7 +1,7 @@
 """Quotas of a tenant: one volatile row, changed by the rules of `antiphon_core.spending`.
 
-Row QUOTA, in a partition of its own: `buckets` (name -> level, capacity, per minute, as of when) and `places` (id ->
-until when).
+Row QUOTA, in a partition of its own: `buckets` (name -> level, capacity, per minute, time of the level) and `places`
+(id of a stream slot -> its expiry).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def partition_of(tenant: str) -> Partition:
 
 
 def spend(view: View, spends: Sequence[Spend]) -> Finish[Sequence[Spent]]:
-    """The answers to spends, one after the other; each is done whole or not at all."""
+    """Does spends one after the other, each of them completely or not at all, and returns their answers."""
     account = _account_of(view.need(*ROW))
     answers = [account.spend(each, view.now_ms) for each in spends]
     if any(each.refusal is None for each in answers):
@@ -39,7 +39,7 @@ def _account_of(row: Row | None) -> Account:
 
 
 def _fields_of(account: Account, now_ms: int) -> dict[str, Any]:
-    """The row without what may be forgotten."""
+    """The fields of the row, without idle buckets and expired slots."""
     return {
         "buckets": {
             name: list(astuple(each)) for name, each in account.buckets.items() if not each.is_forgotten(now_ms)

@@ -2,10 +2,10 @@
 
 A write is one of three, in this order:
 
-    replay    The store holds this very content already, at the version that this write would have made. The writer
-              asks again because an answer got lost: nothing changes, and the existing stamp is the answer.
-    replace   The record is readable, and the precondition names what it must be (version, statuses).
-    insert    There is no such readable record, and the precondition does not say that there is.
+    replay    The record already has this content, at the version that this write would make: a retry whose first
+              answer got lost. Nothing changes, and the result is the existing stamp.
+    replace   The record is readable, and the precondition requires that it is (version, statuses).
+    insert    The record is not readable, and the precondition does not require that it is.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from antiphon_store.rows.view import AT_ONCE, Finish, View, answer, nothing
 from antiphon_store.rules.event_logs import end_of_log
 from antiphon_store.rules.jobs import turn_job
 
-ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
+ABSENT = "absent"  # the status of a missing record in StatusMismatch
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
-    of its items, by which they can be found. `log_end` is appended and `job` is added in the same step, unless the
-    write is a repetition; `log_ttl_ms` is how long the log is kept from now, `job_ttl_ms` how long the job is
-    remembered after its end. `session_responses_max` bounds how many readable responses its session may have made."""
+    """A record to write. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids of its
+    items, for the index of items. `log_end` is appended and `job` is added in the same step, unless the write is a
+    replay; `log_ttl_ms` is the lifetime of the log from now, `job_ttl_ms` that of the job after its end.
+    `session_responses_max` is the most readable responses that the session may have made."""
 
     record: Record
     precondition: Precondition = NO_PRECONDITION
@@ -50,15 +50,15 @@ class Write:
 
 
 class OccupiedId(Exception):
-    """The id of a new record belongs to a node that cannot be read. It is free when nothing needs that node."""
+    """The id of a new record is that of an unreadable node. The caller deletes the node if nothing needs it."""
 
 
 class CrowdedSession(Exception):
-    """The record's session has as many entries in MADE as it may have responses. Expired ones do not count."""
+    """The session has as many entries in MADE as it may have responses. The caller counts how many have expired."""
 
 
 def get(view: View, response_id: str) -> Finish[Record]:
-    """A readable record. ResponseNotFound."""
+    """Reads a readable record. ResponseNotFound."""
     place = view.read(Get(Ref(Kind.NODE, response_id), Payload.ALL))
     if not is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
@@ -68,7 +68,7 @@ def get(view: View, response_id: str) -> Finish[Record]:
 def is_readable(view: View, response_id: str) -> bool:
     """Tests that a response can be read."""
     return (
-        view.test(Kind.NODE, response_id, Condition.IS, "deleted", 0)  # so it is there
+        view.test(Kind.NODE, response_id, Condition.IS, "deleted", 0)  # false for a missing node
         and view.test(Kind.NODE, response_id, Condition.AHEAD, "expires")
     )
 
@@ -77,7 +77,7 @@ def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp
     """Inserts or replaces one record. `fence` must be live, in addition to the precondition's.
 
     ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
-    PositionMismatch, LogClosed: of the end of the log. OccupiedId, CrowdedSession: to be looked at further."""
+    PositionMismatch, LogClosed: of the end of the log. OccupiedId, CrowdedSession: the caller clears up and retries."""
     fences = [each for each in (fence, write.precondition.fence) if each is not None]
     if not _names_a_state(write.precondition) and view.test(Kind.NODE, write.record.id, Condition.ABSENT):
         return _insert(view, write, fences)
@@ -118,7 +118,7 @@ def require(view: View, response_id: str) -> Row:
 
 
 def require_precondition(response_id: str, row: Row | None, condition: Precondition) -> None:
-    """Version and statuses of a readable record, or that the precondition asks for none. VersionMismatch,
+    """Checks version and status of a readable record; `row` is None if there is none. VersionMismatch,
     StatusMismatch."""
     version, status = (row.fields["version"], row.fields["status"]) if row is not None else (0, ABSENT)
     if condition.version is not None and condition.version != version:
@@ -129,12 +129,12 @@ def require_precondition(response_id: str, row: Row | None, condition: Precondit
 
 
 def _names_a_state(condition: Precondition) -> bool:
-    """Whether the precondition says that there is a record."""
+    """Whether the precondition requires that the record exists."""
     return bool(condition.version or condition.statuses or condition.unless_statuses)
 
 
 def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
-    """A write over a node that is known."""
+    """Writes a record whose node may exist."""
     row = view.need(Kind.NODE, write.record.id)
     if row is None:
         return _insert(view, write, fences)
@@ -163,7 +163,7 @@ def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
 
 
 def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
-    """Replaces what a writer decides about a readable node."""
+    """Replaces the record of a readable node."""
     record = write.record
     _write_beside(view, write)
     fields, items, body = nodes.written(write.record, write.ttl_ms)
@@ -181,7 +181,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
 
 
 def _write_beside(view: View, write: Write) -> None:
-    """The events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
+    """Writes the events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
     if write.log_end is not None:
         append = end_of_log(write.record.id, write.log_end, is_terminal=write.job is None)
         logs.extend(view, append, ttl_ms=write.log_ttl_ms)
@@ -216,8 +216,8 @@ def _require_admission(row: Row, write: Write) -> None:
 
 
 def _require_parent(view: View, parent_id: str | None, fences: Sequence[Fence]) -> None:
-    """ResponseNotFound unless the parent can be read. A session's head may be continued by the holder of its lease even
-    when it was deleted."""
+    """ResponseNotFound: the parent cannot be read. The holder of a session's lease may continue its head even if the
+    head was deleted."""
     if parent_id is None or is_readable(view, parent_id):
         return
     is_kept = view.need(Kind.NODE, parent_id) is not None and view.test(
@@ -233,7 +233,7 @@ def _heads(view: View, fences: Sequence[Fence]) -> list[str | None]:
 
 
 def _require_room(view: View, write: Write) -> None:
-    """CrowdedSession: to be counted exactly."""
+    """CrowdedSession: the session may have too many responses."""
     session_id, most = write.record.session_id, write.session_responses_max
     if session_id is None or most is None:
         return
@@ -244,8 +244,8 @@ def _require_room(view: View, write: Write) -> None:
 
 def too_many(session_id: str, most: int, *, field: str = "record.session_id") -> LimitExceeded:
     return LimitExceeded(
-        f"Session '{session_id}' has made {most} responses, which is as many as it may. Delete some, fork it, or "
-        "begin another session.",
+        f"Session '{session_id}' has {most} responses, which is the limit. Delete some, fork it, or begin another "
+        "session.",
         field=field,
         limit=str(most),
     )

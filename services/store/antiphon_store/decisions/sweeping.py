@@ -1,8 +1,9 @@
 """Cleanup of rows that nothing needs: decisions about one candidate at a time. Cleanup never changes an answer.
 
-ENDS names candidates by when they are worth looking at. One that is still needed is dropped from it, because what makes
-it free later names it again: a node when its last child goes or a session's head moves on, anything else when its time
-is extended. A decision answers with the bytes that it freed, or None where the candidate stays or does not count.
+The index ENDS has candidates by the time of their next check. A candidate that is still needed is removed from it,
+because the operation that makes it unneeded files it again: a node when its last child goes or a session's head moves
+on, another row when its expiry is extended. A decision returns the bytes that it freed, or None if the candidate stays
+or does not count.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The rows that may still need a node, read in this order: its `v` if it could not be read, the sessions of its
-    tree, its children."""
+    """The rows that may still need a node, read in this order: its `v` if it was unreadable, the sessions of its tree,
+    its children."""
 
     dead_version: int | None
     children: Sequence[Entry]
@@ -26,7 +27,7 @@ class Family:
 
 
 def reclaim(view: View, kind: Kind, row_id: str, *, taken_until: int = 0) -> Finish[int | None]:
-    """Takes a row away whose time is over: an event log, a job, a conversation or a key."""
+    """Deletes an expired row: an event log, a job, a conversation or a key."""
     row = view.need(kind, row_id)
     ends_at = _ends_at(view, kind, row_id, row) if row is not None else None
     if row is None or ends_at is None or ends_at > view.now_ms:
@@ -37,10 +38,9 @@ def reclaim(view: View, kind: Kind, row_id: str, *, taken_until: int = 0) -> Fin
 
 
 def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: int = 0) -> Finish[int | None]:
-    """Takes a node away that neither is kept nor has children; its parent is a candidate then. Once a node cannot be
-    read, only a session that has it as its head makes it another's head, so what `family` saw of sessions afterwards
-    still holds; of children a guard tells. A node that changed meanwhile, or got a child, stays: it is looked at
-    again."""
+    """Deletes a node that neither is kept nor has children, and makes its parent a candidate. An unreadable node
+    becomes the head of a further session only by a fork of a session whose head it is, and `family` read the sessions
+    after the node; a guard detects new children. A node that has changed or got a child since stays a candidate."""
     row = view.need(Kind.NODE, response_id)
     if row is None or nodes.is_readable(row, view.now_ms):
         _reschedule(view, Kind.NODE, response_id, None if row is None else row.fields["expires"], taken_until)
@@ -49,7 +49,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
         return nothing
     if _was_needed(response_id, row, view.now_ms, family):
         ends_at: int | None = view.now_ms
-        if _is_needed_still(view, response_id, family):  # as long as its time is not over
+        if _is_needed_still(view, response_id, family):  # by a child, or as a head until it expires
             ends_at = None if nodes.is_expired(row.fields, view.now_ms) else row.fields["expires"]
         _reschedule(view, Kind.NODE, response_id, ends_at, taken_until)
         return nothing
@@ -68,7 +68,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
 
 
 def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None]:
-    """Sets the end of a response that has none."""
+    """Sets the expiry of a response that has none."""
     row = view.need(Kind.NODE, response_id)
     if row is not None and row.fields["expires"] is None:
         view.set(Kind.NODE, response_id, expires=expires_ms)
@@ -77,13 +77,13 @@ def limit_response(view: View, response_id: str, expires_ms: int) -> Finish[None
 
 
 def read_responses_end(view: View, session_id: str) -> Finish[int | None]:
-    """The end of the responses of a conversation that was deleted; None where it has none."""
+    """Reads the expiry for the responses of a deleted conversation; None if there is none to write."""
     session = view.need(Kind.SESSION, session_id)
     return answer(session.fields.get("responses_until") if session is not None else None)
 
 
 def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -> Finish[None]:
-    """All responses of the conversation have their end."""
+    """Clears the expiry that `read_responses_end` reads, once all responses have it."""
     view.need(Kind.SESSION, session_id)
     view.set(Kind.SESSION, session_id, responses_until=None)
     _reschedule(view, Kind.SESSION, session_id, None, taken_until)
@@ -91,18 +91,18 @@ def forget_responses_end(view: View, session_id: str, *, taken_until: int = 0) -
 
 
 def _ends_at(view: View, kind: Kind, row_id: str, row: Row) -> int | None:
-    """When a row can go if nothing but time happens to it; None: not before something names it anew."""
+    """When a row can be deleted if no operation changes it before; None: not before an operation files it again."""
     if kind is Kind.JOB:
         return jobs.forgettable_at(row.fields)
     ends_at: int | None = row.fields["until" if kind is Kind.LOG else "expires"]
     session = view.need(Kind.SESSION, row_id) if kind is Kind.CONVERSATION else None
     if session is not None and ends_at is not None and leases.is_leased(session, view.now_ms):
-        ends_at = max(ends_at, session.fields["lease_until"])  # its holder keeps it until the turn has ended
+        ends_at = max(ends_at, session.fields["lease_until"])  # a running turn keeps it
     return ends_at
 
 
 def _take_away(view: View, kind: Kind, row_id: str, row: Row) -> int | None:
-    """Deletes a row and what belongs to it: the bytes of its content."""
+    """Deletes a row with its dependent rows, and returns the bytes of its content; None for a key."""
     if kind is Kind.CONVERSATION:
         conversations.end(view, row_id, view.need(Kind.SESSION, row_id))
         return len(row.fields["metadata"].encode())
@@ -113,7 +113,7 @@ def _take_away(view: View, kind: Kind, row_id: str, row: Row) -> int | None:
     if kind is Kind.KEY:
         return None
     view.unfile(Index.QUEUE, row.fields["queue"], row_id)
-    if row.fields["holder"] != jobs.NOBODY:  # time ended its lease
+    if row.fields["holder"] != jobs.NOBODY:  # its lease has expired
         view.unfile(Index.HOLDER, jobs.held_key(row.fields["queue"], row.fields["holder"]), row_id)
     return len(row.body)
 
@@ -124,7 +124,8 @@ def _was_needed(response_id: str, row: Row, now_ms: int, family: Family) -> bool
 
 
 def _is_needed_still(view: View, response_id: str, family: Family) -> bool:
-    """Whether one of the family needs it now. The one that does is guarded: when it goes, it names the node anew."""
+    """Whether one of the family needs the node now. A guard on that row holds until the commit, and its removal later
+    files the node again."""
     if any(view.test(Kind.NODE, each.id, Condition.PRESENT) for each in family.children):
         return True
     named = [(Kind.SESSION, each) for each, row in family.sessions if row.fields.get("head") == response_id]
@@ -132,7 +133,7 @@ def _is_needed_still(view: View, response_id: str, family: Family) -> bool:
 
 
 def _reschedule(view: View, kind: Kind, row_id: str, ends_at: int | None, taken_until: int) -> None:
-    """The candidate is looked at again at `ends_at`; with None not before something names it anew."""
+    """Files the next check of a candidate at `ends_at`; None: removes it until an operation files it again."""
     if ends_at is None:
         view.unfile(Index.ENDS, "", f"{kind}/{row_id}", taken_until)
     else:

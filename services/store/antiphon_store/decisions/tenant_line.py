@@ -1,12 +1,12 @@
-"""The line of tenants whose jobs wait: workers serve it round robin, so that no tenant's backlog delays another's.
+"""The line of tenants with waiting jobs: claims serve it round robin, so that no tenant's backlog delays another's.
 
-In DISPATCH_TENANT the index QUEUE has places of tenants, not tickets of jobs. A worker takes the first place, which
-goes to the end of the line in the same step, and claims a job of that tenant. A tenant of weight 3 has three places. A
-tenant without a due job leaves: until its next job is due, or for good.
+In DISPATCH_TENANT the index QUEUE has places of tenants, not tickets of jobs. A claim takes the first place, which
+moves to the end of the line in the same step, and then a job of that tenant. A tenant of weight 3 has three places. A
+tenant without a due job leaves the line until its next job is due.
 
-Row LINE, in a partition of its own: `at` (when its places are due), `joins` (how often something was enqueued),
-`places`. A worker that finds no due job reads the row before its last look at the tenant's queue. An enqueued job
-changes the row, and then the tenant stays.
+Row LINE, in a partition of its own: `at` (when its places are due), `joins` (a counter of joins), `places`. A claim
+that finds no due job reads the row, checks the tenant's queue once more, and takes the tenant out only if the row is
+unchanged: a job that is enqueued meanwhile changes `joins`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 
 def join(view: View, tenant: str, *, places: int, only_missing: bool = False) -> Finish[None]:
-    """Puts a tenant with a due job into the line; one that stands there keeps its place. `only_missing`: nothing is
-    noted where it stands there."""
+    """Puts a tenant with a due job into the line; one that is in it keeps its places. `only_missing`: does nothing for
+    a tenant that is in the line."""
     row = view.need(Kind.LINE, tenant)
     if row is None:
         view.put(Kind.LINE, tenant, {"at": Now(), "joins": 1, "places": places})
@@ -33,13 +33,13 @@ def join(view: View, tenant: str, *, places: int, only_missing: bool = False) ->
 
 
 def read(view: View, tenant: str) -> Finish[Row | None]:
-    """The row of a tenant."""
+    """Reads the row of a tenant."""
     return answer(view.need(Kind.LINE, tenant))
 
 
 def leave(view: View, tenant: str, seen: Row | None, due_at: int | None) -> Finish[None]:
-    """Takes a tenant out of the line until `due_at`; None: for good. Does nothing where a job was enqueued since the
-    row was `seen`."""
+    """Takes a tenant out of the line until `due_at`; None: until it joins again. Does nothing if a job was enqueued
+    since the row was `seen`."""
     row = view.need(Kind.LINE, tenant)
     if (row and row.fields) != (seen and seen.fields):
         return nothing
@@ -56,7 +56,7 @@ def leave(view: View, tenant: str, seen: Row | None, due_at: int | None) -> Fini
 
 
 def places_of(tenant: str, row: Row) -> list[tuple[str, int]]:
-    """The places of a tenant, as they are filed."""
+    """The places of a tenant, each with the time at which it is due."""
     return [(place_id(tenant, number), row.fields["at"]) for number in range(row.fields["places"])]
 
 

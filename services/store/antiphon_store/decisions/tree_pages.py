@@ -1,10 +1,9 @@
-"""Pages of a tree: pure functions of the nodes that are stored of it.
+"""Pages of a tree: pure functions of its stored nodes.
 
-    readable   shown, and counted by its parent
-    otherwise  shown in a tree if something below it is readable, so that the tree stays connected; not counted
+    readable node     shown, and counted as a child of its parent
+    unreadable node   shown in a tree if a node below it is readable, so that the tree stays connected; not counted
 
-A node that cannot be read has no status. Whether it is still stored makes no difference, so reclaiming space never
-changes an answer.
+An unreadable node has no status. Nodes that cleanup may delete are not shown, so cleanup never changes an answer.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from antiphon_store.cursors import Position
 
 
 def tree(nodes: Sequence[TreeNode], *, after: Position | None, limit: int) -> list[TreeNode]:
-    """A page of all that is shown, by depth, then by birth and id, and one node more if there are more."""
+    """A page of the shown nodes, by depth, creation time and id, and one more node if there are more."""
     connected = _connected(nodes)
     shown = (node for node in nodes if node.status or node.id in connected)
     found = _first(shown, _by_depth, after, limit)
@@ -28,15 +27,15 @@ def tree(nodes: Sequence[TreeNode], *, after: Position | None, limit: int) -> li
 
 
 def leaves(nodes: Sequence[TreeNode], *, below: str, after: Position | None, limit: int) -> list[TreeNode]:
-    """A page of what is readable below `below` and has nothing readable below itself, by birth and id, and one node
-    more if there are more."""
+    """A page of the readable nodes below `below` that have no readable node below them, by creation time and id, and
+    one more node if there are more."""
     connected = _connected(nodes)
     ends = (node for node in nodes if node.status and node.id not in connected and node.id != below)
-    return _first(ends, _by_birth, after, limit)
+    return _first(ends, _by_creation, after, limit)
 
 
 def _connected(nodes: Iterable[TreeNode]) -> set[str]:
-    """The ids of all that have something readable below them."""
+    """The ids of the nodes that have a readable node below them."""
     parents = {node.id: node.parent_id for node in nodes}
     connected: set[str] = set()
     for node in nodes:
@@ -61,5 +60,5 @@ def _by_depth(node: TreeNode | Position) -> tuple[int, int, str]:
     return node.depth, node.created_at_ms, node.id
 
 
-def _by_birth(node: TreeNode | Position) -> tuple[int, str]:
+def _by_creation(node: TreeNode | Position) -> tuple[int, str]:
     return node.created_at_ms, node.id

@@ -1,4 +1,5 @@
-"""Turns: lease and history in one step, record, head and the end of the lease in another."""
+"""Turns: `begin` takes the lease and reads the history in one step, `commit` writes the record and the head and
+releases the lease in another."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ _UNFINISHED = sorted(status.value for status in UNFINISHED)
 
 
 class EditedContext(Exception):
-    """The context is over its bound with the items that were taken out of the conversation. Without them it may fit."""
+    """The context is over its limit with the items that were removed from the conversation, and may fit without."""
 
 
 def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Finish[TurnStart]:
-    """The lease of the session, when one is named, and the history. `was_measured`: the context fits without the items
-    that were taken out of it.
+    """Takes the lease of the session, if one is named, and reads the history. `was_measured`: the context is known to
+    fit without its removed items.
 
-    PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong. EditedContext: to be measured."""
+    PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong. EditedContext: the caller measures
+    the context and retries."""
     if request.session_id is not None:
         return _begin_in_session(view, request.session_id, request, was_measured=was_measured)
     if request.previous_response_id is None:
@@ -33,11 +35,11 @@ def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Fi
 
 
 def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
-    """`records.put` and, under the fence of a session, that its lease lives, its new head, and the end of the lease."""
+    """Does `records.put`. With the fence of a session, also checks its lease, sets its head and releases the lease."""
     finish = records.put(view, write, fence=fence)
     if fence is None:
         return finish
-    if not view.has_effects:  # a replay: the lease has ended with the first commit, or lives because it was no commit
+    if not view.has_effects:  # a replay: of a commit, which released the lease, or of a put, which did not
         view.need(Kind.SESSION, fence.session_id)
         if not leases.tests_held(view, fence):
             return finish
@@ -47,7 +49,7 @@ def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
 
 
 def _file_former_head(view: View, session_id: str, record: Record) -> None:
-    """Names the former head as a candidate for reclaiming, unless the new one keeps it, being its child."""
+    """Makes the former head a candidate for cleanup, unless the new head is its child and so needs it."""
     if view.test(Kind.SESSION, session_id, Condition.IS, "head", record.parent_id):
         return
     session = view.need(Kind.SESSION, session_id)
@@ -67,7 +69,7 @@ def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[
 
 
 def require_ended(view: View, response_id: str, *, field: str = "previous_response_id") -> None:
-    """PreviousResponseNotReady: it may still say something."""
+    """PreviousResponseNotReady: the response is queued or in progress."""
     if not view.test(Kind.NODE, response_id, Condition.NOT_IN, "status", _UNFINISHED):
         row = view.need(Kind.NODE, response_id)
         status = Status(row.fields["status"]) if row is not None else Status.QUEUED
@@ -102,14 +104,14 @@ def _history(chain: ChainRows) -> History:
 
 
 def without(items: bytes, removed: Any) -> bytes:
-    """A JSON array of items without those that were taken out; the very bytes when none was."""
+    """A JSON array of items without the removed ones; the unchanged bytes if none was removed."""
     if not removed:
         return items
     return dumps([item for item in loads(items) if item.get("id") not in removed])
 
 
 def head_of(session: Row | None, session_id: str) -> str:
-    """Names the last response of a session's history, for an error."""
+    """The id of the last response of a session's history, for an error; the session's own if it has none."""
     return str((session.fields.get("head") if session is not None else None) or session_id)
 
 

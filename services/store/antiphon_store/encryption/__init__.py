@@ -1,1 +1,1 @@
-"""Encryption at rest: a backend whose rows are sealed on their way to the database."""
+"""Encryption at rest: a row backend that seals content before it reaches the database."""

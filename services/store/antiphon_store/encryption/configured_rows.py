@@ -1,7 +1,8 @@
 """Makes the row backend of a store from its settings: sealed if they name a file of keys.
 
-A store that was ever opened with keys holds a marker, a row of a tenant of Antiphon's own that is sealed itself. So a
-store without keys, or with wrong ones, does not start, instead of giving out sealed bytes or writing plain ones.
+A store that was ever opened with keys holds a marker: a sealed row of a tenant of Antiphon's own. A process without
+keys, or with wrong ones, cannot read the marker and does not start. Otherwise it would return sealed bytes to clients,
+or write plain ones.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def rows_of(settings: StoreSettings, *, migrate: bool = True, clock: Clock | Non
     if path is None:
         return rows
     what = "the encryption keys of the store"
-    read = lambda: SealingKeys.read(path, what)  # noqa: E731 - it is handed on
+    read = lambda: SealingKeys.read(path, what)  # noqa: E731 - passed as an argument
     return sealed(rows, Watched([path], read, setting=SETTING, grace_s=settings.secrets_grace_s))
 
 
@@ -66,7 +67,7 @@ async def require_readable(rows: RowBackend, settings: StoreSettings, *, writes:
 
 
 async def _mark(rows: RowBackend, *, is_marked: bool) -> None:
-    """Writes the marker. A full store that has one starts with it, so that its responses can be read and deleted."""
+    """Writes the marker. A full store that has one starts without a new one, so that its responses can be deleted."""
     try:
         await rows.transact(MARKER, Program(changes=[Put(_ROW, {"v": 1}, body=_TEXT)]))
     except StoreUnavailable as error:

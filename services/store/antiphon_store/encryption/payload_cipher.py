@@ -1,10 +1,10 @@
 """Seals and opens single payloads, each bound to its tenant and the name of its row.
 
     sealed payload   magic, length of the key's id, the key's id, nonce, AES-256-GCM ciphertext with its tag
-    sealed field     the same in base64, behind a prefix
+    sealed field     FIELD_PREFIX and a sealed payload in base64
 
-A payload that does not begin with the magic was written before encryption was turned on, and is read as it is. An empty
-payload stays empty.
+A payload without the magic was written before encryption was turned on, and is read unchanged. An empty payload stays
+empty.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PayloadCipher:
         self._of_key: dict[bytes, AESGCM] = {}  # kept: making one takes as long as opening a payload
 
     def seal(self, plain: bytes, bound_to: bytes) -> bytes:
-        """Unavailable: the keys have been unusable for too long."""
+        """Encrypts a payload. Unavailable: the file of keys has been unusable for longer than the grace period."""
         if not plain:
             return plain
         keys = self._keys.get()
@@ -47,8 +47,8 @@ class PayloadCipher:
         return b"".join((MAGIC, bytes([len(key_id)]), key_id, nonce, sealed))
 
     def open(self, stored: bytes, bound_to: bytes) -> bytes:
-        """StoreUnavailable: the key is not in the file. InternalError: the bytes are not those that were written for
-        this row. Unavailable: as `seal`."""
+        """Decrypts a payload. StoreUnavailable: its key is not in the file. InternalError: the bytes are not those that
+        were written for this row. Unavailable: as `seal`."""
         if not stored.startswith(MAGIC):
             return stored
         start = len(MAGIC) + 1
@@ -57,13 +57,13 @@ class PayloadCipher:
         key = self._keys.get().keys.get(key_id)
         if key is None:
             log.error("a row is sealed with the key %r, which is not in the file", key_id, extra=remedies.CHECK_FILE)
-            text = "The store cannot open what it holds: a key is missing. Its log says which."
+            text = "The store cannot decrypt its data: a key is missing. Its log says which."
             raise StoreUnavailable(text, missing_key=True)
         try:
             return self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
         except (InvalidTag, ValueError) as error:
             log.error("a row cannot be opened: %s", describe(bound_to), extra=remedies.RESTORE_DATA)
-            raise InternalError("What the store holds cannot be opened: it is damaged, or not in its place.") from error
+            raise InternalError("Stored data cannot be decrypted: it is damaged, or another row's.") from error
 
     def _aead(self, key: bytes) -> AESGCM:
         found = self._of_key.get(key)
@@ -72,7 +72,7 @@ class PayloadCipher:
         return found
 
     def seal_field(self, value: Any, bound_to: bytes) -> Any:
-        """A JSON value as a text that holds it. None stays None."""
+        """Encrypts a JSON value. None stays None."""
         return None if value is None else FIELD_PREFIX + b64encode(self.seal(dumps(value), bound_to)).decode()
 
     def open_field(self, stored: Any, bound_to: bytes) -> Any:
@@ -82,7 +82,7 @@ class PayloadCipher:
 
 
 def bound_to(partition: Partition, ref: Ref, name: str) -> bytes:
-    """The associated data of one payload or field of a row: in another place its bytes cannot be opened."""
+    """The associated data of one payload or field of a row, which cannot be decrypted as that of another row."""
     return "\0".join((partition.tenant, partition.tree, ref.kind, ref.id, name)).encode()
 
 

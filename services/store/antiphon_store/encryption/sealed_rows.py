@@ -1,7 +1,7 @@
 """A row backend around another one, whose database holds no content in plain text.
 
-Sealed are all payloads (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts) and the
-fields of SEALED_FIELDS. Not sealed is what the database must compare, order or count: ids, tenants, trees, times,
+All payloads are sealed (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts), and the
+fields of SEALED_FIELDS. Values that the database compares, orders or counts are not sealed: ids, tenants, trees, times,
 statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
 
 Decisions see plain rows, and a program's guards must never test a sealed field. Work on large payloads runs outside of
@@ -46,7 +46,7 @@ ITEMS, BODY = "items", "body"
 
 
 class SealedRows:
-    """Implements `rows.backend.RowBackend`. Its inner backend may be any."""
+    """Implements `rows.backend.RowBackend` over any other row backend."""
 
     def __init__(self, inner: RowBackend, cipher: PayloadCipher) -> None:
         self._inner = inner
@@ -58,7 +58,7 @@ class SealedRows:
 
     @property
     def maintenance(self) -> Maintenance:
-        """AttributeError: the inner backend has none."""
+        """The inner backend's. AttributeError: it has none."""
         if not isinstance(self._inner, MaintainedRows):
             raise AttributeError("maintenance")
         return self._inner.maintenance
@@ -118,7 +118,7 @@ class SealedRows:
     async def tenants(self) -> Sequence[str]:
         return await self._inner.tenants()
 
-    # ---- On the way to the database ----
+    # ---- Sealing ----
 
     def _sealed_program(self, partition: Partition, program: Program) -> Program:
         return program._replace(changes=[self._sealed(partition, change) for change in program.changes])
@@ -135,7 +135,7 @@ class SealedRows:
         body = None if change.body is None else seal(change.body, bound_to(partition, ref, BODY))
         return change._replace(fields=fields, items=items, body=body)  # type: ignore[arg-type]
 
-    # ---- On the way back ----
+    # ---- Opening ----
 
     def _opened_answers(self, partition: Partition, reads: Sequence[Read], answers: Sequence[Any]) -> Sequence[Any]:
         return [self._opened_answer(partition, read, found) for read, found in zip(reads, answers, strict=True)]

@@ -1,1 +1,1 @@
-"""Operators' work on a store's data: said once, over the rows of any database."""
+"""Operators' tools for a store's data: export, import, verification and statistics, over any row backend."""

@@ -1,4 +1,4 @@
-"""The entries of indexes that follow from a row: an export holds rows alone."""
+"""The index entries of a row, computed for an import: an export has rows only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antiphon_store.rows.model import File, Index, Kind, Ref, Row, Unfile, made_
 
 
 def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
-    """The entries that the operations made for this row, or took away, with their times."""
+    """Yields the index entries that operations file for this row, or unfile, with their times."""
     kind, row_id = ref
     if kind is Kind.NODE:
         yield from _of_node(row_id, row)

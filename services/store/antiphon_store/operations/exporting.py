@@ -1,12 +1,12 @@
-"""An export: all rows of one tenant as JSON lines, tree by tree, parents before their children.
+"""Export of all rows of one tenant as JSON lines, tree by tree, parents before their children.
 
     {"format": "antiphon-export-1", "tenant": "acme"}
     {"tree": "0f…", "kind": "node", "id": "resp_0f…", "fields": {…}, "items": "{…},{…}", "body": "{…}"}
     …
     {"rows": 2}
 
-Payloads are text, or base64 where they are no UTF-8. Entries of indexes and the number of prompts are not in it: they
-follow from the rows. What a tenant has used of its quotas is left out.
+Payloads are text, or base64 if they are not UTF-8. Index entries and the number of prompts are left out, because an
+import computes them from the rows. The state of the tenant's quotas is left out, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMAT = "antiphon-export-1"
 async def export(
     rows: RowBackend, maintenance: Maintenance, tenant: str, write: Callable[[bytes], Any], on_progress: Progress
 ) -> int:
-    """Writes the lines: how many rows there were."""
+    """Writes the lines of an export, and returns the number of rows."""
     count = 0
     write(dumps({"format": FORMAT, "tenant": tenant}) + b"\n")
     async for partition in maintenance.partitions(tenant):
@@ -43,8 +43,9 @@ async def export(
 
 
 async def _tree(rows: RowBackend, maintenance: Maintenance, partition: Partition) -> AsyncIterator[tuple[Ref, Row]]:
-    """The rows of a tree in which others write meanwhile. What a row names is read after it, so that it is there: nodes
-    come after sessions and jobs, batches after their logs. Of a log that grows, the rest is left out."""
+    """Reads the rows of a tree, which may change meanwhile. A row is read before the rows that it names, so that they
+    exist: nodes come after sessions and jobs, batches after their logs. Events that a log gets meanwhile are left
+    out."""
     names: Sequence[Name] = [each for each in await maintenance.names(partition) if each.ref != prompts.COUNT]
     ends: dict[str, int] = {}
     async for ref, row in rows_of(rows, partition, [each for each in names if each.ref.kind not in _LATER]):
@@ -65,7 +66,7 @@ _LATER = (Kind.NODE, Kind.BATCH)
 
 
 async def _by_depth(rows: RowBackend, partition: Partition, names: Sequence[Name]) -> list[Name]:
-    """Nodes with all their ancestors, also those that were not named."""
+    """Nodes by depth, with all their ancestors, even those that are not in `names`."""
     depths: dict[Name, int] = {}
     known = {each.ref.id for each in names}
     while names:
@@ -85,7 +86,7 @@ def _line(tree: str, ref: Ref, row: Row) -> dict[str, Any]:
 
 
 def _text(payload: bytes) -> Any:
-    """A payload as JSON: an object for bytes that are no text."""
+    """A payload as JSON: a string, or an object for bytes that are not UTF-8."""
     try:
         return bytes(payload).decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Files that operations write: whole, or not there. They hold conversations, and are their owner's alone."""
+"""Files that operations write: complete, or not at all. They contain conversations, so only the owner can read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class OperationError(Exception):
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A path to write to. What lies there at the end is on the disk and becomes `path`, which must not exist.
+    """Yields the path of a draft, which is synced to disk and renamed to `path` at the end. `path` must not exist.
 
     OperationError: it exists, or its folder cannot be written."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -1,7 +1,6 @@
-"""Import of an export, into any backend: each row by a decision, with the count and the entries that follow from it.
+"""Import of an export into any backend: each row is written by a decision, with its index entries.
 
-Repeating an import changes nothing: a row that is there already stays as it is. So one that was interrupted is begun
-again.
+An import does not change existing rows, so an interrupted import is continued by repeating it.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Re
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
-ROWS_AT_ONCE = 500  # of several trees, which are written side by side
+ROWS_AT_ONCE = 500  # read together; their trees are written concurrently
 
 _SET_BY_GROWING = ("v", "depth", "created", "updated")
 
 
 class Imported(NamedTuple):
-    """How many rows an import wrote, and how many were there before."""
+    """The number of rows that an import wrote, and of those that existed before."""
 
     written: int
     kept: int
@@ -52,7 +51,7 @@ async def import_lines(
 ) -> Imported:
     """Writes the rows of an export. `may_merge`: the tenant may have data.
 
-    OperationError: it has, or the lines are not an export, or not all of one."""
+    OperationError: the tenant has data, or the lines are not a complete export."""
     parsed = _parsed(lines)
     tenant = _tenant_of(next(parsed, {}))
     if not may_merge and [each async for each in maintenance.partitions(tenant)]:
@@ -71,7 +70,7 @@ async def import_lines(
 
 
 async def _write(runner: DecisionRunner, partition: Partition, lines: Iterable[_Line]) -> Imported:
-    """Writes rows of one tree in their order."""
+    """Writes rows of one tree in order."""
     is_new = []
     for _tree, ref, row in lines:
         stored = await runner.run(partition, partial(_add, ref=ref, row=row))
@@ -81,7 +80,7 @@ async def _write(runner: DecisionRunner, partition: Partition, lines: Iterable[_
 
 
 def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:
-    """Writes a row that is not there: the row that is there, if any. OperationError."""
+    """Writes a row unless it exists; returns the existing row, or None. OperationError: the parent is missing."""
     if not view.test(*ref, Condition.ABSENT):
         return answer(view.need(*ref))
     if ref.kind is not Kind.NODE:
@@ -99,7 +98,7 @@ def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:
 
 
 def _file_entries(view: View, ref: Ref, row: Row) -> Finish[None]:
-    """Writes the entries that name a row, in a step of its own: those of a new node are moved to their times."""
+    """Files the index entries of a row after the row: those that `Grow` filed for a node move to their times."""
     for each in entries_of(ref, row):
         if isinstance(each, File):
             view.file(*each)
@@ -126,7 +125,7 @@ def _tenant_of(header: dict[str, Any]) -> str:
 
 
 def _rows(parsed: Iterator[dict[str, Any]]) -> Iterator[_Line]:
-    """The rows up to the last line, which counts them."""
+    """Yields the rows before the last line, which has their number. OperationError."""
     count = 0
     for line in parsed:
         if "kind" not in line:
@@ -139,7 +138,7 @@ def _rows(parsed: Iterator[dict[str, Any]]) -> Iterator[_Line]:
         except (KeyError, ValueError) as error:
             raise OperationError(f"Row {count + 1} of the export is not one that this release knows.") from error
         count += 1
-    raise OperationError(f"The export is cut off behind {count} rows.")
+    raise OperationError(f"The export is cut off after {count} rows.")
 
 
 def _payload(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Rows by name, in batches that one answer can hold."""
+"""Reads of rows by name, in batches of limited size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BATCH_BYTES = 4 * 2**20
 async def rows_of(
     rows: RowBackend, partition: Partition, names: Iterable[Name], payload: Payload = Payload.ALL
 ) -> AsyncIterator[tuple[Ref, Row]]:
-    """The rows of these names that are still there, in their order."""
+    """Reads the rows of these names that still exist, in order."""
     for batch in batches(names, payload):
         for each in await read(rows, partition, batch, payload):
             yield each
@@ -24,14 +24,14 @@ async def rows_of(
 async def read(
     rows: RowBackend, partition: Partition, batch: Sequence[Ref], payload: Payload = Payload.ALL
 ) -> list[tuple[Ref, Row]]:
-    """The rows of one batch that are still there."""
+    """Reads the rows of one batch that still exist."""
     found = await rows.transact(partition, Program(reads=[Get(ref, payload) for ref in batch]))
     assert isinstance(found, Applied)  # noqa: S101 - there are no guards
     return [(ref, row) for ref, row in zip(batch, found.answers, strict=True) if row is not None]
 
 
 def batches(names: Iterable[Name], payload: Payload = Payload.ALL) -> Iterator[Sequence[Ref]]:
-    """Names whose rows one answer can hold."""
+    """Cuts names into batches of at most BATCH_ROWS rows, and of about BATCH_BYTES."""
     batch: list[Ref] = []
     used = 0
     for ref, size in names:

@@ -1,4 +1,4 @@
-"""How much there is, by tenant and kind of row."""
+"""Number and size of rows, by tenant and kind of row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon_store.rows.model import Kind
 
 
 class Amount(NamedTuple):
-    """Rows, and the bytes of their fields and payloads. What a database needs besides is not counted."""
+    """The number of rows, and the bytes of their fields and payloads without the overhead of the database."""
 
     rows: int = 0
     size: int = 0
@@ -20,7 +20,7 @@ class Amount(NamedTuple):
 async def statistics(
     maintenance: Maintenance, tenant: str | None, on_progress: Progress
 ) -> Mapping[tuple[str, Kind], Amount]:
-    """Counts what a tenant has, or all of them."""
+    """Counts the rows of a tenant; None: of all tenants."""
     amounts: defaultdict[tuple[str, Kind], Amount] = defaultdict(Amount)
     async for partition in maintenance.partitions(tenant):
         for ref, size in await maintenance.names(partition):

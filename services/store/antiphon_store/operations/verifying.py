@@ -1,8 +1,8 @@
-"""Verification of what is stored: bytes against their checksums, and names against what they name.
+"""Verification of stored data: payloads against their checksums, and references against the rows that they name.
 
-damage   Something that was acknowledged cannot be read any more, in whole or in part.
-hint     A name that leads nowhere. Everybody who follows one looks at the row first, so it costs a look and no more.
-         Races and cleanup leave some behind.
+damage   Acknowledged data cannot be read any more, in whole or in part.
+hint     A reference to a missing row. The store checks the row before it uses a reference, so a stale one only costs a
+         read. Races and cleanup leave some behind.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHAIN_BYTES = 2**60  # any number
 
 
 class Finding(NamedTuple):
-    """One thing that is not as it should be."""
+    """One damage, or one hint."""
 
     is_damage: bool
     tenant: str
@@ -50,7 +50,7 @@ class Finding(NamedTuple):
 async def verify(
     rows: RowBackend, maintenance: Maintenance, tenant: str | None, on_progress: Progress
 ) -> AsyncIterator[Finding]:
-    """Looks at everything of a tenant, or of all."""
+    """Checks the rows and index entries of a tenant; None: of all tenants."""
     tenants = set()
     async for partition in maintenance.partitions(tenant):
         tenants.add(partition.tenant)
@@ -66,8 +66,8 @@ async def verify(
 
 
 class _Tree:
-    """The rows of one partition. Others may write meanwhile: so what names others is read first, and what seems to be
-    missing is looked for once more."""
+    """The rows of one partition, which may change meanwhile: rows are read before the rows that they name, and a row
+    that seems to be missing is read once more."""
 
     def __init__(self, rows: RowBackend, partition: Partition) -> None:
         self._rows = rows
@@ -75,9 +75,9 @@ class _Tree:
         self._rest: dict[Ref, Row] = {}  # without payloads
 
     async def findings(self, names: Sequence[Name], on_progress: Progress) -> AsyncIterator[tuple[bool, str]]:
-        for_names_first = sorted(names, key=lambda name: name.ref, reverse=True)  # sessions, nodes, logs, batches
+        referring_first = sorted(names, key=lambda name: name.ref, reverse=True)  # sessions, nodes, logs, batches
         has_all_parents = True
-        async for ref, row in self._each(for_names_first):
+        async for ref, row in self._each(referring_first):
             on_progress(1)
             if row is None:
                 has_all_parents = has_all_parents and ref.kind is not Kind.NODE
@@ -98,8 +98,8 @@ class _Tree:
                 yield True, f"node {ref.id}: the chain that ends with it is not whole"
 
     async def _each(self, names: Sequence[Name]) -> AsyncIterator[tuple[Ref, Row | None]]:
-        """The rows of these names that are still there. None for one that cannot be read: with encryption at rest, a
-        damaged row is an error of the whole batch, so its rows are read one by one then."""
+        """Reads the rows of these names that still exist; None for one that cannot be read. With encryption at rest, a
+        damaged row fails its whole batch, whose rows are then read one by one."""
         for batch in batches(names):
             for each in await self._read(batch):
                 yield each
@@ -113,15 +113,15 @@ class _Tree:
         return [each for ref in batch for each in await self._read([ref])]
 
     async def _fault(self, ref: Ref, row: Row) -> str:
-        """Returns what is wrong with the rows that a row needs; nothing where one of them cannot be read, because that
-        row is a finding of its own."""
+        """The fault in the rows that a row needs; empty if there is none. A row that cannot be read is a finding of its
+        own."""
         try:
             return await _CHECKS[ref.kind](self, ref, row) if ref.kind in _CHECKS else ""
         except InternalError:
             return ""
 
     async def node(self, ref: Ref, row: Row) -> str:
-        """Returns the fault of its parent, or of the depth behind it."""
+        """The fault of a node's parent or depth."""
         parent_id, depth = row.fields["parent"], row.fields["depth"]
         parent = await self._find(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
         if parent_id is not None and parent is None:
@@ -131,7 +131,7 @@ class _Tree:
         return ""
 
     async def log(self, ref: Ref, row: Row) -> str:
-        """Returns the gap between its batches, one behind the other up to its end."""
+        """The first gap in the batches of a log."""
         position = 0
         while position < row.fields["next"]:
             batch = await self._find(Ref(Kind.BATCH, logs.batch_id(ref.id, position)))
@@ -141,14 +141,14 @@ class _Tree:
         return ""
 
     async def _broken_chains(self) -> list[Ref]:
-        """The nodes without children of which the database does not find all ancestors."""
+        """The nodes without children whose chain the database does not return completely."""
         nodes = {ref: row.fields for ref, row in self._rest.items() if ref.kind is Kind.NODE}
         parents = {fields["parent"] for fields in nodes.values()}
         broken = []
         for ref, length in [(ref, fields["depth"] + 1) for ref, fields in nodes.items() if ref.id not in parents]:
             chain = Chain(ref.id, Payload.NONE, length, CHAIN_BYTES)
             found = await self._rows.transact(self._partition, Program(reads=[chain]))
-            if not isinstance(found, Applied) or len(found.answers[0].ids) not in (0, length):  # none: its time is over
+            if not isinstance(found, Applied) or len(found.answers[0].ids) not in (0, length):  # 0: it has expired
                 broken.append(ref)
         return broken
 
@@ -156,7 +156,7 @@ class _Tree:
         return self._rest.get(ref) or await _row(self._rows, self._partition, ref)
 
     async def _is_there(self, ref: Ref) -> bool:
-        """Whether it was not taken away meanwhile, and then perhaps what it names before it."""
+        """Whether the row still exists. Cleanup may have deleted it, and before it the rows that it names."""
         return await _is_there(self._rows, self._partition, ref)
 
 
@@ -192,7 +192,7 @@ def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
 
 
 async def _groups(keys: AsyncIterator[IndexKey]) -> AsyncIterator[list[IndexKey]]:
-    """Keys that are looked at together: most have one entry."""
+    """Groups of keys to check concurrently: most have one entry."""
     group = []
     async for key in keys:
         group.append(key)
@@ -203,7 +203,7 @@ async def _groups(keys: AsyncIterator[IndexKey]) -> AsyncIterator[list[IndexKey]
 
 
 async def _dangling_entries(rows: RowBackend, key: IndexKey) -> list[str]:
-    """The entries under a key that name no row."""
+    """The entries under a key whose row is missing."""
     found: list[str] = []
     entries: Sequence[Entry] = ()
     while True:
@@ -233,7 +233,7 @@ def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
 
 
 async def _is_there(rows: RowBackend, partition: Partition, ref: Ref) -> bool:
-    """Whether there is such a row, also where it cannot be read."""
+    """Whether the row exists, readable or not."""
     try:
         return await _row(rows, partition, ref) is not None
     except InternalError:

@@ -1,1 +1,1 @@
-"""Rules of arguments. Pure: they raise InvalidRequest or TooLarge with the name of the field."""
+"""Validation of arguments: pure functions that raise InvalidRequest or TooLarge with the name of the field."""

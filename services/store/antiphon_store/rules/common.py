@@ -1,6 +1,6 @@
-"""Rules of arguments: ids, sizes, counts, times. Pure; they raise InvalidRequest or TooLarge with the field's name.
+"""Validation of ids, sizes, counts, times and records. Checks raise InvalidRequest or TooLarge with the field's name.
 
-`arguments` applies them to every call of the service. Only `check_content` looks into JSON; `tight` follows it.
+`arguments` applies the checks to every call of the service. Only `check_content` parses JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Check = Callable[[Any, str], None]  # of a value, and the name that errors give 
 
 INT64_MAX = 2**63 - 1
 FINGERPRINT_BYTES = 32
-TTL_MS_MAX = 10 * 366 * 24 * 3600 * 1000  # ten years: longer ones are meant as "for ever", and sums stay in 64 bits
+TTL_MS_MAX = 10 * 366 * 24 * 3600 * 1000  # ten years, so that sums stay in 64 bits; None means for ever
 
 
 def check_tenant(tenant: str, field: str = "tenant") -> None:
@@ -77,7 +77,8 @@ check_ttl = within(1, TTL_MS_MAX)
 
 
 def lifetime_ms(ttl_ms: int | None, default_s: int | None, most_s: int | None) -> int | None:
-    """A lifetime from now: the one that was asked for, within the policy, else the default. None: for ever."""
+    """A lifetime from now: `ttl_ms` if it is given, else the default. None: for ever. InvalidRequest: it is over the
+    policy's limit."""
     if ttl_ms is None:
         return None if default_s is None else default_s * 1000
     if most_s is not None:
@@ -86,7 +87,7 @@ def lifetime_ms(ttl_ms: int | None, default_s: int | None, most_s: int | None) -
 
 
 def check_given(data: bytes, field: str) -> None:
-    """That there is something: on the wire no bytes and none are the same."""
+    """Checks that bytes are not empty: on the wire, an empty field is a missing one."""
     if not data:
         raise invalid(field, f"'{field}' is missing.")
 
@@ -108,7 +109,7 @@ def size_of(record: Record) -> int:
 
 
 def is_text(text: str) -> bool:
-    """Whether it is not empty and can be written as UTF-8."""
+    """Whether the text is not empty and has a UTF-8 encoding."""
     return _utf8_length(text) > 0
 
 
@@ -142,13 +143,13 @@ def check_key(idempotency_key: str, field: str = "idempotency_key") -> None:
 
 
 def require_owner(idempotency_key: str | None, response_id: str | None) -> None:
-    """A key comes with the response that it is claimed for."""
+    """Checks that a key comes with the response that claims it."""
     if idempotency_key is not None and response_id is None:
         raise invalid("response_id", "'idempotency_key' needs 'response_id': the response that it belongs to.")
 
 
 def check_record(record: Record, field: str = "record") -> None:
-    """Ids, their kinship and the size."""
+    """Checks ids, that they are of one tree, and the size."""
     check_response_id(record.id, f"{field}.id")
     if record.parent_id is not None:
         check_response_id(record.parent_id, f"{field}.parent_id")
@@ -164,8 +165,8 @@ def check_record(record: Record, field: str = "record") -> None:
 
 
 def check_content(record: Record) -> tuple[str, ...]:
-    """That the JSON is what it says it is, so that it can be joined without ever being parsed again. Returns the
-    distinct ids of the items."""
+    """Checks the JSON of a record, so that histories can join it without parsing, and returns the distinct ids of its
+    items."""
     body = parse_object(record.body, field="record.body")
     if "output" in body:
         raise invalid(
@@ -177,7 +178,8 @@ def check_content(record: Record) -> tuple[str, ...]:
 
 
 def tight(record: Record) -> Record:
-    """The record with no white space at the ends of its item arrays, where history joins them."""
+    """The record without white space around and right inside the brackets of its item arrays, where histories join
+    them."""
     input_items, output_items = _tight(record.input_items), _tight(record.output_items)
     if input_items is record.input_items and output_items is record.output_items:
         return record
@@ -225,7 +227,7 @@ def check_turn_commit(commit: TurnCommit, _field: str) -> None:
 
 
 def _check_kinship(response_id: str, relative: str, field: str) -> None:
-    """Responses that continue one another, and the conversation they were made in, share their tree tag."""
+    """Checks that a response's parent or conversation has the tree tag of the response."""
     tag = tree_tag(relative)
     if tag is not None and tag != tree_tag(response_id):
         raise invalid(field, f"'{field}' belongs to another tree than 'record.id': their tags differ.")
@@ -252,7 +254,7 @@ def _tight(array: bytes) -> bytes:
 
 
 def _utf8_length(text: str) -> int:
-    """Bytes that the text takes; 0 for what is no Unicode text (lone surrogates)."""
+    """The length in UTF-8; 0 for text with lone surrogates, which has no encoding."""
     try:
         return len(text.encode())
     except UnicodeEncodeError:

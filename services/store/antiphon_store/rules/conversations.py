@@ -1,4 +1,4 @@
-"""Rules of arguments about conversations. Pure, as in `antiphon_store.rules`; `parse_*` look into JSON."""
+"""Validation of arguments about conversations. `parse_*` functions parse JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def require_own_fence(fence: Fence | None, conversation_id: str) -> None:
 
 
 def parse_metadata(metadata: bytes) -> bytes:
-    """The metadata in the form in which it is stored."""
+    """Checks metadata, and returns it in the stored form."""
     if len(metadata) > limits.METADATA_BYTES_MAX:
         raise rules.invalid("metadata", f"'metadata' has more than {limits.METADATA_BYTES_MAX} bytes.")
     pairs = parse_object(metadata, field="metadata")
@@ -36,7 +36,7 @@ def parse_metadata(metadata: bytes) -> bytes:
 
 
 def parse_items(items: bytes) -> list[Object]:
-    """Up to CONVERSATION_ITEMS_MAX objects whose ids, where they have one, differ."""
+    """Parses and checks items: at most CONVERSATION_ITEMS_MAX objects, without a repeated id."""
     rules.check_size("The items are", len(items), limits.RECORD_BYTES_MAX, "items")
     entries = parse_array(items, field="items")
     if len(entries) > limits.CONVERSATION_ITEMS_MAX:
@@ -52,12 +52,12 @@ def parse_items(items: bytes) -> list[Object]:
 
 
 def with_ids(entries: list[Object], ids: Ids) -> bytes:
-    """The items as a JSON array, each with an id: its own, or a new one that says its type."""
+    """The items as a JSON array, each with an id: its own, or a new one with the prefix of its type."""
     return dumps([entry if entry.get("id") is not None else _named(entry, ids) for entry in entries])
 
 
 def given_ids(entries: list[Object]) -> list[str] | None:
-    """The ids of the items when all have one."""
+    """The ids of the items; None if an item has none."""
     found = [entry.get("id") for entry in entries]
     return None if None in found else [str(item_id) for item_id in found]
 

@@ -1,4 +1,4 @@
-"""Rules of arguments about event logs. Pure, as in `antiphon_store.rules`."""
+"""Validation of arguments about event logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOKEN_ID_MAX = 2**32 - 1
 
 
 def check_append(append: EventAppend, _field: str = "", *, at: str = "") -> None:
-    """`at` comes before the names of the fields."""
+    """Checks an append. `at` is a prefix for the names of its fields."""
     check_response_id(append.response_id, "response_id")
     check_range(append.count, 1, limits.APPEND_EVENTS_MAX, f"{at}count")
     check_range(append.expected_position, 0, INT64_MAX - append.count, f"{at}expected_position")
@@ -41,7 +41,7 @@ def check_log_end(response_id: str, end: LogEnd) -> None:
 
 
 def _check_frames(append: EventAppend) -> None:
-    """Counting blank lines is all that is done with frames: a reader that comes back finds its place by them."""
+    """Checks the number of events, which are counted by their blank lines: a resumed read skips events by them."""
     found = append.frames.count(FRAME_END)
     if found != append.count or not append.frames.endswith(FRAME_END):
         raise invalid(

@@ -1,4 +1,4 @@
-"""Rules of arguments about jobs. Pure, as in `antiphon_store.rules`."""
+"""Validation of arguments about jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUEUE = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.QUEUE_NAME_CHARS_MAX}}}")
 
 
 def check_draft(draft: JobDraft, _field: str = "", *, at: str = "") -> None:
-    """`at` comes before the names of the fields."""
+    """Checks a draft. `at` is a prefix for the names of its fields."""
     check_response_id(draft.id, f"{at}id")
     check_queue(draft.queue, f"{at}queue")
     check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, f"{at}max_attempts")
@@ -48,7 +48,7 @@ def check_job_fence(fence: Fence, field: str) -> None:
 
 
 def check_reason(reason: str, field: str) -> None:
-    """Any Unicode text that is not too long; lone surrogates are none."""
+    """Checks that a reason has a UTF-8 encoding, which lone surrogates lack, and is not too long."""
     if (reason and not is_text(reason)) or len(reason) > limits.JOB_REASON_CHARS_MAX:
         raise invalid(field, f"'{field}' must be text of at most {limits.JOB_REASON_CHARS_MAX} characters.")
 

@@ -1,4 +1,4 @@
-"""Rules of arguments about lineage. Pure, as in `antiphon_store.rules`."""
+"""Validation of arguments about lineage."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def check_fork_source(source: ForkSource, _field: str) -> None:
 
 
 def chosen_session_id(source: ForkSource, ids: Ids) -> str:
-    """A new session's id: a conversation's in the tree of the source. A session whose name says nothing of its tree is
-    forked into one whose name does not either."""
+    """The id of a new session: a conversation id in the tree of the source, or `fork_…` if the source's id names no
+    tree."""
     tag = tree_tag(source.up_to_response_id or source.session_id or "")
     prefix = f"conv_{tag}" if tag else f"fork_{ids.hex(TREE_TAG_DIGITS)}"
     return prefix + ids.hex(UNIQUE_DIGITS)

@@ -1,4 +1,4 @@
-"""Rules of arguments about quotas: buckets and stream slots. Pure, as in `antiphon_store.rules`."""
+"""Validation of arguments about quotas: buckets and stream slots."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from antiphon_store.rules.common import check_lease_ttl, check_range, invalid
 
 _NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.SPEND_NAME_CHARS_MAX}}}")
 UINT32_MAX = 2**32 - 1
-UNITS_MIN = 1e-6  # less is lost when times are added up
-UNITS_MAX = 10**15  # floating point still counts single ones there
+UNITS_MIN = 1e-6  # rounding errors of sums hide smaller amounts
+UNITS_MAX = 10**15  # above this, floating point does not count single units
 
 
 def check_spend(spend: Spend, _field: str) -> None:
@@ -24,8 +24,8 @@ def check_spend(spend: Spend, _field: str) -> None:
     if spend.hold is not None:
         _check_hold(spend.hold)
         if not set(spend.hold.ids).isdisjoint(spend.release):
-            raise invalid("release_ids", "'release_ids' names a place that is to be held.")
-    _check_places(spend.release, "release_ids", least=0)
+            raise invalid("release_ids", "'release_ids' names a slot that 'hold.ids' names, too.")
+    _check_slots(spend.release, "release_ids", least=0)
 
 
 def _check_draw(draw: Draw, field: str) -> None:
@@ -42,17 +42,17 @@ def _check_draw(draw: Draw, field: str) -> None:
 
 
 def _check_hold(hold: Hold) -> None:
-    _check_places(hold.ids, "hold.ids", least=1)
+    _check_slots(hold.ids, "hold.ids", least=1)
     check_range(hold.most, 0, UINT32_MAX, "hold.most")
     check_lease_ttl(hold.ttl_ms, "hold.ttl_ms")
 
 
-def _check_places(ids: Sequence[str], field: str, *, least: int) -> None:
+def _check_slots(ids: Sequence[str], field: str, *, least: int) -> None:
     check_range(len(ids), least, limits.SPEND_PLACES_ITEMS_MAX, field)
     for index, id_ in enumerate(ids):
         _check_name(id_, f"{field}[{index}]")
     if len(set(ids)) < len(ids):
-        raise invalid(field, f"'{field}' names a place twice.")
+        raise invalid(field, f"'{field}' names a slot twice.")
 
 
 def _check_name(name: str, field: str) -> None:

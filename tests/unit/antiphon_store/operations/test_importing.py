@@ -36,8 +36,8 @@ async def lines(rows: MaintainedMemory, stored: StoredTenant) -> list[bytes]:
         ([b"PK\x03\x04"], "Line 1 of the export is not JSON"),
         ([b"[]"], "Line 1 of the export is not a JSON object"),
         ([dumps({"format": "antiphon-export-2", "tenant": "acme"}), END], "must name the format 'antiphon-export-1'"),
-        ([HEADER], "cut off behind 0 rows"),
-        ([HEADER, dumps({"rows": 1})], "cut off behind 0 rows"),
+        ([HEADER], "cut off after 0 rows"),
+        ([HEADER, dumps({"rows": 1})], "cut off after 0 rows"),
         ([HEADER, dumps({"tree": "t", "kind": "novelty", "id": "n", "fields": {}}), END], "Row 1 of the export"),
         ([HEADER, dumps({"tree": "t", "kind": "session", "fields": {}}), END], "Row 1 of the export"),
     ],
@@ -50,7 +50,7 @@ async def test_what_is_no_export_is_refused(empty: MaintainedMemory, given: list
 async def test_an_export_that_is_cut_off_is_refused_and_can_be_completed(
     empty: MaintainedMemory, stored: StoredTenant, rows: MaintainedMemory, lines: list[bytes]
 ) -> None:
-    with pytest.raises(OperationError, match=f"cut off behind {len(lines) - 3} rows"):
+    with pytest.raises(OperationError, match=f"cut off after {len(lines) - 3} rows"):
         await import_lines(empty, empty.maintenance, [*lines[:-2], lines[-1]], unseen)
     imported = await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
     assert sum(imported) == len(lines) - 2
