@@ -1,29 +1,26 @@
-"""The conformance kit: what every backend, and every way to reach the store, has to do.
+"""The conformance kit: test suites for every backend of the store and for every client of it.
 
-Plain pytest classes over one fixture, `subject`. To run them on an implementation, write that fixture and subclass:
+A suite is a plain pytest class over one fixture, `subject`. To run it on an implementation, write the fixture and
+subclass the suite:
 
     @pytest.fixture
     async def subject() -> AsyncIterator[Subject]: ...
 
     class TestRecords(RecordSuite): ...
 
-Some suites take `rows`, a `store` or something else instead; their modules say so. `TOPICS` lists all suites by topic.
-Suites never ask what they run on: an implementation leaves out what `NEEDS` a capability that it lacks, and says why.
+Some suites use other fixtures, such as `rows` or `store`; their modules say so. `TOPICS` lists all suites by topic. An
+implementation runs every suite, except the suites and tests that need a capability which it lacks (`NEEDS`).
 
-Needs pytest and pytest-asyncio; `model` needs hypothesis as well and is imported by its own name.
+Needs pytest and pytest-asyncio. `model` and `lineage_model` need hypothesis as well, and are imported by their modules.
 """
 
-# ruff: noqa: E402 - the suites' assertions are to explain themselves, which is arranged before they are imported
+# ruff: noqa: E402 - pytest must rewrite the suites' assertions, so that failures show values, before the imports
+
+from pkgutil import iter_modules
 
 import pytest
 
-_SUITES = (
-    "added_items arguments calls conversation_arguments conversations event_logs histories idempotency job_arguments "
-    "jobs leases lifecycle lineage lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
-    "persistence prompts quotas races reading records removal replacement retention session_limits subject sweeping "
-    "tenancy turn_ends turns"
-)
-pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.split()))
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))
 
 from antiphon_store.testing.added_items import AddedItemSuite
 from antiphon_store.testing.arguments import ArgumentSuite
@@ -38,7 +35,7 @@ from antiphon_store.testing.event_logs import (
 from antiphon_store.testing.histories import LinearizabilitySuite
 from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
 from antiphon_store.testing.job_arguments import JobArgumentSuite
-from antiphon_store.testing.jobs import JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite
+from antiphon_store.testing.jobs import JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite, TenantLineSuite
 from antiphon_store.testing.leases import LeaseSuite
 from antiphon_store.testing.lifecycle import LifecycleSuite
 from antiphon_store.testing.lineage import LineageSuite
@@ -54,7 +51,8 @@ from antiphon_store.testing.lineage_records import (
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
 from antiphon_store.testing.prompts import PromptSuite
-from antiphon_store.testing.quotas import PlaceSuite, QuotaArgumentSuite, QuotaSuite, SharedQuotaSuite
+from antiphon_store.testing.queued_turns import QueuedTurnSuite
+from antiphon_store.testing.quotas import QuotaArgumentSuite, QuotaSuite, SharedQuotaSuite, StreamSlotSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
@@ -105,8 +103,8 @@ __all__ = [
     "LinearizabilitySuite",
     "LogEndSuite",
     "PersistenceSuite",
-    "PlaceSuite",
     "PromptSuite",
+    "QueuedTurnSuite",
     "QuotaArgumentSuite",
     "QuotaSuite",
     "RaceSuite",
@@ -116,9 +114,11 @@ __all__ = [
     "RetentionSuite",
     "SessionLimitSuite",
     "SharedQuotaSuite",
+    "StreamSlotSuite",
     "Subject",
     "SweepSuite",
     "TenancySuite",
+    "TenantLineSuite",
     "TenantListSuite",
     "TurnSuite",
 ]

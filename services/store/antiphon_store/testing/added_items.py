@@ -1,4 +1,4 @@
-"""Items that were added to a conversation by hand are found by their ids for as long as they stand in it."""
+"""Items that a client added to a conversation are found by their ids while the conversation contains them."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -15,7 +15,7 @@ from antiphon_store.testing.sweeping import sweep
 
 
 async def found(subject: Subject, *item_ids: str) -> list[str]:
-    """Which of the items are found."""
+    """The ids of the items that are found."""
     resolved = await lineage(subject).resolve_items(subject.tenant, item_ids)
     assert {each.id for each in resolved.items}.isdisjoint(resolved.missing_ids)
     for each in resolved.items:
@@ -24,7 +24,7 @@ async def found(subject: Subject, *item_ids: str) -> list[str]:
 
 
 class AddedItemSuite:
-    async def test_they_are_found_beside_those_of_responses(self, subject: Subject) -> None:
+    async def test_added_items_are_found_like_those_of_responses(self, subject: Subject) -> None:
         made = await create(subject, "first", "ü b%20 ")
         record = await turn(subject, made.id)
         await add(subject, made.id, "later")
@@ -35,17 +35,17 @@ class AddedItemSuite:
         added, response = await subject.store.chain(subject.tenant, record.id)
         assert [each.response_id for each in resolved.items[1:]] == [response.id, added.id, added.id]
 
-    async def test_one_that_was_taken_out_is_not_found(self, subject: Subject) -> None:
+    async def test_a_removed_item_is_not_found(self, subject: Subject) -> None:
         made, odd = await create(subject, "a", "ü %41"), "ü %41"
         await talks_of(subject.store).delete_conversation_item(subject.tenant, made.id, odd)
         assert await found(subject, "a", odd) == ["a"]
-        await add(subject, made.id, odd, "b")  # out of this conversation for good
+        await add(subject, made.id, odd, "b")  # a removed id stays removed from this conversation
         assert await found(subject, "a", odd, "b") == ["a", "b"] == await context(subject, made.id)
         other = await create(subject, odd)
         assert await found(subject, odd) == [odd]
         assert await context(subject, other.id) == [odd]
 
-    async def test_they_go_with_their_conversation(self, subject: Subject) -> None:
+    async def test_added_items_go_with_their_conversation(self, subject: Subject) -> None:
         chosen = new_id()
         await create(subject, "a", conversation_id=chosen)
         record = await turn(subject, chosen)
@@ -58,7 +58,7 @@ class AddedItemSuite:
         await add(subject, chosen, "b")
         assert await found(subject, "a", "b") == ["b"]
 
-    async def test_they_are_found_until_its_time_is_over(self, subject: Subject) -> None:
+    async def test_added_items_are_found_until_the_conversation_expires(self, subject: Subject) -> None:
         chosen = new_id()
         await create(subject, "a", conversation_id=chosen, ttl_ms=TTL_MS)
         await add(subject, chosen, "b")
@@ -67,7 +67,7 @@ class AddedItemSuite:
         await subject.elapse(1)
         assert await found(subject, "a", "b") == []
 
-    async def test_they_are_not_found_where_the_context_began_anew(self, subject: Subject) -> None:
+    async def test_added_items_are_not_found_after_the_context_expired(self, subject: Subject) -> None:
         made = await create(subject, "a")
         await turn(subject, made.id, ttl_ms=TTL_MS)
         await subject.elapse(TTL_MS)
@@ -79,12 +79,12 @@ class AddedItemSuite:
         await add(subject, made.id, "b")
         assert await found(subject, "a", "b") == ["b"] == await context(subject, made.id)
 
-    async def test_they_are_found_on_every_branch(self, subject: Subject) -> None:
+    async def test_added_items_are_found_on_every_branch(self, subject: Subject) -> None:
         made = await create(subject, "a")
         record = await turn(subject, made.id)
         fork = await lineage(subject).fork(subject.tenant, ForkSource(session_id=made.id))
         await create(subject, conversation_id=fork.session_id)
-        for number in range(3):  # by turns: one of the two goes on in the branch, the other one in a new one
+        for number in range(3):  # alternately: one session continues the branch, the other starts a new one
             await add(subject, fork.session_id, f"fork {number}")
             await add(subject, made.id, f"made {number}")
         names = [f"{where} {number}" for where in ("fork", "made") for number in range(3)]

@@ -1,4 +1,4 @@
-"""Bad arguments: refused with the name of the culprit, the same wherever the caller stands."""
+"""Bad arguments: the error names the field, in this process and over gRPC alike."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -49,7 +49,7 @@ def items(**options: object) -> Attempt:
     return lambda store, tenant: store.list_items(tenant, GOOD.id, **options)  # type: ignore[arg-type]
 
 
-CULPRITS: list[tuple[str, Attempt]] = [
+BAD_CALLS: list[tuple[str, Attempt]] = [
     ("tenant", lambda store, _tenant: store.get("", GOOD.id)),
     ("tenant", lambda store, _tenant: store.get("a tenant", GOOD.id)),
     ("tenant", lambda store, _tenant: store.describe_session("ü", "s")),
@@ -124,9 +124,9 @@ CULPRITS: list[tuple[str, Attempt]] = [
 
 class ArgumentSuite:
     @pytest.mark.parametrize(
-        ("field", "attempt"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
+        ("field", "attempt"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_the_culprit_is_named(self, subject: Subject, field: str, attempt: Attempt) -> None:
+    async def test_the_error_names_the_field(self, subject: Subject, field: str, attempt: Attempt) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await attempt(subject.store, subject.tenant)
         assert caught.value.field == field
@@ -137,7 +137,7 @@ class ArgumentSuite:
             await subject.put(draft(text="x" * limits.RECORD_BYTES_MAX))
         assert caught.value.field == "record"
 
-    async def test_a_refused_record_is_not_stored(self, subject: Subject) -> None:
+    async def test_a_rejected_record_is_not_stored(self, subject: Subject) -> None:
         record = draft()
         with pytest.raises(InvalidRequest):
             await subject.put(replace(record, output_items=NO_JSON))

@@ -45,7 +45,7 @@ CALLS: dict[str, Call] = {
 }
 
 
-# Arguments that the other operations cannot do without, by name.
+# The required arguments of the other operations, by name.
 EXAMPLES: dict[str, Any] = {
     "append": EventAppend(RECORD.id, 0, 1, b"data: {}\n\n"),
     "commit": TurnCommit(RECORD),
@@ -75,8 +75,8 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-def _made(operation: Operation) -> Call:
-    """A call of an operation with arguments that fit."""
+def _call_of(operation: Operation) -> Call:
+    """Makes a call of an operation with its required arguments."""
     _self, *parameters = signature(operation.declaration).parameters.values()
     needed = {each.name: EXAMPLES[each.name] for each in parameters if each.default is Parameter.empty}
     return lambda s: getattr(s, operation.name)(**needed)
@@ -87,4 +87,4 @@ def operation_of(call: str) -> str:
     return call.partition(" ")[0]
 
 
-CALLS |= {name: _made(each) for name, each in OPERATIONS.items() if name not in CALLS}
+CALLS |= {name: _call_of(each) for name, each in OPERATIONS.items() if name not in CALLS}

@@ -1,4 +1,4 @@
-"""Conversations: metadata, and one history of what turns made and what was added by hand."""
+"""Conversations: metadata, and one history of the items of turns and of added items."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -36,7 +36,6 @@ ROUNDS = 10
 
 
 def talks_of(store: ResponseStore) -> ConversationStore:
-    """The conversations of a store."""
     return cast("ConversationStore", store)
 
 
@@ -67,7 +66,7 @@ async def add(subject: Subject, conversation_id: str, *names: str, **options: An
 
 
 async def context(subject: Subject, conversation_id: str) -> list[str]:
-    """The ids of the items that a next turn continues, which must be those that are listed."""
+    """The ids of the items in the history of the next turn, which must be the listed ones."""
     page = await talks_of(subject.peer).list_conversation_items(
         subject.tenant, conversation_id, limit=100, order=Order.ASCENDING
     )
@@ -78,7 +77,7 @@ async def context(subject: Subject, conversation_id: str) -> list[str]:
 
 
 async def turn(subject: Subject, conversation_id: str, **options: Any) -> Record:
-    """One whole turn, behind whatever the head is."""
+    """Begins and commits a turn after the head."""
     history, lease = await subject.begin_in(conversation_id)
     record = draft(tag=conversation_id, parent_id=history.head_id, session_id=conversation_id)
     await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence, **options))
@@ -90,16 +89,14 @@ def items_of(record: Record) -> list[str]:
 
 
 class ConversationSuite:
-    """The conversation itself."""
-
-    async def test_it_is_made_and_read(self, subject: Subject) -> None:
+    async def test_a_created_conversation_is_read(self, subject: Subject) -> None:
         made = await create(subject, metadata=b'{ "topic" : "demo" }')
         assert made.id.startswith("conv_")
         assert (loads(made.metadata), made.version) == ({"topic": "demo"}, 1)
         assert await talks_of(subject.peer).get_conversation(subject.tenant, made.id) == made
         assert await context(subject, made.id) == []
 
-    async def test_the_same_founding_again_changes_nothing(self, subject: Subject) -> None:
+    async def test_a_repeated_creation_changes_nothing(self, subject: Subject) -> None:
         chosen = new_id()
         made = await create(subject, "a", conversation_id=chosen)
         await subject.elapse(5)
@@ -135,7 +132,7 @@ class ConversationSuite:
         assert (await subject.get(record)).id == record.id
         assert names_in(await subject.begin_after(record)) == ["a", *items_of(record)]
 
-    async def test_it_is_not_deleted_while_a_turn_runs_in_it(self, subject: Subject) -> None:
+    async def test_a_conversation_with_a_running_turn_is_not_deleted(self, subject: Subject) -> None:
         made = await create(subject, "a")
         _history, lease = await subject.begin_in(made.id)
         for way in (subject.store, subject.peer):
@@ -151,7 +148,7 @@ class ConversationSuite:
         with pytest.raises(ConversationNotFound):
             await talks_of(subject.peer).get_conversation(subject.tenant, made.id)
 
-    async def test_a_turn_that_slept_through_its_deletion_is_refused(self, subject: Subject) -> None:
+    async def test_a_commit_after_the_deletion_is_rejected(self, subject: Subject) -> None:
         made = await create(subject)
         _history, lease = await subject.begin_in(made.id, lease_ttl_ms=LEASE_MS)
         await subject.elapse(LEASE_MS)
@@ -161,7 +158,7 @@ class ConversationSuite:
             await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
         assert (await subject.store.describe_session(subject.tenant, made.id)).head_id is None
 
-    async def test_a_turn_ends_or_its_conversation_does_first(self, subject: Subject) -> None:
+    async def test_a_concurrent_deletion_never_rejects_a_commit(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             made = await create(subject)
             _history, lease = await subject.begin_in(made.id)
@@ -175,7 +172,7 @@ class ConversationSuite:
             head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
             assert head_id == (commit.record.id if errors else None)
 
-    async def test_an_id_that_was_deleted_begins_anew(self, subject: Subject) -> None:
+    async def test_a_deleted_id_can_be_created_again(self, subject: Subject) -> None:
         chosen = new_id()
         await create(subject, "a", conversation_id=chosen)
         await add(subject, chosen, "b")
@@ -187,7 +184,7 @@ class ConversationSuite:
         await add(subject, chosen, "a")
         assert await context(subject, chosen) == ["b", "a"]
 
-    async def test_its_time_ends_by_the_clock(self, subject: Subject) -> None:
+    async def test_a_conversation_expires(self, subject: Subject) -> None:
         chosen = new_id()
         await create(subject, "a", conversation_id=chosen, ttl_ms=TTL_MS)
         await add(subject, chosen, "b")
@@ -207,7 +204,7 @@ class ConversationSuite:
                 await attempt(talks_of(subject.store), subject.tenant + "-other")
         assert await context(subject, made.id) == ["a"]
 
-    async def test_one_of_two_founders_makes_it(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_creations_succeeds(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             chosen = new_id()
             made, errors = await race(
@@ -220,8 +217,6 @@ class ConversationSuite:
 
 
 class ConversationItemSuite:
-    """The items of a conversation."""
-
     async def test_turns_and_additions_are_one_history(self, subject: Subject) -> None:
         made = await create(subject, "seed")
         first = await turn(subject, made.id)
@@ -248,7 +243,7 @@ class ConversationItemSuite:
         await subject.store.commit_turn(subject.tenant, commit)
         assert await context(subject, made.id) == ["a", *items_of(ended)]
 
-    async def test_what_was_added_is_no_response(self, subject: Subject) -> None:
+    async def test_added_items_are_no_response(self, subject: Subject) -> None:
         made = await create(subject)
         await add(subject, made.id, "a")
         head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
@@ -304,7 +299,7 @@ class ConversationItemSuite:
             await add(subject, made.id, "other", idempotency_key="k")
         await add(subject, (await create(subject)).id, "other", idempotency_key="k")
 
-    async def test_a_turn_locks_it(self, subject: Subject) -> None:
+    async def test_a_turn_locks_its_conversation(self, subject: Subject) -> None:
         made = await create(subject)
         _history, lease = await subject.begin_in(made.id)
         with pytest.raises(SessionLocked):
@@ -320,7 +315,7 @@ class ConversationItemSuite:
         assert await add(subject, made.id, "b", fence=lease.fence) == array("b")
         assert await context(subject, made.id) == ["b"]
 
-    async def test_a_refused_founding_leaves_nothing(self, subject: Subject) -> None:
+    async def test_a_rejected_creation_leaves_nothing(self, subject: Subject) -> None:
         chosen = new_id()
         await subject.begin_in(chosen)
         with pytest.raises(SessionLocked):
@@ -355,7 +350,7 @@ class ConversationItemSuite:
         with pytest.raises(ItemNotFound, match=r"^Item with id '.* not found\.$"):
             await talks_of(subject.store).get_conversation_item(subject.tenant, made.id, letter * 20_000)
 
-    async def test_an_item_that_was_taken_out_is_only_out_of_this_context(self, subject: Subject) -> None:
+    async def test_a_removed_item_is_removed_from_this_context_only(self, subject: Subject) -> None:
         made, store = await create(subject, "a", "b"), talks_of(subject.store)
         record = await turn(subject, made.id)
         for _ in range(2):
@@ -369,7 +364,7 @@ class ConversationItemSuite:
         with pytest.raises(ItemNotFound):
             await store.delete_conversation_item(subject.tenant, made.id, "z")
 
-    async def test_what_was_taken_out_does_not_count(self, subject: Subject) -> None:
+    async def test_removed_items_do_not_count_towards_the_limit(self, subject: Subject) -> None:
         made = await create(subject, "a", "x" * 1000)
         await talks_of(subject.store).delete_conversation_item(subject.tenant, made.id, "x" * 1000)
         history, _lease = await subject.begin_in(made.id, max_bytes=len(array("a")))
@@ -385,7 +380,7 @@ class ConversationItemSuite:
         assert len(added) == 16
         assert sorted(await context(subject, made.id)) == sorted(f"i{n}" for n in range(16))
 
-    async def test_the_same_addition_from_everywhere_is_one(self, subject: Subject) -> None:
+    async def test_concurrent_equal_additions_are_one(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             made = await create(subject)
             ways = (talks_of(subject.store), talks_of(subject.peer))
@@ -416,7 +411,7 @@ Call = Callable[[ConversationStore, str], Awaitable[object]]
 
 
 def calls(conversation_id: str) -> dict[str, Call]:
-    """Every call that needs the conversation to be there."""
+    """Every call that needs an existing conversation."""
     return {
         "get": lambda store, tenant: store.get_conversation(tenant, conversation_id),
         "update": lambda store, tenant: store.update_conversation(tenant, conversation_id, b"{}"),

@@ -1,4 +1,4 @@
-"""Event logs: appended once and in order, read from any place, followed to the end, forgotten on time."""
+"""Event logs: idempotent appends in order, reads from any position, following to the end, expiry."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -49,7 +49,7 @@ async def write(subject: Subject, append: EventAppend, fence: Fence | None = Non
 async def read(
     subject: Subject, response_id: str, after: int | None = None, *, follow: bool = False
 ) -> list[EventBatch]:
-    """All batches of a reading, which must be consecutive; by the second client."""
+    """Reads all batches with the second client, and checks that they are consecutive."""
     reading = logs_of(subject.peer).read_events(subject.tenant, response_id, after=after, follow=follow)
     async with aclosing(reading) as batches:
         found = [batch async for batch in batches]
@@ -116,7 +116,7 @@ class EventLogSuite:
                 await read(subject, response_id, follow=follow)
             assert caught.value.facts == {"id": response_id}
 
-    async def test_a_log_is_its_tenants(self, subject: Subject) -> None:
+    async def test_logs_of_two_tenants_are_separate(self, subject: Subject) -> None:
         stranger = replace(subject, tenant=subject.tenant + "-other")
         response_id = new_id()
         await write(subject, append_at(response_id, 0, 2))
@@ -125,7 +125,7 @@ class EventLogSuite:
         await write(stranger, append_at(response_id, 0, text="theirs"))
         assert frames_of(await read(subject, response_id)) == frame(0) + frame(1)
 
-    async def test_a_log_is_forgotten_some_time_after_its_last_append(self, subject: Subject) -> None:
+    async def test_a_log_expires_after_its_last_append(self, subject: Subject) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0))
         await subject.elapse(LIFETIME_MS - 1)
@@ -283,7 +283,7 @@ class EventLogFollowSuite:
 
 
 GOOD = append_at(new_id(), 0, 2)
-CULPRITS: list[tuple[str, EventAppend]] = [
+BAD_CALLS: list[tuple[str, EventAppend]] = [
     ("response_id", replace(GOOD, response_id="resp_1")),
     ("count", replace(GOOD, count=0)),
     ("count", replace(GOOD, count=-1)),
@@ -302,14 +302,14 @@ CULPRITS: list[tuple[str, EventAppend]] = [
 
 class EventLogArgumentSuite:
     @pytest.mark.parametrize(
-        ("field", "append"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
+        ("field", "append"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_the_culprit_of_an_append_is_named(self, subject: Subject, field: str, append: EventAppend) -> None:
+    async def test_an_append_error_names_the_field(self, subject: Subject, field: str, append: EventAppend) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await write(subject, append)
         assert caught.value.field == field
 
-    async def test_the_culprit_of_a_reading_is_named(self, subject: Subject) -> None:
+    async def test_a_read_error_names_the_field(self, subject: Subject) -> None:
         for response_id, after, field in (
             ("", None, "response_id"),
             (new_id(), -1, "after"),
@@ -319,13 +319,13 @@ class EventLogArgumentSuite:
                 await read(subject, response_id, after)
             assert caught.value.field == field
 
-    async def test_the_culprit_of_a_fence_is_named(self, subject: Subject) -> None:
+    async def test_a_fence_error_names_the_field(self, subject: Subject) -> None:
         for fence, field in ((Fence("", 1), "fence.session_id"), (Fence("s", 0), "fence.token")):
             with pytest.raises(InvalidRequest) as caught:
                 await write(subject, GOOD, fence)
             assert caught.value.field == field
 
-    async def test_too_much_at_once_is_too_large(self, subject: Subject) -> None:
+    async def test_an_append_over_the_limit_is_too_large(self, subject: Subject) -> None:
         with pytest.raises(TooLarge) as caught:
             await write(subject, append_at(new_id(), 0, text="x" * limits.APPEND_BYTES_MAX))
         assert caught.value.field == "frames"

@@ -1,7 +1,4 @@
-"""A store that breaks when told to: before an operation, after it (the fault that everybody forgets), or by being slow.
-
-For tests of whoever calls a store. Nothing in a running system uses it.
-"""
+"""Fault injection for tests of the store's callers: a call that fails before it runs, after it ran, or that is slow."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Fault:
 
 
 class FaultyStore(Wrapper):
-    """Faults are used up in the order in which they were planned. Stores may share the plan."""
+    """A store that fails as planned: each fault is used once, in order. Several stores may share a plan."""
 
     def __init__(self, inner: StoreService, plan: deque[Fault] | None = None) -> None:
         super().__init__(inner)
@@ -42,7 +39,7 @@ class FaultyStore(Wrapper):
         self.planned.extend(faults)
 
     def heal(self) -> None:
-        """Nothing is planned any more."""
+        """Cancels the planned faults."""
         self.planned.clear()
 
     async def around(self, call: Call) -> Any:

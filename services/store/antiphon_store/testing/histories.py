@@ -1,8 +1,8 @@
-"""Histories of concurrent clients: many at once do things at random to few responses and sessions, and every call is
-recorded with the moments of its invocation and return. `linearizability` says whether the answers can be.
+"""Histories of concurrent clients: many clients make random calls on few responses and sessions, and every call is
+recorded with the moments of its invocation and return. `linearizability` checks the answers.
 
-Moments are counted, not measured: all clients of a history live in one event loop, where a counter tells which came
-first and never stands still. The dice are seeded; which calls overlap, the scheduler decides.
+Moments are numbers of a counter, not times: all clients of a history run in one event loop, where a counter orders
+moments and two are never equal. The random choices are seeded; the scheduler decides which calls overlap.
 """
 
 # ruff: noqa: S101 - asserting is what a suite does
@@ -49,17 +49,17 @@ class Recorder:
     _moments: count[int] = field(default_factory=count)
 
     async def record(
-        self, key: Key, name: str, arguments: dict[str, Any], ask: Awaitable[Any], told: Callable[[Any], Any]
+        self, key: Key, name: str, arguments: dict[str, Any], call: Awaitable[Any], answer_of: Callable[[Any], Any]
     ) -> Any:
-        """Records the outcome of `ask` as the models name it: `told` of its answer, or the name of its error."""
+        """Records the outcome of `call` as in the models: `answer_of` its result, or the class name of its error."""
         invoked = next(self._moments)
         try:
-            answer = told(await ask)
+            answer = answer_of(await call)
         except (Unavailable, Timeout):
             answer = UNKNOWN
         except AntiphonError as error:
             answer = type(error).__name__
-        if answer != UNKNOWN or name not in READS:  # a reading without an answer says nothing
+        if answer != UNKNOWN or name not in READS:  # a read without an answer proves nothing
             self.operations.append(Operation(key, name, arguments, invoked, next(self._moments), answer))
         return answer
 
@@ -70,7 +70,7 @@ class Recorder:
 
 @dataclass(slots=True)
 class Client:
-    """Does one thing at a time, with one store. What it learnt it tries to use: versions, and tokens that it held."""
+    """Makes one call at a time, with one store, often with a version or a token from an earlier answer."""
 
     name: str
     store: Store
@@ -83,17 +83,17 @@ class Client:
     _numbers: count[int] = field(default_factory=count)
 
     async def act(self, key: Key) -> Any:
-        """One operation on the object: its answer."""
-        deeds = {
+        """Makes a random call on the object, and returns its answer."""
+        methods = {
             "response": (self.put, self.put, self.get, self.get, self.update_status, self.delete),
             "lease": (self.acquire, self.acquire, self.renew, self.release, self.release, self.describe),
         }
-        return await self.dice.choice(deeds[key[0]])(key)
+        return await self.dice.choice(methods[key[0]])(key)
 
     # ---- Responses ----
 
     async def put(self, key: Key) -> Any:
-        """Something new, or now and then the last thing again, as after an answer that got lost."""
+        """Puts new content, or sometimes the last content again, as a retry does."""
         if not self.content or self.dice.random() < 0.7:
             self.content = f"{self.name}.{next(self._numbers)}"
         expected = self.dice.choice((None, 0, self.versions.get(key), self.versions.get(key)))
@@ -154,7 +154,7 @@ class Client:
 
 
 def new_keys(responses: int = RESPONSES, sessions: int = SESSIONS) -> list[Key]:
-    """Objects that nobody has used."""
+    """The keys of new objects."""
     return [
         *(("response", draft().id) for _ in range(responses)),
         *(("lease", new_session_id()) for _ in range(sessions)),
@@ -175,41 +175,41 @@ class LinearizabilitySuite:
     async def test_a_history_of_concurrent_clients_is_linearizable(self, subject: Subject, seed: int) -> None:
         keys, clients = new_keys(), new_clients((subject.store, subject.peer), subject.tenant, seed)
 
-        async def live(client: Client) -> None:
+        async def act(client: Client) -> None:
             for _ in range(STEPS):
                 assert await client.act(client.dice.choice(keys)) != UNKNOWN
 
-        await asyncio.gather(*(live(client) for client in clients))
+        await asyncio.gather(*(act(client) for client in clients))
         recorder = clients[0].recorder
         assert len(recorder.operations) == CLIENTS * STEPS
         recorder.require_linearizable()
 
-    @pytest.mark.parametrize("deeds", [("put", "delete"), ("put", "update_status"), ("update_status", "delete")])
-    async def test_of_two_changes_of_one_version_one_happens(self, subject: Subject, deeds: tuple[str, str]) -> None:
-        """The shortest history that goes wrong where two kinds of writes do not wait for each other."""
+    @pytest.mark.parametrize("names", [("put", "delete"), ("put", "update_status"), ("update_status", "delete")])
+    async def test_of_two_changes_of_one_version_one_happens(self, subject: Subject, names: tuple[str, str]) -> None:
+        """The shortest history that fails on a store whose kinds of writes are not serialized with each other."""
 
         async def compete() -> None:
             record = draft(status=Status.IN_PROGRESS)
             await subject.put(record)
             stores = (cast("Store", subject.store), cast("Store", subject.peer))
-            attempts = [_change(store, deed, subject.tenant, record) for store, deed in zip(stores, deeds, strict=True)]
+            attempts = [_change(store, name, subject.tenant, record) for store, name in zip(stores, names, strict=True)]
             outcomes = await asyncio.gather(*attempts, return_exceptions=True)
-            refusals = [outcome for outcome in outcomes if isinstance(outcome, VersionMismatch | ResponseNotFound)]
-            assert len(refusals) == 1, outcomes
+            errors = [outcome for outcome in outcomes if isinstance(outcome, VersionMismatch | ResponseNotFound)]
+            assert len(errors) == 1, outcomes
 
         for _ in range(ROUNDS):
             await asyncio.gather(*(compete() for _ in range(CLIENTS)))
 
 
-async def _change(store: Store, deed: str, tenant: str, record: Record) -> None:
-    """A change of the first version of a record."""
-    only = Precondition(version=1)
-    if deed == "put":
-        await store.put(tenant, replace(record, body=b"{}"), precondition=only)
-    elif deed == "delete":
-        await store.delete(tenant, record.id, precondition=only)
+async def _change(store: Store, name: str, tenant: str, record: Record) -> None:
+    """Changes the first version of a record."""
+    first = Precondition(version=1)
+    if name == "put":
+        await store.put(tenant, replace(record, body=b"{}"), precondition=first)
+    elif name == "delete":
+        await store.delete(tenant, record.id, precondition=first)
     else:
-        await store.update_status(tenant, record.id, Status.FAILED, precondition=only)
+        await store.update_status(tenant, record.id, Status.FAILED, precondition=first)
 
 
 def _version(expected: int | None) -> Precondition:

@@ -1,4 +1,4 @@
-"""Idempotency keys: what is asked for again happens once, and its answer is the first one's."""
+"""Idempotency keys: a repeated request has its effect once, and gets the first result."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -36,7 +36,7 @@ OTHER = sha256(b"another request").digest()
 
 
 def keyed(record: Record, *, key: str = "k", fingerprint: bytes = FINGERPRINT, **options: Any) -> TurnRequest:
-    """The begin of the turn that will commit `record`."""
+    """The request that begins the turn of `record`."""
     return TurnRequest(idempotency_key=key, fingerprint=fingerprint, response_id=record.id, **options)
 
 
@@ -49,11 +49,12 @@ async def commit(subject: Subject, record: Record, **options: Any) -> None:
 
 
 def runs(start: TurnStart) -> bool:
+    """Whether the caller has to run the turn."""
     return start.replay is None and start.running_response_id is None
 
 
 class IdempotentTurnSuite:
-    async def test_the_first_runs_and_the_others_are_told_so(self, subject: Subject) -> None:
+    async def test_the_first_request_runs_and_others_get_its_response(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         first, second = draft(root), draft(root)
         start = await begin(subject, keyed(first, previous_response_id=root.id))
@@ -63,7 +64,7 @@ class IdempotentTurnSuite:
         assert (told.running_response_id, told.replay, told.history.depth) == (first.id, None, 0)
         assert runs(await begin(subject, keyed(first, previous_response_id=root.id)))
 
-    async def test_after_the_commit_the_result_is_given(self, subject: Subject) -> None:
+    async def test_after_the_commit_the_result_is_replayed(self, subject: Subject) -> None:
         first, second = draft(), draft()
         await begin(subject, keyed(first))
         for _ in range(2):
@@ -135,7 +136,7 @@ class IdempotentTurnSuite:
         await commit(subject, first)
         assert (await begin(subject, keyed(first))).replay is not None
 
-    async def test_a_late_owner_whose_key_nobody_took_still_binds_it(self, subject: Subject) -> None:
+    async def test_an_expired_claim_that_nobody_took_is_still_bound(self, subject: Subject) -> None:
         first = draft()
         await begin(subject, keyed(first))
         await subject.elapse(CLAIM_MS + 1)
@@ -221,7 +222,7 @@ class IdempotentTurnSuite:
         start = await subject.store.begin_turn(subject.tenant + "-other", keyed(draft(), fingerprint=OTHER))
         assert runs(start)
 
-    async def test_of_many_at_once_one_is_told_to_run(self, subject: Subject) -> None:
+    async def test_of_many_concurrent_requests_one_runs(self, subject: Subject) -> None:
         for number in range(ROUNDS):
             requests = [keyed(draft(), key=f"k{number}") for _ in range(32)]
             starts, errors = await race(
@@ -287,7 +288,7 @@ class IdempotentWriteSuite:
 
 
 GOOD = draft()
-CULPRITS: list[tuple[str, TurnRequest]] = [
+BAD_CALLS: list[tuple[str, TurnRequest]] = [
     ("idempotency_key", keyed(GOOD, key="")),
     ("idempotency_key", keyed(GOOD, key="x" * (limits.IDEMPOTENCY_KEY_BYTES_MAX + 1))),
     ("idempotency_key", keyed(GOOD, key="\ud800")),
@@ -299,13 +300,13 @@ CULPRITS: list[tuple[str, TurnRequest]] = [
 
 
 class IdempotencyArgumentSuite:
-    @pytest.mark.parametrize(("field", "request_"), CULPRITS)
-    async def test_the_culprit_of_a_begin_is_named(self, subject: Subject, field: str, request_: TurnRequest) -> None:
+    @pytest.mark.parametrize(("field", "request_"), BAD_CALLS)
+    async def test_a_begin_error_names_the_field(self, subject: Subject, field: str, request_: TurnRequest) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await begin(subject, request_)
         assert caught.value.field == field
 
-    async def test_the_culprit_of_a_write_is_named(self, subject: Subject) -> None:
+    async def test_a_write_error_names_the_field(self, subject: Subject) -> None:
         nameless = TurnCommit(GOOD, idempotency_key="")
         attempts: list[tuple[str, Awaitable[object]]] = [
             ("idempotency_key", subject.put(GOOD, idempotency_key="")),

@@ -34,7 +34,7 @@ def settling(fence: Fence, reason: str = "") -> Attempt:
     return lambda jobs, tenant: jobs.settle_job(tenant, fence, JobOutcome.FAILED, reason=reason)
 
 
-CULPRITS: list[tuple[str, Attempt]] = [
+BAD_CALLS: list[tuple[str, Attempt]] = [
     ("id", enqueuing(id="job")),
     ("queue", enqueuing(queue="")),
     ("queue", enqueuing(queue="a b")),
@@ -64,9 +64,9 @@ CULPRITS: list[tuple[str, Attempt]] = [
 
 class JobArgumentSuite:
     @pytest.mark.parametrize(
-        ("field", "attempt"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
+        ("field", "attempt"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_the_culprit_is_named(self, subject: Subject, field: str, attempt: Attempt) -> None:
+    async def test_the_error_names_the_field(self, subject: Subject, field: str, attempt: Attempt) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await attempt(jobs_of(subject.store), subject.tenant)
         assert caught.value.field == field

@@ -1,4 +1,4 @@
-"""Jobs: one holder at a time, taken over when it is gone, ended once, cancelled when asked."""
+"""Jobs: one holder at a time, takeover after its lease, one end, cancellation."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -55,7 +55,7 @@ async def enqueue(subject: Subject, queue: str = "q", **members: object) -> JobD
 async def claim(
     subject: Subject, *queues: str, holder: str = "a", ttl_ms: int = TTL_MS, wait_ms: int = 0
 ) -> Job | None:
-    """A claim by the second client."""
+    """Claims a job with the second client."""
     return await jobs_of(subject.peer).claim_job(
         subject.tenant, queues or ("q",), holder=holder, lease_ttl_ms=ttl_ms, wait_ms=wait_ms
     )
@@ -136,7 +136,7 @@ class JobSuite:
         await settle(subject, job, JobOutcome.SUCCEEDED)
         assert await claim(subject) is None
 
-    async def test_a_job_is_its_tenants(self, subject: Subject) -> None:
+    async def test_jobs_of_two_tenants_are_separate(self, subject: Subject) -> None:
         draft = await enqueue(subject)
         stranger = replace(subject, tenant=subject.tenant + "-other")
         assert await claim(stranger) is None
@@ -151,7 +151,7 @@ class JobSuite:
         await jobs.enqueue_job(stranger.tenant, replace(draft, payload=b"theirs"))
         await jobs.heartbeat_job(subject.tenant, job.fence)
 
-    async def test_anybody_may_look_at_a_job(self, subject: Subject) -> None:
+    async def test_a_job_is_described_in_each_state(self, subject: Subject) -> None:
         jobs, draft = jobs_of(subject.peer), await enqueue(subject, max_attempts=2)
         queued = await jobs.describe_job(subject.tenant, draft.id)
         assert queued == JobDescription(draft.id, "q", JobState.QUEUED, 0, 2)
@@ -203,11 +203,11 @@ class JobLeaseSuite:
         assert tokens == sorted(set(tokens))
         assert await claim(subject) is None
 
-    async def test_a_holder_that_came_too_late_can_do_nothing(self, subject: Subject) -> None:
+    async def test_a_stale_holder_of_a_job_can_do_nothing(self, subject: Subject) -> None:
         await enqueue(subject)
         stale = await claimed(subject)
         await subject.elapse(TTL_MS)
-        for _ in range(2):  # before and after somebody took over
+        for _ in range(2):  # before and after the takeover
             with pytest.raises(StaleFence) as caught:
                 await jobs_of(subject.store).heartbeat_job(subject.tenant, stale.fence)
             assert caught.value.facts == {"session_id": stale.id, "token": "1"}
@@ -229,7 +229,7 @@ class JobLeaseSuite:
         await settle(subject, first, JobOutcome.RETRY, "later")
         second = await claimed(subject)
         assert (second.id, second.attempt, second.fence.token) == (draft.id, 2, 2)
-        await settle(subject, first, JobOutcome.RETRY, "later")  # its answer may have got lost
+        await settle(subject, first, JobOutcome.RETRY, "later")  # repeated, as after a lost answer
         await jobs_of(subject.store).heartbeat_job(subject.tenant, second.fence)
 
     @pytest.mark.parametrize("outcome", [JobOutcome.SUCCEEDED, JobOutcome.FAILED, JobOutcome.CANCELLED])
@@ -296,13 +296,13 @@ class JobLeaseSuite:
 
 
 class TenantLineSuite:
-    """The queue of background responses, in which tenants take turns."""
+    """The queue of background responses, which serves tenants round robin."""
 
     async def next_job(self, subject: Subject, holder: str) -> Job | None:
         jobs = jobs_of(subject.peer)
         return await jobs.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder=holder, lease_ttl_ms=TTL_MS)
 
-    async def test_tenants_take_turns(self, subject: Subject) -> None:
+    async def test_tenants_are_served_round_robin(self, subject: Subject) -> None:
         other = replace(subject, tenant=subject.tenant + "-other")
         for _ in range(5):
             await enqueue(subject, DISPATCH_QUEUE)
@@ -353,7 +353,7 @@ class JobCancelSuite:
     async def cancel(self, subject: Subject, job_id: str) -> bool:
         return await jobs_of(subject.store).cancel_job(subject.tenant, job_id)
 
-    async def test_the_holder_learns_of_it(self, subject: Subject) -> None:
+    async def test_the_holder_sees_the_cancellation(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
         job = await claimed(subject)
         for _ in range(2):
@@ -380,7 +380,7 @@ class JobCancelSuite:
         await subject.elapse(TTL_MS)
         assert await claim(subject) is None
 
-    async def test_what_has_ended_cannot_be_cancelled(self, subject: Subject) -> None:
+    async def test_an_ended_job_cannot_be_cancelled(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
         job = await claimed(subject)
         await settle(subject, job, JobOutcome.SUCCEEDED)
@@ -393,7 +393,7 @@ class JobCancelSuite:
 class JobStateSuite:
     """The states of jobs that an operator sees."""
 
-    async def test_a_job_says_what_became_of_it(self, subject: Subject) -> None:
+    async def test_the_description_follows_the_state_of_a_job(self, subject: Subject) -> None:
         store, job = jobs_of(subject.store), new_draft(max_attempts=2)
         seen: list[JobDescription] = []
 
@@ -418,7 +418,7 @@ class JobStateSuite:
         with pytest.raises(JobNotFound):
             await look()
 
-    async def test_ends_have_their_reasons(self, subject: Subject) -> None:
+    async def test_an_ended_job_has_its_reason(self, subject: Subject) -> None:
         store, tenant = jobs_of(subject.store), subject.tenant
         for outcome, state, reason in (
             (JobOutcome.SUCCEEDED, JobState.SUCCEEDED, "r"),

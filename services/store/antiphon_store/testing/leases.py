@@ -1,4 +1,4 @@
-"""Leases: one holder at a time, tokens that only grow, and time that ends what nobody renews."""
+"""Leases: one holder at a time, growing tokens, renewal and expiry."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -137,7 +137,7 @@ class LeaseSuite:
         with pytest.raises(SessionLocked):
             await asyncio.wait_for(self.acquire(subject, session_id, holder="b", wait_ms=50), SOON_S)
 
-    async def test_everyone_in_line_gets_a_turn(self, subject: Subject) -> None:
+    async def test_every_waiting_holder_gets_the_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
         tokens: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Opening and closing a store. The fixture is `store`, made but not opened; the test closes it."""
+"""Opening and closing a store. The fixture is `store`, an unopened store that the test closes."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -17,7 +17,7 @@ from antiphon_store.testing.subject import SOON_S, draft
 
 
 async def outcomes(store: StoreService) -> dict[str, type[AntiphonError] | None]:
-    """With which error each operation ended. One that is not implemented here says so at any time."""
+    """The error of each operation, or None. Unimplemented operations are left out, as they fail even before opening."""
     found: dict[str, type[AntiphonError] | None] = {}
     for name, call in CALLS.items():
         try:
@@ -31,7 +31,7 @@ async def outcomes(store: StoreService) -> dict[str, type[AntiphonError] | None]
 
 
 async def ready_soon(store: StoreService) -> None:
-    """Readiness has a short time limit of its own, which a server on a busy machine may miss at first."""
+    """Retries `ready`, whose short timeout a server on a busy machine may exceed at first."""
     async with asyncio.timeout(SOON_S):
         while True:
             try:
@@ -52,13 +52,13 @@ class LifecycleSuite:
         yield store
         await store.close()
 
-    async def test_an_row_backend_is_ready(self, opened: StoreService) -> None:
+    async def test_an_open_store_is_ready(self, opened: StoreService) -> None:
         await ready_soon(opened)
         assert opened.durability in set(Durability)
 
-    async def test_an_row_backend_serves_every_operation(self, opened: StoreService) -> None:
+    async def test_an_open_store_serves_every_operation(self, opened: StoreService) -> None:
         found = await outcomes(opened)
-        del found["ready"]  # it may come too late: see above
+        del found["ready"]  # may time out: see `ready_soon`
         assert StoreUnavailable not in found.values()
 
     async def test_before_it_is_opened_it_is_unavailable(self, store: StoreService) -> None:
@@ -72,10 +72,10 @@ class LifecycleSuite:
         await opened.close()
         await opened.close()
 
-    async def test_closing_what_was_never_opened_does_nothing(self, store: StoreService) -> None:
+    async def test_closing_an_unopened_store_does_nothing(self, store: StoreService) -> None:
         await store.close()
 
-    async def test_what_was_asked_before_closing_is_answered(self, opened: StoreService) -> None:
+    async def test_calls_before_closing_are_answered(self, opened: StoreService) -> None:
         records = [draft() for _ in range(20)]
         writing = [asyncio.create_task(opened.put("t", record)) for record in records]
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Chains: complete, in order, shared by forks, limited aloud."""
+"""Chains: complete, in order, shared by forks, and rejected if they are too long."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -15,7 +15,7 @@ from antiphon_store.testing.subject import Subject, content, draft
 
 
 def joined(line: list[Record]) -> bytes:
-    """The history that a chain makes."""
+    """The history of a chain."""
     return join_arrays(items for record in line for items in (record.input_items, record.output_items))
 
 
@@ -62,7 +62,7 @@ class LineageSuite:
             if line:
                 await subject.put(draft(line[-1]))
             line.append(record)
-        for record in reversed(line):  # later children of each, so that every tip lies on a branch of its own
+        for record in reversed(line):  # a later child of each, so that every tip is on a branch of its own
             await subject.put(draft(record))
         deepest = draft(line[-1])
         await subject.put(deepest)
@@ -115,13 +115,13 @@ class LineageSuite:
         with pytest.raises(ChainTooLong):
             await subject.begin_after(tip, max_bytes=history_bytes - 1)
 
-    async def test_a_refusal_holds_nothing_back(self, subject: Subject) -> None:
+    async def test_a_rejected_read_keeps_no_snapshot(self, subject: Subject) -> None:
         line = await subject.put_line(3)
-        refusals = []
+        errors = []
         for _ in range(10):
             with pytest.raises(ChainTooLong) as caught:
                 await subject.store.chain(subject.tenant, line[-1].id, max_bytes=1)
-            refusals.append(caught)
+            errors.append(caught)
             (newest,) = await subject.put_line(1, parent=line[-1])
             assert len(await subject.store.chain(subject.tenant, newest.id)) == 4
 

@@ -1,4 +1,4 @@
-"""Bad arguments to lineage: refused with the name of the culprit, the same wherever the caller stands."""
+"""Bad arguments of lineage calls: the error names the field, in this process and over gRPC alike."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -35,7 +35,7 @@ def status(**options: Any) -> Attempt:
     return lambda store, tenant: store.update_status(tenant, GOOD.id, Status.FAILED, **options)
 
 
-CULPRITS: list[tuple[str, Attempt]] = [
+BAD_CALLS: list[tuple[str, Attempt]] = [
     ("tenant", lambda store, _tenant: store.batch_get("", [GOOD.id])),
     ("tenant", lambda store, _tenant: store.tree("a tenant", GOOD.id)),
     ("tenant", lambda store, _tenant: store.leaves("", GOOD.id)),
@@ -75,9 +75,9 @@ CULPRITS: list[tuple[str, Attempt]] = [
 
 class LineageArgumentSuite:
     @pytest.mark.parametrize(
-        ("field", "attempt"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
+        ("field", "attempt"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_the_culprit_is_named(self, subject: Subject, field: str, attempt: Attempt) -> None:
+    async def test_the_error_names_the_field(self, subject: Subject, field: str, attempt: Attempt) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await attempt(lineage(subject), subject.tenant)
         assert caught.value.field == field

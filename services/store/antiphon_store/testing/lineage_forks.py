@@ -1,4 +1,4 @@
-"""Forks: new sessions that share what they begin from, at the same price whatever its length."""
+"""Forks: new sessions that share the history of an existing response."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -84,7 +84,7 @@ class LineageForkSuite:
         made = await fork(subject, session_id=source, up_to_response_id=line[0].id)
         assert made.head_id == line[0].id
         inherited = await fork(subject, session_id=made.session_id, up_to_response_id=line[0].id)
-        assert inherited.head_id == line[0].id  # it is that session's head, though not made in it
+        assert inherited.head_id == line[0].id  # the head of that session, although not made in it
 
     async def test_a_response_of_another_session_is_refused(self, subject: Subject) -> None:
         source = new_session_id()

@@ -1,4 +1,4 @@
-"""The state machine of `model`, with lineage: any sequence of operations has the same answers as on memory."""
+"""The state machine of `model` with the operations of `LineageStore`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ targets = st.sampled_from((*SESSIONS, new_session_id(beside=SESSIONS[0]), "a-ses
 
 
 def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:
-    """The state machine for one implementation; its `TestCase` is what pytest runs."""
+    """Makes the state machine for one implementation; pytest runs its `TestCase`."""
     name = f"{LineageMachine.__name__}_{getattr(open_store, '__name__', 'store')}"
     made: type[LineageMachine] = type(name, (LineageMachine,), {"open_store": staticmethod(open_store)})
     made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)

@@ -1,4 +1,4 @@
-"""Races around the shape of trees: nothing lost, nothing twice, one winner."""
+"""Races of writes to one tree: no child is lost or duplicated, and one of two conflicting writes wins."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 

@@ -1,4 +1,4 @@
-"""Records by the batch, by session and by the items in them; and their status."""
+"""Batches and lists of records, changes of their status, and lookups of their items."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -20,6 +20,7 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.limits import PAGE_BYTES_MAX
 from antiphon_core.ports.lineage import ResolvedItem
 from antiphon_core.ports.store import Fence, Order, Precondition, Record, Status
+from antiphon_store.testing.lineage_forks import put_turns
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
@@ -27,7 +28,7 @@ HUGE = "x" * (PAGE_BYTES_MAX // 3)
 
 
 class LineageBatchSuite:
-    async def test_a_batch_is_in_the_order_of_the_question(self, subject: Subject) -> None:
+    async def test_a_batch_is_in_the_order_of_the_request(self, subject: Subject) -> None:
         line = await subject.put_line(3)
         gone = draft()
         await subject.put(gone)
@@ -65,7 +66,7 @@ class LineageStatusSuite:
         assert (stamp.version, read.version) == (2, 2)
         assert read.created_at_ms == born.created_at_ms < read.updated_at_ms == stamp.updated_at_ms
 
-    async def test_a_lifetime_is_not_prolonged(self, subject: Subject) -> None:
+    async def test_a_change_of_status_does_not_extend_the_lifetime(self, subject: Subject) -> None:
         record = draft(status=Status.QUEUED)
         before = await subject.put(record, ttl_ms=1000)
         await subject.elapse(600)
@@ -86,7 +87,7 @@ class LineageStatusSuite:
         await subject.elapse(5)
         assert await update(subject.tenant, record.id, Status.FAILED, precondition=condition) == stamp
 
-    async def test_a_condition_that_does_not_hold_refuses_the_change(self, subject: Subject) -> None:
+    async def test_a_condition_that_does_not_hold_rejects_the_change(self, subject: Subject) -> None:
         record = await self.put_running(subject)
         refused: list[tuple[type[Exception], Precondition]] = [
             (VersionMismatch, Precondition(version=2)),
@@ -124,16 +125,10 @@ class LineageListSuite:
         page = await lineage(subject).list_responses(subject.tenant, session_id, **options)  # type: ignore[arg-type]
         return [record.id for record in page.records]
 
-    async def put_turns(self, subject: Subject, session_id: str, length: int) -> list[Record]:
-        line: list[Record] = []
-        for _ in range(length):
-            line.append(await subject.commit_in(session_id, line[-1] if line else None))
-        return line
-
     async def test_a_session_lists_what_was_made_in_it(self, subject: Subject) -> None:
         session_id = new_session_id()
-        line = await self.put_turns(subject, session_id, 4)
-        await self.put_turns(subject, new_session_id(), 1)
+        line = await put_turns(subject, session_id, 4)
+        await put_turns(subject, new_session_id(), 1)
         await subject.delete(line[1])
         left = [line[0].id, line[2].id, line[3].id]
         assert await self.ids(subject, session_id, order=Order.ASCENDING) == left
@@ -157,7 +152,7 @@ class LineageListSuite:
     @pytest.mark.parametrize("order", Order)
     async def test_pages_together_are_the_whole(self, subject: Subject, order: Order) -> None:
         session_id = new_session_id()
-        await self.put_turns(subject, session_id, 3)
+        await put_turns(subject, session_id, 3)
         await subject.elapse(2)
         for _ in range(4):
             await subject.put(draft(session_id=session_id))
@@ -186,7 +181,7 @@ class LineageListSuite:
 
     async def test_a_cursor_of_another_question_is_refused(self, subject: Subject) -> None:
         session_id = new_session_id()
-        await self.put_turns(subject, session_id, 2)
+        await put_turns(subject, session_id, 2)
         page = await lineage(subject).list_responses(subject.tenant, session_id, limit=1)
         for changed in ({"session_id": new_session_id()}, {"order": Order.ASCENDING}, {"tenant": "another"}):
             question = {"tenant": subject.tenant, "session_id": session_id, "cursor": page.next_cursor, **changed}
@@ -238,7 +233,7 @@ class LineageItemSuite:
         assert [(item.id, item.response_id) for item in items] == [(item_id, record.id) for item_id in odd]
         assert missing == []
 
-    async def test_the_oldest_response_that_can_be_read_counts(self, subject: Subject) -> None:
+    async def test_an_item_is_found_in_the_oldest_readable_response(self, subject: Subject) -> None:
         first = await self.put_with(subject, "same", "first", ttl_ms=1000)
         await subject.elapse(10)
         second = await self.put_with(subject, "same", "second")

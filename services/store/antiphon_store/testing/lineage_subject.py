@@ -9,7 +9,7 @@ from antiphon_store.testing.subject import Subject
 
 
 def lineage(subject: Subject) -> LineageStore:
-    """The lineage of the store under test: local and remote stores implement both ports."""
+    """The store under test by its other port; local and remote stores implement both."""
     return cast("LineageStore", subject.store)
 
 

@@ -1,4 +1,4 @@
-"""Trees, children, siblings, leaves: complete, in order, page by page."""
+"""Lists of trees, children, siblings and leaves: complete, in order, in pages."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -25,14 +25,14 @@ async def ids(subject: Subject, name: str, record: Record, **options: Any) -> li
 
 
 async def nodes(subject: Subject, name: str, record: Record, **options: Any) -> Sequence[TreeNode]:
-    """All of a list that fits on one page."""
+    """Reads a list that fits on one page."""
     page: NodePage = await getattr(lineage(subject), name)(subject.tenant, record.id, **options)
     assert page.next_cursor is None
     return page.nodes
 
 
 async def walk(subject: Subject, name: str, record: Record, size: int, **options: Any) -> list[str]:
-    """All of a list, in pages of `size`."""
+    """Reads a whole list in pages of `size`."""
     found: list[str] = []
     limit = {"max_nodes" if name == "tree" else "limit": size}
     cursor: str | None = None
@@ -48,7 +48,7 @@ async def walk(subject: Subject, name: str, record: Record, size: int, **options
 
 
 async def put_children(subject: Subject, parent: Record, count: int) -> list[Record]:
-    """Children with different times of birth, oldest first."""
+    """Puts children with different times of creation, oldest first."""
     children = []
     for _ in range(count):
         children.append(draft(parent))
@@ -87,7 +87,7 @@ class LineageTreeSuite:
             assert set(whole) == set(all_ids(*trunk, *side, *twig))
             assert whole[0] == trunk[0].id
 
-    async def test_what_cannot_be_read_connects_what_can(self, subject: Subject) -> None:
+    async def test_unreadable_nodes_connect_readable_ones(self, subject: Subject) -> None:
         line = await subject.put_line(4)
         side = await subject.put_line(2, parent=line[1])
         for record in (line[0], line[1], line[2], *side):
@@ -100,7 +100,7 @@ class LineageTreeSuite:
             (line[3].id, Status.COMPLETED, 0),
         ]
 
-    async def test_expired_ends_do_not_show(self, subject: Subject) -> None:
+    async def test_expired_leaves_are_not_shown(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         short = draft(root)
         await subject.put(short, ttl_ms=1000)
@@ -119,7 +119,7 @@ class LineageTreeSuite:
         assert await ids(subject, "leaves", root) == [long_.id]
         assert await ids(subject, "siblings", long_) == []
 
-    async def test_children_and_siblings_are_in_order_of_birth(self, subject: Subject) -> None:
+    async def test_children_and_siblings_are_in_order_of_creation(self, subject: Subject) -> None:
         trunk = await subject.put_line(2)
         await subject.elapse(2)
         children = [trunk[1], *await put_children(subject, trunk[0], 4)]
@@ -153,7 +153,7 @@ class LineageTreeSuite:
 
     async def test_pages_together_are_the_whole(self, subject: Subject) -> None:
         trunk = await subject.put_line(2)
-        children = [await subject.put_line(2, parent=trunk[1]) for _ in range(5)]  # born in the same moment
+        children = [await subject.put_line(2, parent=trunk[1]) for _ in range(5)]  # created at the same time
         first = children[0][0]
         for name in LISTS:
             record = first if name == "siblings" else trunk[1]
@@ -162,12 +162,12 @@ class LineageTreeSuite:
             for size in (1, 2, 3, len(whole), 100):
                 assert await walk(subject, name, record, size) == whole
 
-    async def test_a_page_goes_on_behind_what_was_seen_whatever_happens(self, subject: Subject) -> None:
+    async def test_a_page_continues_after_a_deleted_node(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         await subject.elapse(2)
         children = await put_children(subject, root, 4)
         page = await lineage(subject).children(subject.tenant, root.id, limit=2)
-        await subject.delete(children[1])  # where the page ended
+        await subject.delete(children[1])  # the last node of the page
         (late,) = await put_children(subject, root, 1)
         rest = await nodes(subject, "children", root, cursor=page.next_cursor)
         assert [node.id for node in rest] == all_ids(children[2], children[3], late)
@@ -192,7 +192,7 @@ class LineageTreeSuite:
             assert caught.value.field == "cursor"
 
     @pytest.mark.parametrize("name", LISTS)
-    async def test_what_cannot_be_read_is_not_found(self, subject: Subject, name: str) -> None:
+    async def test_the_tree_of_an_unreadable_response_is_not_found(self, subject: Subject, name: str) -> None:
         line = await subject.put_line(2)
         stranger = replace(subject, tenant=subject.tenant + "-other")
         with pytest.raises(ResponseNotFound):

@@ -1,19 +1,18 @@
-"""Whether a recorded history of concurrent calls could have come from one object that does them one at a time.
+"""Checks that a recorded history of concurrent calls is linearizable.
 
-    violation = find_violation(operations, models)       # None: it could
+    violation = find_violation(operations, models)       # None: it is linearizable
 
-This module owns the search alone: it never calls a store, reads a clock or uses randomness.
-`antiphon_store.testing.histories` records; `antiphon_store.testing.sequential_models` says what one object does. A
-history has of each operation when it was invoked, when it returned (any numbers that order these moments), and what it
-answered. UNKNOWN as the answer means that the caller learned nothing, as after a timeout: the operation may have
-happened at any moment from its invocation on, or never.
+This module only searches: it calls no store, reads no clock and uses no randomness. `antiphon_store.testing.histories`
+records histories; `antiphon_store.testing.sequential_models` has the models. A history has, for each operation, the
+moments of its invocation and return (any numbers that order them) and its answer. The answer UNKNOWN means that the
+caller got none, as after a timeout: the operation may have happened at any moment after its invocation, or never.
 
 A history is linearizable when every operation can be given one moment between its invocation and its return at which it
 happens, such that the answers are those of a sequential object (Herlihy and Wing, TOPLAS 1990). Keys are independent,
 and it is enough to look at each key by itself. The search is that of Wing and Gong (JPDC 1993), in the just-in-time
-form with memoisation of Lowe (Concurrency and Computation 29(4), 2017): time is swept once, and an operation is given
-its moment only when some operation's return demands it. What is carried along is a set of configurations: a state, and
-which of the open operations have happened in it.
+form with memoisation of Lowe (Concurrency and Computation 29(4), 2017): the moments are visited once in order, and an
+operation is given its moment only when the return of some operation requires it. The search keeps a set of
+configurations: a state, and the open operations that have happened in it.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ Step = Callable[..., tuple[Any, Any]]  # (state, **arguments) -> (next state, an
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call on one key. `returned` does not matter when `answer` is UNKNOWN."""
+    """One call on one key. `returned` is ignored if `answer` is UNKNOWN."""
 
-    key: tuple[str, str]  # which model, and which object
+    key: tuple[str, str]  # the name of the model, and the object
     name: str
     arguments: Mapping[str, Any]
     invoked: float
@@ -41,7 +40,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A sequential object: where it begins, and its steps by name. States are hashable; a refusal is an answer."""
+    """A sequential object: its initial state, and its steps by name. An error is an answer, too."""
 
     initial: Hashable
     steps: Mapping[str, Step]
@@ -52,7 +51,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The first operation whose answer no order explains, the possible states before it, and what overlaps with it."""
+    """The first operation whose answer no order explains, the possible states before it, and overlapping operations."""
 
     operation: Operation
     states: Sequence[Hashable]
@@ -63,7 +62,7 @@ class Violation:
         return "\n  ".join([*lines, *map(str, self.overlapping)])
 
 
-_Configuration = tuple[Hashable, frozenset[int]]  # the state, and which open operations have happened
+_Configuration = tuple[Hashable, frozenset[int]]  # a state, and the open operations that have happened
 
 
 def find_violation(history: Iterable[Operation], models: Mapping[str, Model]) -> Violation | None:
@@ -76,7 +75,7 @@ def find_violation(history: Iterable[Operation], models: Mapping[str, Model]) ->
 
 
 def _find_in(operations: Sequence[Operation], model: Model) -> Violation | None:
-    """Sweeps the invocations and returns of one key in order of time."""
+    """Visits the invocations and returns of one key in order."""
     open_: set[int] = set()
     configurations: set[_Configuration] = {(model.initial, frozenset())}
     for _, is_return, number in _moments(operations):
@@ -93,8 +92,8 @@ def _find_in(operations: Sequence[Operation], model: Model) -> Violation | None:
 
 
 def _moments(operations: Sequence[Operation]) -> list[tuple[float, bool, int]]:
-    """(time, whether it is a return, operation) in order; at one moment invocations come first, so that operations
-    that touch count as overlapping. What is UNKNOWN never returns."""
+    """(moment, whether it is a return, operation) in order; of equal moments invocations come first, so that operations
+    that touch count as overlapping. UNKNOWN operations never return."""
     invocations = [(each.invoked, False, number) for number, each in enumerate(operations)]
     returns = [(each.returned, True, number) for number, each in enumerate(operations) if each.answer != UNKNOWN]
     return sorted(invocations + returns)
@@ -103,8 +102,8 @@ def _moments(operations: Sequence[Operation]) -> list[tuple[float, bool, int]]:
 def _after_return(
     operations: Sequence[Operation], model: Model, before: set[_Configuration], open_: set[int], number: int
 ) -> set[_Configuration]:
-    """All configurations in which the operation has happened: it had before, or it does now, behind as many of the
-    other open operations as that takes. It is taken out of them, for it can happen no more."""
+    """All configurations in which the operation has happened: before, or now, after some of the other open operations.
+    The operation is removed from them, because it is no longer open."""
     after: set[_Configuration] = set()
     waiting, seen = list(before), set(before)
     while waiting:
@@ -116,7 +115,7 @@ def _after_return(
             next_state, answer = model.apply(state, operations[each])
             recorded = operations[each].answer
             if recorded == UNKNOWN:
-                if next_state == state:  # whether it happened here makes no difference to anybody
+                if next_state == state:  # the same configuration without the operation covers this one
                     continue
             elif recorded != answer:
                 continue

@@ -1,9 +1,9 @@
-"""Any sequence of operations has the same answers and errors as on the memory backend.
+"""Compares a store with the memory backend: random sequences of operations must have equal answers and errors.
 
     TestAgainstMemory = machine(open_my_store).TestCase
 
-`open_my_store` takes a clock and gives an asynchronous context with a store that lives by it. What is in it does not
-matter: each sequence has a tenant of its own.
+`open_my_store` takes a clock and returns an asynchronous context with a store that uses it. The store may contain data:
+each sequence has a tenant of its own.
 """
 
 # ruff: noqa: S101 - asserting is what a suite does
@@ -41,8 +41,8 @@ Ask = Callable[[ResponseStore], Awaitable[Any]]
 OpenStore = Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]
 
 _FIRST = new_session_id()
-SESSIONS = (_FIRST, new_session_id(beside=_FIRST))  # of one tree, and so is every response
-STEP_MS = 400  # lifetimes are one to three of it, so that every case of "before" and "after" is met
+SESSIONS = (_FIRST, new_session_id(beside=_FIRST))  # in one tree with every response
+STEP_MS = 400  # lifetimes are one to three steps, so that sequences meet times before, at and after an expiry
 
 ttls = st.sampled_from((None, STEP_MS, 3 * STEP_MS))
 sessions = st.sampled_from(SESSIONS)
@@ -59,7 +59,7 @@ preconditions = st.builds(
 
 
 def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:
-    """The state machine for one implementation; its `TestCase` is what pytest runs."""
+    """Makes the state machine for one implementation; pytest runs its `TestCase`."""
     name = f"{StoreMachine.__name__}_{getattr(open_store, '__name__', 'store')}"
     made: type[StoreMachine] = type(name, (StoreMachine,), {"open_store": staticmethod(open_store)})
     made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)
@@ -67,7 +67,7 @@ def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Asks both stores the same and compares."""
+    """Makes each call on both stores, and compares the outcomes."""
 
     open_store: OpenStore
     responses = Bundle("responses")
@@ -93,11 +93,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.runner.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Not the runner's own `run`: that sets a signal handler each time, which takes longer than most answers."""
+        """Replaces `Runner.run`, which sets a signal handler each time: that takes longer than most calls."""
         return self.runner.get_loop().run_until_complete(work)
 
     def same(self, *asks: Ask) -> None:
-        """All are asked at once, so several only read."""
+        """Makes the calls concurrently, so several calls must be reads."""
         expected = self.run(_outcomes(self.model, asks))
         assert self.run(_outcomes(self.subject, asks)) == expected
 
@@ -171,7 +171,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(target=responses, session_id=sessions, on_head=st.booleans(), ttl_ms=ttls)
     def whole_turn(self, session_id: str, on_head: bool, ttl_ms: int | None) -> Record:
-        """A turn that holds the lease, from the session's head or from nothing."""
+        """Begins and commits a turn that continues the session's head, or no response."""
         state = self.run(self.model.describe_session(self.tenant, session_id))
         parent = next((known for known in self.known if on_head and known.id == state.head_id), None)
         record = draft(parent, session_id=session_id)
@@ -201,7 +201,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.same(*self.reads())
 
     def reads(self) -> Iterator[Ask]:
-        """Yields the questions that are asked after every step."""
+        """Yields the reads that are compared after every step."""
         for record in self.known[-4:]:
             yield lambda store, each=record: store.get(self.tenant, each.id)  # type: ignore[misc]
             yield lambda store, each=record: store.chain(self.tenant, each.id)  # type: ignore[misc]

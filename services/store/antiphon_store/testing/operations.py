@@ -1,7 +1,6 @@
-"""Every operation of the store, read off its class, and which of them only read.
+"""The operations of the store, found by introspection of its class, and the names of those that only read.
 
-Nothing has to be added here for a new operation. One that only reads is named in `READS`; any other counts as one that
-writes.
+A new operation counts as one that writes unless `READS` names it.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ READS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`declaration` is the method of the store: its signature and its meaning."""
+    """An operation; `declaration` is its method of `StoreService`."""
 
     name: str
     declaration: Callable[..., Any]
 
     def writes(self, arguments: Sequence[Any], options: dict[str, Any]) -> bool:
-        """Whether this call may change something. A turn that names no session takes no lease: it reads a history."""
+        """Whether this call may write. `begin_turn` without a session takes no lease, and counts as a read."""
         if self.name == "begin_turn":
             bound = inspect.signature(self.declaration).bind(None, *arguments, **options)
             return bound.arguments["request"].session_id is not None

@@ -1,5 +1,5 @@
-"""Everything that was acknowledged outlives a store. The fixture is `reopen`: after the end of the last one, a new
-store over the same data, opened; the test closes it."""
+"""Acknowledged data survives the store. The fixture is `reopen`, which opens a new store over the same data after the
+previous one was closed; the test closes it."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -26,13 +26,13 @@ LEASE_MS = 30_000
 
 @asynccontextmanager
 async def life(reopen: Reopen, tenant: str) -> AsyncIterator[Subject]:
-    """A store from one opening to its close."""
+    """Opens the store, and closes it at the end."""
     store = await reopen()
-    yield Subject(store=store, peer=store, elapse=_waits_for_nothing, tenant=tenant)
+    yield Subject(store=store, peer=store, elapse=_no_clock, tenant=tenant)
     await store.close()
 
 
-async def _waits_for_nothing(_milliseconds: int) -> None:
+async def _no_clock(_milliseconds: int) -> None:
     raise NotImplementedError("nothing here depends on time")
 
 

@@ -1,4 +1,4 @@
-"""Prompts: templates of a tenant, in versions that never change."""
+"""Stored prompts of a tenant, in immutable versions."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -20,7 +20,6 @@ FIRST, SECOND = b'{"instructions":"one"}', b'{"instructions":"two"}'
 
 
 def prompts_of(store: ResponseStore) -> PromptStore:
-    """The prompts of a store."""
     return cast("PromptStore", store)
 
 
@@ -29,7 +28,7 @@ def new_id() -> str:
 
 
 async def made(subject: Subject, *contents: bytes) -> Prompt:
-    """A new prompt with these versions: the latest."""
+    """Makes a prompt with these versions, and returns the latest."""
     store, prompt_id = prompts_of(subject.store), new_id()
     versions = enumerate(contents or (FIRST,), 1)
     *_, latest = [await store.put_prompt(subject.tenant, prompt_id, version, content) for version, content in versions]
@@ -112,7 +111,7 @@ class PromptSuite:
             await store.put_prompt(other, prompt.id, 2, SECOND)
         assert await store.list_prompts(other) == []
 
-    async def test_what_may_not_be_asked_is_refused_by_name(self, subject: Subject) -> None:
+    async def test_the_error_names_the_field(self, subject: Subject) -> None:
         store, tenant = prompts_of(subject.store), subject.tenant
         with pytest.raises(InvalidRequest) as raised:
             await store.get_prompt(tenant, "pmpt_1")

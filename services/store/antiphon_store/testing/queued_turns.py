@@ -1,4 +1,4 @@
-"""Turns that a worker will run: record, events, job and lease are accepted in one step. Workers find the job."""
+"""Queued turns: record, events, job and lease are written in one step, and workers find the job."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -43,10 +43,10 @@ async def job_of(subject: Subject) -> Job | None:
 
 
 async def job_for_workers(subject: Subject, record: Record) -> Job | None:
-    """The job of a response, as a worker finds it that knows no tenants; None when it finds none."""
+    """Claims the job of a response by the tenant DISPATCH_TENANT, as workers do; None if it is not found."""
     jobs_ = jobs.jobs_of(subject.store)
     found: list[Job] = []
-    while True:  # others may have jobs too
+    while True:  # other tenants may have jobs, too
         job = await jobs_.claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder=f"worker-{len(found)}")
         if job is None or job.id == record.id:
             break
@@ -58,9 +58,9 @@ async def job_for_workers(subject: Subject, record: Record) -> Job | None:
 
 
 class QueuedTurnSuite:
-    """All of an accepted turn is there, or nothing of it."""
+    """A queued turn is accepted completely, or not at all."""
 
-    async def test_record_events_job_and_lease_are_there_at_once(self, subject: Subject) -> None:
+    async def test_record_events_job_and_lease_are_written_together(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         record = queued(session_id)
@@ -130,9 +130,7 @@ class QueuedTurnSuite:
             (JOB, Status.COMPLETED, "record.status"),
         ],
     )
-    async def test_a_job_that_makes_no_sense_is_refused(
-        self, subject: Subject, job: TurnJob, status: Status, field: str
-    ) -> None:
+    async def test_an_invalid_job_is_rejected(self, subject: Subject, job: TurnJob, status: Status, field: str) -> None:
         record = replace(draft(), status=status)
         with pytest.raises(InvalidRequest) as caught:
             await accept(subject, replace(accepted(record), job=job))

@@ -1,4 +1,4 @@
-"""Quotas: buckets that fill by the store's clock, places that end by themselves, and all of a spend or nothing."""
+"""Quotas: buckets that fill by the store's clock, stream slots that expire, and atomic spends."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -26,7 +26,7 @@ UNDESCRIBED = Draw("requests", amount=5)
 
 
 def about(units: float) -> float:
-    """Equal to what floating point makes of it."""
+    """Equal within the rounding errors of floating point."""
     return cast("float", pytest.approx(units))
 
 
@@ -38,19 +38,19 @@ async def spend(
     at: object = None,
     tenant: str | None = None,
 ) -> Spent:
-    """`at` is another client than the first."""
+    """Spends with the first client, or with the client `at`."""
     store = cast("Spending", at or subject.store)
     return await store.spend(tenant or subject.tenant, Spend(draws, hold, release))
 
 
 async def level(subject: Subject, draw: Draw = TWENTY) -> float:
-    """The level of the bucket now."""
+    """The current level of the bucket."""
     (found,) = (await spend(subject, replace(draw, amount=0, at_least=0))).levels
     return found.level
 
 
 async def holds(subject: Subject, *ids: str, most: int = 0, ttl_ms: int = TTL_MS) -> bool:
-    """Whether places were to be had, and are held now."""
+    """Holds slots. False: there were not enough."""
     return (await spend(subject, hold=Hold(ids, ttl_ms, most))).refusal is None
 
 
@@ -62,7 +62,7 @@ class QuotaSuite:
         assert requests == Level("requests", about(19), 20, 3_000)
         assert tokens == Level("tokens", about(600), 600, 0)
 
-    async def test_one_draw_too_many_says_when_to_come_back(self, subject: Subject) -> None:
+    async def test_a_rejected_draw_has_the_time_until_a_retry(self, subject: Subject) -> None:
         for _ in range(20):
             assert (await spend(subject, TWENTY)).refusal is None
         spent = await spend(subject, TWENTY)
@@ -73,7 +73,7 @@ class QuotaSuite:
         assert (await spend(subject, TWENTY)).refusal is None
         assert (await spend(subject, TWENTY)).refusal is not None
 
-    async def test_it_fills_up_to_its_capacity(self, subject: Subject) -> None:
+    async def test_a_bucket_fills_up_to_its_capacity(self, subject: Subject) -> None:
         await spend(subject, replace(TWENTY, amount=15))
         await subject.elapse(30_000)
         assert await level(subject) == about(15)
@@ -103,7 +103,7 @@ class QuotaSuite:
         await subject.elapse(180_000)
         assert (await spend(subject, seldom)).refusal is None
 
-    async def test_who_knows_no_limits_draws_on_what_was_described_last(self, subject: Subject) -> None:
+    async def test_a_draw_without_limits_uses_those_of_the_last_draw(self, subject: Subject) -> None:
         assert await spend(subject, UNDESCRIBED) == Spent()
         await spend(subject, TWENTY)
         spent = await spend(subject, UNDESCRIBED, Draw("tokens", amount=1))
@@ -127,7 +127,7 @@ class QuotaSuite:
         (found,) = (await spend(subject, Draw("slow"))).levels
         assert found.level == about(1 - 10_001 + 2 * 1440)
 
-    async def test_a_refusal_changes_nothing(self, subject: Subject) -> None:
+    async def test_a_rejected_spend_changes_nothing(self, subject: Subject) -> None:
         assert await holds(subject, "a")
         empty = Draw("tokens", at_least=1, capacity=1, per_minute=1)
         await spend(subject, replace(empty, amount=1))
@@ -138,10 +138,10 @@ class QuotaSuite:
         assert not await holds(subject, "c", most=1)
         assert await holds(subject, "c", most=2)
 
-    async def test_an_empty_spend_is_one(self, subject: Subject) -> None:
+    async def test_an_empty_spend_succeeds(self, subject: Subject) -> None:
         assert await spend(subject) == Spent()
 
-    async def test_of_many_at_once_so_many_come_through(self, subject: Subject) -> None:
+    async def test_of_concurrent_draws_only_the_capacity_succeeds(self, subject: Subject) -> None:
         answers = await asyncio.gather(*(spend(subject, TWENTY) for _ in range(AT_ONCE)))
         assert sum(answer.refusal is None for answer in answers) == 20
         assert await level(subject) == about(0)
@@ -156,27 +156,27 @@ class QuotaSuite:
         assert not await holds(subject, "b", most=1)
 
 
-class PlaceSuite:
-    async def test_so_many_at_once(self, subject: Subject) -> None:
+class StreamSlotSuite:
+    async def test_the_most_slots_are_not_exceeded(self, subject: Subject) -> None:
         assert await holds(subject, "a", most=2)
         assert await holds(subject, "b", most=2)
         assert (await spend(subject, TWENTY, hold=Hold(("c",), TTL_MS, most=2))).refusal == Refusal(None)
         assert await level(subject) == about(20)
         assert await holds(subject, "c")
 
-    async def test_a_place_is_given_back_once(self, subject: Subject) -> None:
+    async def test_a_slot_is_released_once(self, subject: Subject) -> None:
         assert await holds(subject, "a", "b", most=2)
         for _ in range(2):
             assert (await spend(subject, release=["a", "unknown"])).refusal is None
         assert await holds(subject, "c", most=2)
         assert not await holds(subject, "d", most=2)
 
-    async def test_a_place_is_given_back_before_the_next_is_taken(self, subject: Subject) -> None:
+    async def test_slots_are_released_before_others_are_held(self, subject: Subject) -> None:
         assert await holds(subject, "a", most=1)
         assert (await spend(subject, hold=Hold(("b",), TTL_MS, most=1), release=["a"])).refusal is None
         assert not await holds(subject, "a", most=1)
 
-    async def test_a_hold_that_is_asked_for_again_is_one_and_draws_nothing(self, subject: Subject) -> None:
+    async def test_a_repeated_hold_counts_once_and_draws_nothing(self, subject: Subject) -> None:
         for _ in range(3):
             spent = await spend(subject, TWENTY, hold=Hold(("a",), TTL_MS, most=1))
             assert spent == Spent((Level("requests", about(19), 20, 3_000),))
@@ -184,7 +184,7 @@ class PlaceSuite:
         assert (await spend(subject, TWENTY, hold=Hold(("a",), TTL_MS, most=1))).refusal is None
         assert (await spend(subject, TWENTY, hold=Hold(("a", "b"), TTL_MS))).refusal == Refusal("requests", 3_000)
 
-    async def test_places_end_by_themselves(self, subject: Subject) -> None:
+    async def test_slots_expire(self, subject: Subject) -> None:
         assert await holds(subject, "a", "b", most=2)
         await subject.elapse(TTL_MS - 1)
         assert not await holds(subject, "c", most=2)
@@ -192,7 +192,7 @@ class PlaceSuite:
         assert await holds(subject, "c", most=1)
         assert (await spend(subject, TWENTY, hold=HELD)).levels[0].level == about(19)
 
-    async def test_places_that_are_held_again_last_longer(self, subject: Subject) -> None:
+    async def test_a_repeated_hold_extends_slots(self, subject: Subject) -> None:
         assert await holds(subject, "a", "b")
         await subject.elapse(TTL_MS // 2)
         assert await holds(subject, "a", ttl_ms=TTL_MS)
@@ -201,25 +201,25 @@ class PlaceSuite:
         assert await holds(subject, "c", most=2)
         assert not await holds(subject, "d", most=2)
 
-    async def test_those_that_run_may_go_on_when_fewer_may(self, subject: Subject) -> None:
+    async def test_held_slots_are_extended_over_a_lower_limit(self, subject: Subject) -> None:
         assert await holds(subject, "a", "b", "c")
         assert await holds(subject, "a", "b", "c", most=2)
         assert not await holds(subject, "d", most=2)
 
-    async def test_of_many_at_once_so_many_get_a_place(self, subject: Subject) -> None:
+    async def test_of_concurrent_holds_only_the_most_succeed(self, subject: Subject) -> None:
         outcomes = await asyncio.gather(*(holds(subject, f"p{number}", most=20) for number in range(AT_ONCE)))
         assert sum(outcomes) == 20
 
 
 class SharedQuotaSuite:
-    async def test_everybody_draws_on_the_same_bucket(self, subject: Subject) -> None:
+    async def test_two_clients_draw_on_the_same_bucket(self, subject: Subject) -> None:
         clients = (subject.store, subject.peer)
         answers = await asyncio.gather(*(spend(subject, TWENTY, at=clients[n % 2]) for n in range(AT_ONCE)))
         assert sum(answer.refusal is None for answer in answers) == 20
         (found,) = (await spend(subject, UNDESCRIBED, at=subject.peer)).levels
         assert found.level == about(-5)
 
-    async def test_everybody_gives_and_takes_the_same_places(self, subject: Subject) -> None:
+    async def test_two_clients_hold_and_release_the_same_slots(self, subject: Subject) -> None:
         assert await holds(subject, "a", most=1)
         hold = Hold(("b",), TTL_MS, most=1)
         assert (await spend(subject, hold=hold, at=subject.peer)).refusal == Refusal(None)
@@ -229,7 +229,7 @@ class SharedQuotaSuite:
 
 LONG = "x" * (limits.SPEND_NAME_CHARS_MAX + 1)
 MANY = [f"p{number}" for number in range(limits.SPEND_PLACES_ITEMS_MAX + 1)]
-CULPRITS: list[tuple[str, Spend]] = [
+BAD_CALLS: list[tuple[str, Spend]] = [
     ("draws", Spend([replace(TWENTY, name=f"b{n}") for n in range(limits.SPEND_DRAWS_ITEMS_MAX + 1)])),
     ("draws", Spend([TWENTY, TWENTY])),
     ("draws[0].name", Spend([replace(TWENTY, name="")])),
@@ -259,18 +259,18 @@ CULPRITS: list[tuple[str, Spend]] = [
 
 
 class QuotaArgumentSuite:
-    @pytest.mark.parametrize(("field", "wrong"), CULPRITS)
-    async def test_the_culprit_is_named(self, subject: Subject, field: str, wrong: Spend) -> None:
+    @pytest.mark.parametrize(("field", "wrong"), BAD_CALLS)
+    async def test_the_error_names_the_field(self, subject: Subject, field: str, wrong: Spend) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await cast("Spending", subject.store).spend(subject.tenant, wrong)
         assert caught.value.field == field
 
-    async def test_a_tenant_is_one(self, subject: Subject) -> None:
+    async def test_an_invalid_tenant_is_rejected(self, subject: Subject) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await spend(subject, TWENTY, tenant="two words")
         assert caught.value.field == "tenant"
 
-    async def test_as_much_as_may_be(self, subject: Subject) -> None:
+    async def test_the_limits_themselves_are_allowed(self, subject: Subject) -> None:
         draws = [replace(TWENTY, name=f"b{n}") for n in range(limits.SPEND_DRAWS_ITEMS_MAX)]
         largest = replace(TWENTY, name=LONG[1:], amount=UNITS_MAX, capacity=UNITS_MAX)
         hold = Hold([LONG[1:], *MANY[2:]], limits.LEASE_TTL_MS_MAX)

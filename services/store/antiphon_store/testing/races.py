@@ -1,5 +1,5 @@
-"""Races: two clients write at the same moment, many times over. Where they exclude each other, exactly one wins; where
-they do not, nothing is lost."""
+"""Races of two clients that write concurrently, in many rounds: exactly one of two conflicting writes wins, and no
+other write is lost."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 

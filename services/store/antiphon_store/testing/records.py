@@ -1,4 +1,4 @@
-"""Put, get, list items: what is written is read, once and by everyone."""
+"""Put, get and list items: every client reads the content that was written."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -15,7 +15,7 @@ from antiphon_store.testing.subject import Subject, content, draft, new_session_
 
 
 class RecordSuite:
-    async def test_what_was_put_is_read_byte_by_byte(self, subject: Subject) -> None:
+    async def test_a_record_is_read_byte_by_byte(self, subject: Subject) -> None:
         record = draft(body=b'{ "a" : 1.50 , "b":"\\u00fc" }', session_id=new_session_id())
         stamp = await subject.put(record)
         read = await subject.get(record)
@@ -34,7 +34,7 @@ class RecordSuite:
         assert await subject.put(record) == stamp
         assert await subject.store.commit_turn(subject.tenant, TurnCommit(record)) == stamp
 
-    async def test_what_one_client_was_told_is_written_another_reads(self, subject: Subject) -> None:
+    async def test_an_acknowledged_record_is_read_by_another_client(self, subject: Subject) -> None:
         for _ in range(20):
             record = draft()
             await subject.put(record)
@@ -46,7 +46,7 @@ class RecordSuite:
         await subject.put(record)
         assert (await subject.get(record)).status is status
 
-    async def test_what_the_store_sets_is_not_the_writers(self, subject: Subject) -> None:
+    async def test_fields_that_the_store_sets_are_ignored(self, subject: Subject) -> None:
         record = replace(draft(), version=7, depth=9, created_at_ms=1, updated_at_ms=2, expires_at_ms=3)
         stamp = await subject.put(record)
         read = await subject.get(record)
@@ -111,7 +111,7 @@ class ItemsSuite:
         await subject.put(record)
         return record
 
-    async def test_pages_go_forth_and_end(self, subject: Subject) -> None:
+    async def test_pages_together_are_all_items(self, subject: Subject) -> None:
         record = await self.put_with_items(subject, 5)
         seen: list[str] = []
         after, more = None, True
@@ -125,7 +125,7 @@ class ItemsSuite:
             after, more = page.last_id, page.has_more
         assert seen == [f"msg_{number}" for number in range(5)]
 
-    async def test_the_newest_come_first_unless_asked(self, subject: Subject) -> None:
+    async def test_items_come_newest_first_by_default(self, subject: Subject) -> None:
         record = await self.put_with_items(subject, 3)
         page = await subject.store.list_items(subject.tenant, record.id)
         assert [item["id"] for item in loads(page.items)] == ["msg_2", "msg_1", "msg_0"]

@@ -1,4 +1,4 @@
-"""Delete: the id is gone at once, what was built on it stays, and nothing else does."""
+"""Delete: the id is unreadable at once, and responses that continue it keep their history."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -54,7 +54,7 @@ class RemovalSuite:
         (child,) = await subject.put_line(1, parent=line[3])
         assert await subject.begin_after(child) == joined([*line, child])
 
-    async def test_deleting_what_is_not_there_is_not_found(self, subject: Subject) -> None:
+    async def test_deleting_a_missing_response_is_not_found(self, subject: Subject) -> None:
         with pytest.raises(ResponseNotFound):
             await subject.delete(draft())
 
@@ -78,7 +78,7 @@ class RemovalSuite:
         await subject.delete(child)
         assert (await subject.put(root)).version == 1
 
-    async def test_the_same_holds_below_other_branches(self, subject: Subject) -> None:
+    async def test_an_id_with_descendants_on_a_branch_stays_taken(self, subject: Subject) -> None:
         root, *_trunk = await subject.put_line(3)
         fork = await subject.put_line(2, parent=root)
         for record in (root, *_trunk, fork[0]):
@@ -123,11 +123,11 @@ class RemovalSuite:
         assert stamp.depth == 2
         assert await subject.begin_after(third) == joined([first, second, third])
 
-    async def test_a_deleted_head_is_let_go_when_the_session_moves_on(self, subject: Subject) -> None:
+    async def test_the_id_of_a_former_head_can_be_written_anew(self, subject: Subject) -> None:
         session_id = new_session_id()
         first = await subject.commit_in(session_id)
         await subject.delete(first)
         with pytest.raises(AlreadyExists):
             await subject.put(first)
-        await subject.commit_in(session_id)  # another root: nothing refers to `first` any more
+        await subject.commit_in(session_id)  # another root, so no row needs `first` any more
         assert (await subject.put(first)).version == 1

@@ -1,4 +1,4 @@
-"""Put over a stored record: only when it is what the writer thinks it is."""
+"""Replacement of a stored record under preconditions."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -34,7 +34,7 @@ class ReplacementSuite:
         assert stamp.version == read.version == 2
         assert read.created_at_ms == born.created_at_ms < read.updated_at_ms == stamp.updated_at_ms
 
-    async def test_a_replaced_response_keeps_its_place(self, subject: Subject) -> None:
+    async def test_a_replaced_response_keeps_its_position_in_the_tree(self, subject: Subject) -> None:
         root, middle, tip = await subject.put_line(3)
         changed = replace(middle, output_items=b'[{"id":"msg_new"}]')
         stamp = await subject.put(changed, precondition=Precondition(version=1))
@@ -87,7 +87,7 @@ class ReplacementSuite:
         assert caught.value.facts["actual"] == "in_progress"
         assert (await subject.get(record)).version == 1
 
-    async def test_what_is_not_there_has_no_version_and_no_status(self, subject: Subject) -> None:
+    async def test_a_missing_record_has_no_version_and_no_status(self, subject: Subject) -> None:
         record = draft()
         with pytest.raises(VersionMismatch):
             await subject.put(record, precondition=Precondition(version=1))

@@ -1,4 +1,4 @@
-"""Lifetimes: the clock alone decides what can be read, whether or not anybody tidied up."""
+"""Lifetimes: the clock alone decides what can be read, whether or not a sweep has run."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -57,7 +57,7 @@ class RetentionSuite:
         assert (await subject.put(children[0])).version == 1
         assert await subject.begin_after(children[0]) == joined([root, children[0]])
 
-    async def test_a_replacement_lives_anew(self, subject: Subject) -> None:
+    async def test_a_replacement_has_a_new_lifetime(self, subject: Subject) -> None:
         record = draft()
         await subject.put(record, ttl_ms=TTL_MS)
         await subject.put(record, ttl_ms=4 * TTL_MS, precondition=Precondition(version=1))

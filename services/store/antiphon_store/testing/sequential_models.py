@@ -1,10 +1,10 @@
-"""Models for `linearizability`: one response and one session's lease, asked one thing at a time.
+"""Models for `linearizability`: one response, and the lease of one session. Their states are
 
     response    None, or (version, status, content)
-    lease       (last token, holder or None); leases of these histories outlive them, so time ends none
+    lease       (last token, holder or None); leases are longer than a history, so none expires
 
-The rules are those of `backends.admission`, `backends.status` and `backends.leases`, once more and in other words: a
-model that called them would agree with their mistakes. A refusal is an answer, the name of its class.
+The models repeat the rules of `decisions.records` and `decisions.leases`: a model that called those modules would agree
+with their mistakes. The answer of a failed call is the class name of its error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Lease = tuple[int, str | None]
 
 
 def _put(state: _Response, status: str, content: str, expected: int | None) -> tuple[_Response, Any]:
-    """The rules of `backends.admission`, in the same order: replay, insert, replace."""
+    """In this order, as in `decisions.records`: replay, insert, replace."""
     version = state[0] if state else 0
     if state and state[1:] == (status, content) and expected in (None, version - 1):
         return state, version

@@ -1,4 +1,4 @@
-"""How many responses a session may have made. The fixtures are `rows`, opened, and `elapse` as in Subject."""
+"""The limit of responses per session. The fixtures are `rows`, an open row backend, and `elapse` as in Subject."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -33,13 +33,13 @@ class SessionLimitSuite:
         return f"tenant-{secrets.token_hex(4)}"
 
     async def fill(self, store: StoreService, tenant: str, session_id: str, **members: Any) -> list[Record]:
-        """As many responses as the session may make."""
+        """Puts as many responses as the session may have."""
         records = [draft(session_id=session_id) for _ in range(MOST)]
         for record in records:
             await store.put(tenant, record, **members)
         return records
 
-    async def test_one_more_is_refused(self, rows: RowBackend, store: StoreService, tenant: str) -> None:
+    async def test_one_response_too_many_is_rejected(self, rows: RowBackend, store: StoreService, tenant: str) -> None:
         session_id = new_session_id()
         await self.fill(store, tenant, session_id)
         late = draft(session_id=session_id)
@@ -59,12 +59,12 @@ class SessionLimitSuite:
         session = await store.describe_session(tenant, session_id)
         assert (session.head_id, session.lease) == (None, lease)
 
-    async def test_what_is_there_can_be_repeated_and_replaced(self, store: StoreService, tenant: str) -> None:
+    async def test_existing_responses_can_be_repeated_and_replaced(self, store: StoreService, tenant: str) -> None:
         records = await self.fill(store, tenant, new_session_id())
         assert (await store.put(tenant, records[0])).version == 1
         assert (await store.put(tenant, records[0], precondition=Precondition(version=1))).version == 2
 
-    async def test_what_was_deleted_makes_room(self, store: StoreService, tenant: str) -> None:
+    async def test_a_deleted_response_makes_room(self, store: StoreService, tenant: str) -> None:
         session_id = new_session_id()
         records = await self.fill(store, tenant, session_id)
         await store.delete(tenant, records[1].id)
@@ -72,7 +72,7 @@ class SessionLimitSuite:
         with pytest.raises(LimitExceeded):
             await store.put(tenant, draft(session_id=session_id))
 
-    async def test_what_expired_makes_room(
+    async def test_expired_responses_make_room(
         self, store: StoreService, tenant: str, elapse: Callable[[int], Awaitable[None]]
     ) -> None:
         session_id = new_session_id()
@@ -80,7 +80,7 @@ class SessionLimitSuite:
         await elapse(TTL_MS)
         await self.fill(store, tenant, session_id)
 
-    async def test_of_many_at_once_no_more_get_in(self, store: StoreService, tenant: str) -> None:
+    async def test_concurrent_writes_do_not_exceed_the_limit(self, store: StoreService, tenant: str) -> None:
         for _ in range(ROUNDS):
             session_id = new_session_id()
             puts = [store.put(tenant, draft(session_id=session_id)) for _ in range(3 * MOST)]

@@ -1,4 +1,4 @@
-"""The subject of the suites: a store, a second way to the same data, and time that can be let pass."""
+"""The subject of the suites: a store, a second client of its data, and its clock."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -13,7 +13,7 @@ from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, s
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import History, Lease, Record, ResponseStore, Stamp, Status, TurnCommit, TurnRequest
 
-SOON_S = 30.0  # what comes at once may take so long on a busy machine, and what never comes takes longer
+SOON_S = 30.0  # the timeout for immediate events: long enough for a busy machine
 
 _IDS = RandomIds()
 
@@ -23,9 +23,8 @@ class Subject:
     """One store under test.
 
     `store` and `peer` are two clients of the same data, as independent of each other as the implementation allows.
-    `elapse` lets so many milliseconds pass by the store's clock: moved by hand where it can be, waited for elsewhere.
-    A negative number sets the clock back.
-    The tenant is new for every test, so that tests may share an engine.
+    `elapse` advances the store's clock by milliseconds, or waits if the clock cannot be set. A negative number sets the
+    clock back. The tenant is new for every test, so that tests may share a database.
     """
 
     store: ResponseStore
@@ -48,7 +47,7 @@ class Subject:
         return (await self.store.begin_turn(self.tenant, request)).history.items
 
     async def put_line(self, length: int, *, parent: Record | None = None) -> list[Record]:
-        """So many responses, each the continuation of the one before."""
+        """Puts `length` responses, each of which continues the one before."""
         line: list[Record] = []
         for _ in range(length):
             parent = draft(parent)
@@ -57,13 +56,13 @@ class Subject:
         return line
 
     async def begin_in(self, session_id: str, **options: Any) -> tuple[History, Lease]:
-        """The begin of a turn in a session, which comes with a lease."""
+        """Begins a turn in a session, which takes its lease."""
         start = await self.store.begin_turn(self.tenant, turn_in(session_id, **options))
         assert start.lease is not None
         return start.history, start.lease
 
     async def commit_in(self, session_id: str, parent: Record | None = None, **options: Any) -> Record:
-        """One whole turn in a session: the response that it committed."""
+        """Begins and commits a turn in a session, and returns its response."""
         _history, lease = await self.begin_in(session_id)
         record = draft(parent, session_id=session_id, tag=f"conv_{session_tag(self.tenant, session_id)}{'0' * 32}")
         await self.store.commit_turn(self.tenant, TurnCommit(record, lease.fence, **options))
@@ -71,8 +70,8 @@ class Subject:
 
 
 def draft(parent: Record | None = None, *, text: str = "", tag: str | None = None, **members: Any) -> Record:
-    """A response to be stored, unlike any other. Its tree is that of its parent, else that of `tag` (a response or
-    session id), else that of its session."""
+    """Makes a new response. It is in the tree of its parent, else in that of `tag` (a response or session id), else in
+    that of its session."""
     relative = parent.id if parent else tag or members.get("session_id")
     response_id = new_response_id(_IDS, relative=relative)
     unique = response_id[-12:]
@@ -87,15 +86,15 @@ def draft(parent: Record | None = None, *, text: str = "", tag: str | None = Non
 
 
 def new_session_id(beside: str | None = None) -> str:
-    """A session in the tree of a response or session, or in one of its own. `draft` puts its responses there, so that
-    all goes together where trees are apart."""
+    """Makes a session id in the tree of a response or session, or in a new tree. `draft` puts responses of the session
+    into that tree, as the store requires."""
     session_id = new_conversation_id(_IDS)
     tags = (tree_tag(session_id), tree_tag(beside or session_id))
     return session_id.replace(tags[0] or "", tags[1] or "", 1)
 
 
 def untagged_session_id() -> str:
-    """A session whose name says nothing of trees."""
+    """Makes a session id that names no tree."""
     return f"session-{secrets.token_hex(8)}"
 
 
@@ -104,7 +103,7 @@ def turn_in(session_id: str, *, holder: str = "holder-a", **options: Any) -> Tur
 
 
 def content(record: Record) -> tuple[object, ...]:
-    """The parts of a record that its writer decides; the rest is the store's."""
+    """The fields of a record that its writer decides, without those that the store sets."""
     return (
         record.id,
         record.status,

@@ -1,4 +1,4 @@
-"""Sweeping: what nobody can see is reclaimed, so much at a time; no answer ever changes by it."""
+"""Sweeping: unreadable rows are reclaimed, up to a limit, and no answer changes."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -24,9 +24,7 @@ from antiphon_store.testing.subject import Subject, draft, new_session_id
 
 TTL_MS = 500
 DAY_MS = 24 * 3600 * 1000
-
-
-DEFAULT_TTL_MS = 30 * 24 * 3_600_000
+DEFAULT_TTL_MS = 30 * DAY_MS
 
 
 async def sweep(subject: Subject, **options: int) -> Sweeping:
@@ -34,7 +32,7 @@ async def sweep(subject: Subject, **options: int) -> Sweeping:
 
 
 class SweepSuite:
-    async def test_there_may_be_nothing_to_do(self, subject: Subject) -> None:
+    async def test_a_sweep_without_candidates_reclaims_nothing(self, subject: Subject) -> None:
         await subject.put_line(3)
         assert await sweep(subject) == Sweeping()
 
@@ -54,7 +52,7 @@ class SweepSuite:
             await subject.get(record)
         assert (await subject.put(record)).version == 1
 
-    async def test_what_a_living_response_continues_stays(self, subject: Subject) -> None:
+    async def test_ancestors_of_a_readable_response_stay(self, subject: Subject) -> None:
         root = draft()
         await subject.put(root, ttl_ms=TTL_MS)
         line = [root, *await subject.put_line(2, parent=root)]
@@ -138,7 +136,7 @@ class SweepSuite:
                 await subject.get(record)
         assert (await sweep(subject)).records >= 2
 
-    async def test_it_does_no_more_than_it_was_asked_to(self, subject: Subject) -> None:
+    async def test_a_sweep_reclaims_at_most_its_limit(self, subject: Subject) -> None:
         root = draft()
         await subject.put(root, ttl_ms=TTL_MS)
         parent = root
@@ -157,7 +155,7 @@ class SweepSuite:
             (0, False),
         ]
 
-    async def test_one_that_ended_below_a_deleted_response_is_gone_on_with(self, subject: Subject) -> None:
+    async def test_a_sweep_continues_above_a_reclaimed_leaf(self, subject: Subject) -> None:
         line = await subject.put_line(2)
         await subject.put(draft(line[-1]), ttl_ms=TTL_MS)
         for record in line:
@@ -166,14 +164,14 @@ class SweepSuite:
         steps = [await sweep(subject, limit=1) for _ in range(4)]
         assert [step.records for step in steps] == [1, 1, 1, 0]
 
-    async def test_much_is_done_in_one_call(self, subject: Subject) -> None:
+    async def test_one_sweep_reclaims_many_rows(self, subject: Subject) -> None:
         for _ in range(300):
             await event_logs.write(subject, event_logs.append_at(event_logs.new_id(), 0))
         await subject.elapse(DAY_MS)
         swept = await sweep(subject)
         assert (swept.records, swept.has_more) == (300, False)
 
-    async def test_it_keeps_to_its_tenant(self, subject: Subject) -> None:
+    async def test_a_sweep_reclaims_nothing_of_other_tenants(self, subject: Subject) -> None:
         await subject.put(draft(), ttl_ms=TTL_MS)
         await subject.elapse(TTL_MS)
         assert await sweep(replace(subject, tenant=subject.tenant + "-other")) == Sweeping()
@@ -187,9 +185,9 @@ class SweepSuite:
 
 
 class TenantListSuite:
-    """The list of tenants that a sweeper visits. The fixture is `rows`, opened."""
+    """The list of tenants that a sweeper visits. The fixture is `rows`, an open row backend."""
 
-    async def test_everybody_with_something_to_sweep_is_named_once(self, rows: RowBackend) -> None:
+    async def test_each_tenant_with_candidates_is_listed_once(self, rows: RowBackend) -> None:
         store = StoreService(rows)
         tenants = [f"tenant-{secrets.token_hex(4)}" for _ in range(3)]
         for tenant in tenants:

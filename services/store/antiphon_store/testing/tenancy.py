@@ -1,4 +1,4 @@
-"""Tenants: what belongs to another one does not exist."""
+"""Tenancy: data of another tenant is answered like data that does not exist."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 

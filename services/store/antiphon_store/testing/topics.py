@@ -1,7 +1,7 @@
 """The suites of the kit by topic, and the capabilities that an implementation may lack.
 
-An implementation runs every suite of every topic. It may leave out what needs a capability that it lacks, and only
-that: `needs` says what does. A new suite is one more name in a row of `TOPICS`.
+An implementation runs every suite of every topic. It may leave out only suites and tests that need a capability which
+it lacks (`needs`). A new suite is added to a row of `TOPICS`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
 from antiphon_store.testing.prompts import PromptSuite
 from antiphon_store.testing.queued_turns import QueuedTurnSuite
-from antiphon_store.testing.quotas import PlaceSuite, QuotaArgumentSuite, QuotaSuite, SharedQuotaSuite
+from antiphon_store.testing.quotas import QuotaArgumentSuite, QuotaSuite, SharedQuotaSuite, StreamSlotSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
@@ -86,7 +86,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),
     "sweeping": (SweepSuite, TenantListSuite),
-    "quotas": (QuotaSuite, PlaceSuite, SharedQuotaSuite, QuotaArgumentSuite),
+    "quotas": (QuotaSuite, StreamSlotSuite, SharedQuotaSuite, QuotaArgumentSuite),
     "races": (RaceSuite, LineageRaceSuite),
     "linearizability": (LinearizabilitySuite,),
     "lifecycle": (LifecycleSuite,),
@@ -97,16 +97,16 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
 class Capability(StrEnum):
     """A capability that an implementation may lack."""
 
-    DURABLE_DATA = "durable data"  # what was written is still there when the engine is opened again
+    DURABLE_DATA = "durable data"  # data survives the process of the store
     LISTS = "lists and batches"
-    ITEMS_BY_ID = "items by id"  # in which response of the tenant an item is
+    ITEMS_BY_ID = "items by id"
     FORKS = "forks"
     JOBS = "jobs"
     CONVERSATIONS = "conversations"
     IDEMPOTENCY_KEYS = "idempotency keys"
     SWEEPING = "sweeping"
-    EXACT_HISTORY_BYTES = "exact bytes of histories"  # the bound of a history's bytes is met to the byte
-    SHARED_QUOTAS = "shared quotas"  # all processes that serve the same data count together
+    EXACT_HISTORY_BYTES = "exact bytes of histories"  # `max_bytes` of a history is exact to the byte
+    SHARED_QUOTAS = "shared quotas"  # all processes over one database count together
 
 
 Part = Suite | Callable[..., Any]
@@ -127,5 +127,5 @@ NEEDS: dict[Capability, tuple[Part, ...]] = {
 
 
 def needs(part: Part) -> frozenset[Capability]:
-    """The capabilities without which a suite, or a test of one, makes no sense."""
+    """The capabilities that a suite, or a test of one, needs."""
     return frozenset(capability for capability, parts in NEEDS.items() if part in parts)

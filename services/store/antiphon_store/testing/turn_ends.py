@@ -1,4 +1,4 @@
-"""Commits of turns that also end a log, with its last events, and the lease of their job; all or nothing."""
+"""Commits of turns that also append the last events of a log, or need the lease of a job."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -36,7 +36,7 @@ async def commit(subject: Subject, record: Record, fence: Fence | None = None, *
 
 
 class LogEndSuite:
-    """The log of a response is closed in the step that writes it."""
+    """The log of a response is closed in the step that writes the record."""
 
     async def test_the_last_events_come_with_the_record(self, subject: Subject) -> None:
         session_id = new_session_id()
@@ -55,7 +55,7 @@ class LogEndSuite:
         (batch,) = await event_logs.read(subject, record.id)
         assert (batch.count, batch.terminal) == (2, True)
 
-    async def test_a_follower_is_told_the_end(self, subject: Subject) -> None:
+    async def test_a_follower_gets_the_last_events(self, subject: Subject) -> None:
         record = draft()
         await event_logs.write(subject, event_logs.append_at(record.id, 0))
         reading = asyncio.create_task(event_logs.read(subject, record.id, follow=True))
@@ -135,7 +135,7 @@ class LogEndSuite:
             (LogEnd(0, b"data: no end"), "log_end.frames"),
         ],
     )
-    async def test_what_is_no_end_is_refused(self, subject: Subject, end: LogEnd, field: str) -> None:
+    async def test_an_invalid_log_end_is_rejected(self, subject: Subject, end: LogEnd, field: str) -> None:
         record = draft()
         with pytest.raises(InvalidRequest) as caught:
             await commit(subject, record, log_end=end)
@@ -165,7 +165,7 @@ class JobTurnSuite:
             await self.end(subject)
 
     async def end(self, subject: Subject) -> None:
-        """Ends whatever is left in the queue."""
+        """Settles all jobs that are left in the queue."""
         while job := await jobs.claim(subject, holder="cleaner"):
             await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
 
@@ -202,7 +202,7 @@ class JobTurnSuite:
             await event_logs.read(subject, record.id)
         await commit(subject, record, precondition=Precondition(fence=second.fence), log_end=end_at(0))
 
-    async def test_a_job_that_is_forgotten_fences_nothing_off(self, subject: Subject) -> None:
+    async def test_the_fence_of_a_forgotten_job_is_stale(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)
         job = await jobs.claimed(subject)
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)

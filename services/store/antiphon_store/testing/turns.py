@@ -1,4 +1,4 @@
-"""Turns: history and lease in one step, record and head and release in another."""
+"""Turns: one step takes the lease and reads the history, another writes record and head and releases the lease."""
 
 # ruff: noqa: S101 - asserting is what a suite does
 
@@ -65,12 +65,12 @@ class TurnSuite:
         assert await subject.begin_after(ended) == joined([root, ended])
 
     @pytest.mark.parametrize("status", sorted(set(Status) - UNFINISHED))
-    async def test_whatever_has_ended_is_continued(self, subject: Subject, status: Status) -> None:
+    async def test_a_response_that_ended_with_any_status_is_continued(self, subject: Subject, status: Status) -> None:
         ended = draft(status=status)
         await subject.put(ended)
         assert await subject.begin_after(ended) == joined([ended])
 
-    async def test_of_a_response_that_ends_all_is_continued_or_nothing(self, subject: Subject) -> None:
+    async def test_a_response_that_ends_meanwhile_is_continued_whole_or_not(self, subject: Subject) -> None:
         async def attempt(running: Record) -> bytes | None:
             try:
                 return await subject.begin_after(running)
@@ -172,12 +172,12 @@ class TurnSuite:
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.head_id, session.lease) == (record.id, None)
 
-    async def test_a_holder_that_came_too_late_writes_nothing(self, subject: Subject) -> None:
+    async def test_a_commit_under_an_expired_lease_writes_nothing(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id, lease_ttl_ms=TTL_MS)
         await subject.elapse(TTL_MS)
         late = draft(session_id=session_id)
-        with pytest.raises(StaleFence):  # expired, though nobody took over
+        with pytest.raises(StaleFence):  # expired, and not taken over
             await subject.store.commit_turn(subject.tenant, TurnCommit(late, lease.fence))
         successor = await subject.commit_in(session_id)
         with pytest.raises(StaleFence):
@@ -200,7 +200,7 @@ class TurnSuite:
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.head_id, session.lease) == (head.id, lease)
 
-    async def test_a_turn_whose_head_came_to_its_end_is_written_as_a_root(self, subject: Subject) -> None:
+    async def test_a_turn_whose_head_expired_is_written_as_a_root(self, subject: Subject) -> None:
         session_id = new_session_id()
         head = await subject.commit_in(session_id, ttl_ms=TTL_MS)
         history, lease = await subject.begin_in(session_id)

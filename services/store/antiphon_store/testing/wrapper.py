@@ -1,4 +1,4 @@
-"""The part that all wrappers share: a store with the very operations of the one inside, each run through one method."""
+"""The base of store wrappers: every operation of the inner store is run through one method, `around`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from antiphon_store.testing.operations import OPERATIONS, Operation
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an operation; of a stream, the wait for one batch. `run` makes it; `writes` says whether it may
-    change something."""
+    """One call of an operation, or the wait for one batch of a stream. `run` makes the call; `writes`: it may write."""
 
     operation: str
     run: Callable[[], Awaitable[Any]]
@@ -25,12 +24,9 @@ class Call:
 
 
 class Wrapper(StoreService):
-    """A store around another one.
+    """A store around another one. Override `around`, or single operations. Opening and closing are passed on."""
 
-    What a wrapper does with a call is `around`, unless it has a method of its own for an operation; opening and closing
-    are the inner store's own."""
-
-    def __init__(self, inner: StoreService) -> None:  # it has no rows of its own
+    def __init__(self, inner: StoreService) -> None:  # without super: it has no rows
         self._inner = inner
 
     @property
@@ -47,7 +43,7 @@ class Wrapper(StoreService):
         self._inner.end_waits()
 
     async def around(self, call: Call) -> Any:
-        """The answer to a call. To be overridden: run it, or do not."""
+        """Answers a call. An override may run the call or not."""
         return await call.run()
 
     async def read_events(
