@@ -32,8 +32,8 @@ RETRY_POLICY = {
     "retryableStatusCodes": ["UNAVAILABLE"],
 }
 
-# A pool of the client's own: beside Antiphon itself, or another version of its messages, both register their names.
-# Modules of the client's own too: `antiphon` and `google` are packages of others.
+# The client has a descriptor pool and modules of its own, because a process may also import Antiphon's messages, which
+# have the same names, and because the packages `antiphon` and `google` are not the client's.
 RENAMES = {
     "from google.protobuf import descriptor_pool as _descriptor_pool": "from antiphon_store_client.pool import POOL",
     "_descriptor_pool.Default()": "POOL",
@@ -43,7 +43,7 @@ RENAMES = {
 
 
 def generate_python(client: Path = ROOT / "clients/python/antiphon_store_client") -> None:
-    """Writes messages with their types, and the service config of gRPC."""
+    """Writes the messages with their type stubs, and gRPC's service config."""
     with tempfile.TemporaryDirectory() as made:
         _compile(f"--python_out={made}", f"--pyi_out={made}", *PUBLIC, *DETAILS)
         _rename(Path(made) / "antiphon/store/v1", client / "v1")
@@ -66,7 +66,7 @@ def _rename(made: Path, target: Path) -> None:
 
 
 def service_config() -> dict[str, object]:
-    """Deadlines, and retries of the methods that can be repeated, as the table of methods has them."""
+    """The service config with the deadlines of the table of methods, and retries for repeatable methods."""
     public = [method for method in STORE.methods.values() if method.service.startswith("antiphon.store.v1.")]
     by_row = groupby(sorted(public, key=_config_of), key=_config_of)
     return {

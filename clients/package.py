@@ -1,4 +1,4 @@
-"""Makes the packages of the clients: `python -m clients.package FOLDER` writes a wheel and a tarball for npm."""
+"""Builds the packages of the clients: `python -m clients.package FOLDER` writes a wheel and a tarball for npm."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_tarball(folder: Path) -> Path:
 
 
 def _made(folder: Path, pattern: str, command: list[str], source: Path) -> Path:
-    """The one file that a command writes into a new folder, moved to `folder`."""
+    """Runs a command that writes one file to the folder in its last argument, and copies the file to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as output:
         subprocess.run([*command, output], cwd=source, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - ours

@@ -59,7 +59,7 @@ async def test_a_full_session_is_refused_before_a_model_runs() -> None:
         record = Record(turn_id, Status.COMPLETED, b"{}", parent_id=parent, session_id=session)
         await store.commit_turn("t", TurnCommit(record, start.lease.fence))
         parent = turn_id
-    with pytest.raises(LimitExceeded, match="as many as it may"):
+    with pytest.raises(LimitExceeded, match="which is the limit"):
         await store.begin_turn("t", TurnRequest(session_id=session, holder="another"))
     assert (await store.describe_session("t", session)).lease is None
     assert parent is not None

@@ -10,7 +10,7 @@ import grpc
 
 from antiphon_store_client import operations
 from antiphon_store_client.calls import Call, Pages
-from antiphon_store_client.channels import OPTIONS, CallOptions, Face, Token
+from antiphon_store_client.channels import OPTIONS, BaseClient, CallOptions, Token
 from antiphon_store_client.errors import store_error
 
 _Parameters = ParamSpec("_Parameters")
@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 def _method(
     operation: Callable[_Parameters, Call[_Result]],
 ) -> Callable[Concatenate[AsyncStoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
-    """The method that sends the call of an operation."""
+    """Makes the method that sends the call of an operation."""
 
     @wraps(operation)
     async def method(self: AsyncStoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
@@ -32,7 +32,7 @@ def _method(
 def _pages(
     operation: Callable[_Parameters, Pages[_Result]],
 ) -> Callable[Concatenate[AsyncStoreClient, _Parameters], AsyncIterator[_Result]]:
-    """The method that reads all pages of an operation, each when its first member is asked for."""
+    """Makes the method that iterates over all pages of an operation, and requests each page when it is needed."""
 
     @wraps(operation)
     async def method(
@@ -50,8 +50,8 @@ def _pages(
     return method
 
 
-class AsyncStoreClient(Face):
-    """A connection to the store, made and used inside one running event loop, and closed by `close` or `async with`.
+class AsyncStoreClient(BaseClient):
+    """A connection to the store. Make and use it inside one running event loop, and close it (`close`, `async with`).
 
     `target` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. `tls` comes from
     `tls_credentials`; without it the connection is not encrypted. `token` may be a function, for tokens that change.

@@ -1,10 +1,11 @@
-"""Calls before they are sent. Both faces of the client send the same calls, and read answers by the same functions."""
+"""Calls before they are sent, with the functions that read their answers. The blocking and the asyncio client share
+them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.message import Message
 
@@ -14,7 +15,7 @@ Result = TypeVar("Result")
 Answer = TypeVar("Answer", bound=Message)
 
 _FILES = (responses_pb2.DESCRIPTOR, trees_pb2.DESCRIPTOR, sessions_pb2.DESCRIPTOR, conversations_pb2.DESCRIPTOR)
-# The path of the RPC that takes a message; each RPC has a message of its own.
+# The paths of RPCs by the names of their requests; each RPC has a request message of its own.
 PATHS = {
     method.input_type.full_name: f"/{service.full_name}/{method.name}"
     for file in _FILES
@@ -25,7 +26,7 @@ PATHS = {
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Result]):
-    """One unary RPC: its request, the message that answers it, and what the caller wants of the answer."""
+    """One unary RPC: its request, the type of its answer, and a function that takes the result from the answer."""
 
     request: Message
     answer: type[Message]
@@ -37,14 +38,7 @@ class Call(Generic[Result]):
 
 
 def call(request: Message, answer: type[Answer], result: Callable[[Answer], Result]) -> Call[Result]:
-    """Returns the call that sends `request`."""
     return Call(request, answer, result)
-
-
-class PageAnswer(Protocol):
-    """The answer of a list."""
-
-    next_page_token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ class Pages(Generic[Result]):
     first: Call[tuple[Sequence[Result], str]]
 
     def after(self, page_token: str) -> Call[tuple[Sequence[Result], str]]:
-        """Returns the call for the page behind `page_token`."""
+        """Returns the call for the page that `page_token` names."""
         request: Any = type(self.first.request)()
         request.CopyFrom(self.first.request)
         request.page_token = page_token

@@ -1,4 +1,4 @@
-"""How calls reach the store: TLS, the token, deadlines, retries and limits of a channel."""
+"""Options of channels and calls: TLS, token, deadlines, retries and message sizes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import grpc
 
 Token = str | Callable[[], str]
 
-_MESSAGE_BYTES_MAX = 48 * 2**20  # what the store sends at most
+_MESSAGE_BYTES_MAX = 48 * 2**20  # the largest message of the store
 
-# gRPC itself sends again what can be repeated, after a lost connection.
+# With this config, gRPC itself retries repeatable calls after UNAVAILABLE.
 SERVICE_CONFIG: dict[str, Any] = json.loads(
     files(__package__).joinpath("service_config.json").read_text(encoding="utf-8")
 )
-# The client passes the deadlines of the methods with each call: by the service config, gRPC ends calls about a second
-# early and does not tell the server (grpc/grpc issues 34547 and 40633).
+# The client passes each method's deadline with the call. With deadlines in the service config, gRPC ends calls about a
+# second early and does not tell the server (grpc/grpc issues 34547 and 40633).
 DEADLINES_S: dict[str, float] = {}
 for _config in SERVICE_CONFIG["methodConfig"]:
     _deadline_s = float(_config.pop("timeout").removesuffix("s"))
@@ -61,7 +61,7 @@ class CallOptions:
         return DEADLINES_S[path] if self.timeout_s is None else self.timeout_s
 
     def metadata(self) -> list[tuple[str, str]]:
-        """Returns the metadata of one call. A token that is a function is asked each time."""
+        """Returns the metadata of one call. A token that is a function is called each time."""
         metadata = [("antiphon-tenant", self.tenant)]
         if self.token is not None:
             token = self.token if isinstance(self.token, str) else self.token()
@@ -69,8 +69,8 @@ class CallOptions:
         return metadata
 
 
-class Face:
-    """The base of both faces of the client: views of one channel that differ in the options of their calls."""
+class BaseClient:
+    """The base of both clients: copies of a client share its channel, and differ in the options of their calls."""
 
     options: CallOptions
 
@@ -79,7 +79,7 @@ class Face:
         return self._with(replace(self.options, tenant=tenant))
 
     def with_timeout(self, timeout_s: float) -> Self:
-        """Returns this client with another deadline for each call than the methods' own."""
+        """Returns this client with a deadline for all calls, instead of the deadlines of the methods."""
         return self._with(replace(self.options, timeout_s=timeout_s))
 
     def _with(self, options: CallOptions) -> Self:

@@ -77,7 +77,7 @@ class Aborted(StoreError, code=grpc.StatusCode.ABORTED):
 
 
 class FailedPrecondition(StoreError, code=grpc.StatusCode.FAILED_PRECONDITION):
-    """A refusal: sent again, the call fails until something else changes."""
+    """The response to continue has not ended, or the idempotency key belongs to another request."""
 
 
 class ResourceExhausted(StoreError, code=grpc.StatusCode.RESOURCE_EXHAUSTED):
@@ -102,7 +102,7 @@ class DeadlineExceeded(StoreError, code=grpc.StatusCode.DEADLINE_EXCEEDED):
 
 def store_error(error: grpc.RpcError) -> StoreError:
     """Returns the exception for a call that gRPC reports as failed."""
-    call: Any = error  # what grpc raises is a Call as well, in both of its faces
+    call: Any = error  # the errors of grpc and of grpc.aio are calls, too
     details = _details(call.trailing_metadata() or ())
     info, wrong, retry = ErrorInfo(), BadRequest(), RetryInfo()
     for detail in details.details:
@@ -119,6 +119,6 @@ def store_error(error: grpc.RpcError) -> StoreError:
 
 
 def _details(metadata: Any) -> Status:
-    """The status in the trailers of a call; an empty one where the server sent none."""
+    """The status in the trailers of a call; an empty one if the server sent none."""
     values = [value for key, value in metadata if key == _DETAILS_KEY]
     return Status.FromString(values[0]) if values else Status()

@@ -1,4 +1,4 @@
-"""Ids that callers choose, so that a call can be sent again and has its effect once.
+"""Ids that the caller chooses, so that a repeated call has its effect once.
 
 A response id is `resp_` + 16 hex digits that all responses of one tree share + 32 random hex digits. A conversation id
 is `conv_` and the same digits.
@@ -23,7 +23,7 @@ def new_conversation_id() -> str:
 
 
 def new_fork_id(source: str) -> str:
-    """Returns the id of a session in the tree of `source`, or of no tree where `source` names none."""
+    """Returns the id of a session in the tree of `source`; if `source` names no tree, the id names none either."""
     tree = _tree_of(source)
     return f"conv_{tree}{secrets.token_hex(16)}" if tree else f"fork_{secrets.token_hex(24)}"
 

@@ -1,7 +1,7 @@
-"""The operations of the store: a function for each RPC that returns the call, and sends nothing.
+"""The operations of the store: a function for each RPC, which makes the call and does not send it.
 
 `StoreClient` and `AsyncStoreClient` have a method for each function, with the same parameters. The comments of the
-`.proto` files say what each RPC promises. Items and metadata are JSON: here they are Python's own values.
+`.proto` files document each RPC. Items and metadata, which are JSON on the wire, are Python values here.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def batch_get(response_ids: Sequence[str]) -> Call[Sequence[v1.ResponseRecord]]:
 def update_status(
     response_id: str, status: v1.ResponseStatus, *, precondition: v1.Precondition | None = None
 ) -> Call[v1.Stamp]:
-    """Moves a response to another status without touching its content."""
+    """Changes the status of a response, and nothing else of it."""
     request = v1.UpdateResponseRecordStatusRequest(id=response_id, status=status, precondition=precondition)
     return call(request, v1.UpdateResponseRecordStatusResponse, lambda answer: answer.stamp)
 
 
 def delete(response_id: str, *, precondition: v1.Precondition | None = None) -> Call[None]:
-    """Makes a response unreadable. Its descendants keep working."""
+    """Makes a response unreadable. Responses that continue it keep their history."""
     request = v1.DeleteResponseRecordRequest(id=response_id, precondition=precondition)
     return call(request, v1.DeleteResponseRecordResponse, lambda _answer: None)
 
@@ -62,13 +62,13 @@ def delete(response_id: str, *, precondition: v1.Precondition | None = None) -> 
 def list_responses(
     session_id: str, *, page_size: int = 0, order: v1.Order = v1.ORDER_UNSPECIFIED
 ) -> Pages[v1.ResponseRecord]:
-    """Reads the responses of a session, newest first."""
+    """Reads the responses of a session, newest first by default."""
     request = v1.ListResponseRecordsRequest(session_id=session_id, page_size=page_size, order=order)
     return pages(request, v1.ListResponseRecordsResponse, lambda answer: answer.records)
 
 
 def list_items(response_id: str, *, page_size: int = 0, order: v1.Order = v1.ORDER_UNSPECIFIED) -> Pages[Item]:
-    """Reads the input items of a response, newest first."""
+    """Reads the input items of a response, newest first by default."""
     request = v1.ListInputItemsRequest(response_id=response_id, page_size=page_size, order=order)
     return pages(request, v1.ListInputItemsResponse, lambda answer: _items(answer.items))
 
@@ -87,7 +87,7 @@ def chain(response_id: str, *, max_depth: int = 0, max_bytes: int = 0) -> Call[S
 def fork(
     session_id: str = "", *, up_to_response_id: str = "", new_session_id: str | None = None
 ) -> Call[v1.ForkResponse]:
-    """Makes a session whose history is that of the head of `session_id`, or of `up_to_response_id`."""
+    """Makes a session with the history of `session_id`, or of the response `up_to_response_id`."""
     request = v1.ForkRequest(
         session_id=session_id,
         up_to_response_id=up_to_response_id,
@@ -140,7 +140,7 @@ def renew_session(fence: v1.Fence, *, ttl_ms: int = _LEASE_MS) -> Call[v1.Lease]
 
 
 def release_session(fence: v1.Fence) -> Call[bool]:
-    """Gives a lease back, and says whether it was still held."""
+    """Releases a lease. False: it had already ended."""
     return call(v1.ReleaseSessionRequest(fence=fence), v1.ReleaseSessionResponse, lambda answer: answer.released)
 
 
@@ -197,7 +197,7 @@ def add_conversation_items(
 def list_conversation_items(
     conversation_id: str, *, page_size: int = 0, order: v1.Order = v1.ORDER_UNSPECIFIED
 ) -> Pages[Item]:
-    """Reads the items of a conversation, newest first."""
+    """Reads the items of a conversation, newest first by default."""
     request = v1.ListConversationItemsRequest(conversation_id=conversation_id, page_size=page_size, order=order)
     return pages(request, v1.ListConversationItemsResponse, lambda answer: _items(answer.items))
 
@@ -209,7 +209,7 @@ def get_conversation_item(conversation_id: str, item_id: str) -> Call[Item]:
 
 
 def delete_conversation_item(conversation_id: str, item_id: str) -> Call[v1.Conversation]:
-    """Takes one item out of a conversation's context."""
+    """Removes one item from a conversation's context."""
     request = v1.DeleteConversationItemRequest(conversation_id=conversation_id, item_id=item_id)
     return call(request, v1.DeleteConversationItemResponse, lambda answer: answer.conversation)
 

@@ -1,7 +1,7 @@
-"""The descriptors of this client, apart from protobuf's default pool.
+"""A descriptor pool of this client's own.
 
-The default pool refuses two versions of one message. A process may import this client beside Antiphon's own packages,
-or beside another copy of `google.rpc`.
+Protobuf's default pool rejects a second version of a message, but a process may import Antiphon's own packages, or
+another copy of `google.rpc`, besides this client.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class ConversationOperations(Topic):
         return await self._trees.decide(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
 
     async def _context(self, tenant: str, conversation_id: str) -> bytes:
-        """All items as one JSON array. ConversationNotFound, ChainTooLong."""
+        """Reads all items as one JSON array. ConversationNotFound, ChainTooLong."""
         read = partial(conversations.read_items, conversation_id=conversation_id)
         return await self._trees.of_response(tenant, conversation_id, read, only_reads=True)
 

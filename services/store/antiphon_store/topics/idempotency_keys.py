@@ -59,15 +59,15 @@ class IdempotencyKeys:
         return await self._written(tenant, key, use, write)
 
     async def put(self, tenant: str, key: str | None, record: Record, write: Callable[[], Awaitable[Stamp]]) -> Stamp:
-        """Binds the key and writes the record. For a key that has a stamp returns that one, whatever became of its
-        record. IdempotencyMismatch."""
+        """Binds the key and writes the record. If the key has a stamp, returns that stamp, even if the record has
+        changed since. IdempotencyMismatch."""
         if key is None:
             return await write()
         bind = partial(keys.bind, response_id=record.id, fingerprint=keys.fingerprint_of(record).hex())
         use = await self._run(tenant, key, bind)
         if use.stamp is not None:
             return use.stamp
-        if use.was_bound:  # the stamp of a write that happened got lost
+        if use.was_bound:  # an earlier write happened, and its stamp was not stored
             _, row = await self._trees.look_up(tenant, record.id)
             if row is not None:
                 return nodes.stamp_of(row)
@@ -76,7 +76,7 @@ class IdempotencyKeys:
         return stamp
 
     async def forget(self, tenant: str, key: str, response_id: str) -> None:
-        """Frees a key that this response has claimed and not bound; otherwise nothing."""
+        """Frees the key if this response has claimed it and not bound it."""
         await self._run(tenant, key, partial(keys.forget, response_id=response_id))
 
     async def _elsewhere(self, tenant: str, use: keys.KeyUse) -> TurnStart | None:

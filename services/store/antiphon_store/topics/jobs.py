@@ -34,7 +34,7 @@ from antiphon_store.rows.view import Finish
 from antiphon_store.topics.tenant_line import far_ahead
 from antiphon_store.topics.topic import Topic, one_step
 
-OPEN_JOBS_RETRY_MS = 10_000  # a guess: nobody knows when one of them ends
+OPEN_JOBS_RETRY_MS = 10_000  # a guess: the end of a job cannot be predicted
 TICKET_HIDE_MS = 1000  # how long a ticket is hidden from other claimers while its job is read
 HELD_PER_LOOK = 4
 
@@ -113,14 +113,13 @@ class JobOperations(Topic):
     # ---- Adding ----
 
     async def _hand_in(self, tenant: str, queue: str) -> None:
-        """Makes a new job known to claimers. Repeating it does no harm."""
+        """Puts the tenant of a new job into the line, and wakes a claimer. Can be repeated."""
         if queue == DISPATCH_QUEUE:
             await self._line.join(tenant, places=self._settings.job_places(tenant))
         self._wake(tenant, queue)
 
     async def _require_room_for(self, tenant: str, job_id: str) -> None:
-        """RequestRateExceeded: the tenant has as many open background responses as it may, and this job is a new
-        one."""
+        """RequestRateExceeded: the job is new, and the tenant has the most open background responses already."""
         most = self._settings.jobs_per_tenant
         if not most or len((await self._page(tenant, most))[1]) < most:
             return
@@ -134,7 +133,7 @@ class JobOperations(Topic):
         )
 
     def _wake(self, tenant: str, queue: str) -> None:
-        """Wakes a claimer of this process that waits for such a job."""
+        """Wakes a claimer of this process that waits for a job of the queue."""
         for each in {tenant, DISPATCH_TENANT if queue == DISPATCH_QUEUE else tenant}:
             self._claimers.wake_first((each, queue))
 
@@ -197,5 +196,5 @@ class JobOperations(Topic):
         return sorted(due)
 
     async def _page(self, tenant: str, limit: int) -> tuple[int, Sequence[Entry]]:
-        """The first entries of DISPATCH_QUEUE."""
+        """Reads the first entries of DISPATCH_QUEUE."""
         return await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=limit)

@@ -68,8 +68,7 @@ def _pages(port: _ListOfNodes) -> Callable[[_FoundNodes], _ListOfNodes]:
 
 
 class LineageOperations(RecordOperations):
-    """The operations of `antiphon_core.ports.lineage.LineageStore` on the shape of trees. Each read is of one
-    moment."""
+    """The operations of `antiphon_core.ports.lineage.LineageStore` on the shape of trees."""
 
     walk_nodes_max = limits.TREE_WALK_NODES_MAX
 
@@ -202,7 +201,7 @@ class LineageOperations(RecordOperations):
         return [replace(each, child_count=counts[each.id]) for each in chosen]
 
     async def _count_children(self, partition: Partition, ids: AbstractSet[str]) -> Counter[str]:
-        """How many readable children each node has."""
+        """The number of readable children of each node."""
         now_ms, found = await self._rows.subtree(partition, sorted(ids), max_nodes=2**31, levels=1)
         return Counter(
             each.row.fields["parent"]
@@ -233,6 +232,6 @@ class LineageOperations(RecordOperations):
 
 
 def _page(question: Sequence[str], found: Sequence[TreeNode], limit: int) -> NodePage:
-    """The first nodes of those found, and the cursor behind them if there are more."""
+    """The first `limit` of the nodes that were found, and the cursor after them if there are more."""
     shown = found[:limit]
     return NodePage(shown, cursors.encode(question, Position.of(shown[-1])) if len(found) > limit else None)

@@ -54,7 +54,7 @@ class RecordOperations(SweepOperations):
         ttl_ms: int | None = None,
         idempotency_key: str | None = None,
     ) -> Stamp:
-        """Inserts or replaces one record, once for each key. Raises what `decisions.turns.commit` raises."""
+        """Inserts or replaces one record, once for each key. Raises the errors of `decisions.turns.commit`."""
         write = await self._write(TurnCommit(record, ttl_ms=ttl_ms, precondition=precondition))
         return await self._keys.put(tenant, idempotency_key, write.record, partial(self._commit, tenant, write))
 
@@ -78,7 +78,7 @@ class RecordOperations(SweepOperations):
         limit: int = limits.PAGE_ITEMS_DEFAULT,
         order: Order = Order.DESCENDING,
     ) -> ItemPage:
-        """A page of a response's input items. ResponseNotFound. InvalidRequest: `after` is none of them."""
+        """Reads a page of a response's input items. ResponseNotFound. InvalidRequest: `after` is none of them."""
         record = await self.get(tenant, response_id)
         return await item_page(record.input_items, f"input item of '{response_id}'", after, limit, order)
 
@@ -92,7 +92,7 @@ class RecordOperations(SweepOperations):
         ]
 
     def _require_fit(self, sizes: Iterable[int], *, field: str) -> None:
-        """LimitExceeded: an answer of these parts would be too large. Nothing is ever cut silently."""
+        """LimitExceeded: an answer of these parts would be too large. Answers are never cut silently."""
         most = self.page_bytes_max
         if sum(sizes) > most:
             raise LimitExceeded(
@@ -137,7 +137,7 @@ class RecordOperations(SweepOperations):
                 bounded = replace(write, session_responses_max=most + dead)
 
     async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
-        """How many entries of the session are of responses that cannot be read. LimitExceeded: too many can."""
+        """Counts the entries of unreadable responses in a session. LimitExceeded: too many others are readable."""
         dead = readable = 0
         async for now_ms, entry in self._entries(partition, Index.MADE, session_id):
             is_readable = nodes.is_readable(entry.row, now_ms)

@@ -15,7 +15,7 @@ from antiphon_store.topics.topic import Topic
 from antiphon_store.topics.trees import tree_of
 
 CANDIDATES_PER_LOOK = 32
-CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers while it is looked at
+CANDIDATE_HIDE_MS = 5_000  # how long a candidate is hidden from other sweepers while it is checked
 
 
 class SweepOperations(Topic):
@@ -74,7 +74,7 @@ class SweepOperations(Topic):
         await self._trees.decide(sweeping.forget_responses_end, tenant, session_id, taken_until=taken_until)
 
     async def _reclaim_node(self, tenant: str, response_id: str, taken_until: int = 0) -> int | None:
-        # In this order: a node that can be read may become a head, and a head that moves on gets a child.
+        # In this order: a readable node may become a head, and a node that is no longer a head may have got a child.
         now_ms, row = await self._trees.look_up(tenant, response_id)
         is_dead = row is not None and not nodes.is_readable(row, now_ms)
         partition = tree_of(tenant, response_id)

@@ -52,7 +52,7 @@ class TenantLine:
 
 
 async def far_ahead(rows: RowBackend, tenant: str, queue: str) -> Sequence[Entry]:
-    """Entries of a queue that lie further ahead than any is filed: they are from before the clock was set back."""
+    """Entries of a queue that are further ahead than operations file them: from before the clock was set back."""
     now_ms, entries = await rows.page(
         Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=FAR_MAX, descending=True
     )

@@ -71,8 +71,8 @@ class Topic:
 def one_step(
     port: _Method[_Parameters, _Answer], rule: Callable[..., Finish[_Answer]], *, only_reads: bool = False
 ) -> _Method[_Parameters, _Answer]:
-    """Makes the method of `port`: checks the arguments, and runs `rule` with those after the tenant, in the tree of the
-    first."""
+    """Makes the method of `port`, which checks the arguments, and runs `rule` on those after the tenant, in the tree of
+    the first of them."""
     require = argument_check(port)
     _self, *places = [each.name for each in signature(port).parameters.values() if each.kind is not each.KEYWORD_ONLY]
     defaults, run = port.__kwdefaults__ or {}, _RUNS[places[1]]
@@ -105,4 +105,4 @@ _RUNS: Mapping[str, Callable[..., Awaitable[Any]]] = {
     "fence": lambda trees, tenant, fence, decide, **how: trees.of_session(tenant, fence.session_id, decide, **how),
     "prompt_id": lambda trees, tenant, _id, decide, **how: trees.run(prompts.partition_of(tenant), decide, **how),
 }
-"""How a decision runs, by the name of the first argument after the tenant."""
+"""Functions that run a decision, by the name of the first argument after the tenant."""

@@ -1,7 +1,7 @@
 """Runs each operation in the partition of the tree that its ids belong to.
 
-A session's tree is the tag in its id, or follows from its name. One exception: a fork may give a session of any name a
-head in another tree. Then a row POINTER at the session's home says in which (`tree`).
+A session's tree, its home, is the tag in its id, or a hash of an id without a tag. One exception: a fork may give a
+session without a tag a head in another tree. Then a row POINTER at its home names that tree (`tree`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _Answer = TypeVar("_Answer")
 
 
 class _Moved(Exception):
-    """The session (the first argument) is in another tree (the second)."""
+    """A session (first argument) is in another tree (second argument)."""
 
 
 def tree_of(tenant: str, row_id: str) -> Partition:
-    """The tree of a response, job, conversation or session, as its id says."""
+    """The partition of a response, job, conversation or session, by its id."""
     return Partition(tenant, session_tag(tenant, row_id))
 
 
@@ -92,8 +92,7 @@ class Trees(DecisionRunner):
                 self._remember(tenant, moved)
 
     async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
-        """Runs a decision in the tree that a session's name says. AlreadyExists: a pointer sends the session to another
-        tree."""
+        """Runs a decision at the home of a session. AlreadyExists: the session has a pointer to another tree."""
         partition = tree_of(tenant, session_id)
         try:
             return await self.run(partition, _at_home(partition, [session_id], decision))
@@ -101,13 +100,13 @@ class Trees(DecisionRunner):
             raise AlreadyExists.of(session_id) from None
 
     async def look_up(self, tenant: str, response_id: str) -> tuple[int, Row | None]:
-        """The time, and the node of a response, readable or not."""
+        """Reads the time, and the node of a response, readable or not."""
         look = partial(lineage.rows_of, response_ids=[response_id])
         now_ms, (row,) = await self.of_response(tenant, response_id, look, only_reads=True)
         return now_ms, row
 
     async def locate(self, tenant: str, session_id: str) -> Partition:
-        """Reads in which partition a session is."""
+        """Finds the partition of a session."""
         home = tree_of(tenant, session_id)
         try:
             if tree_tag(session_id) is None:

@@ -33,24 +33,23 @@ class TurnOperations(RecordOperations, JobOperations):
         ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
         wait_ms: int = 0,
     ) -> Lease:
-        """Raises what `decisions.leases.acquire` raises, after `wait_ms`."""
+        """Takes a lease, waiting up to `wait_ms` for it. Raises the errors of `decisions.leases.acquire`."""
         acquire = partial(leases.acquire, session_id=session_id, holder=holder, ttl_ms=ttl_ms)
         attempt = partial(self._trees.of_session, tenant, session_id, acquire)
         return await self._session_lines.until_free((tenant, session_id), attempt, wait_ms=wait_ms)
 
     @checked
     async def release_session(self, tenant: str, fence: Fence) -> bool:
-        """Ends a living lease; False when there was none of this fence."""
+        """Releases a lease. False: the fence has no live lease."""
         released = await self._trees.of_session(tenant, fence.session_id, partial(leases.release, fence=fence))
         self._session_lines.wake_first((tenant, fence.session_id))
         return released
 
     @checked
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        """Claims the key, then takes the lease and reads the history in one step. No lease is taken when the history is
-        refused.
+        """Claims the key, then takes the lease and reads the history in one step. An error takes neither lease nor key.
 
-        Raises what `decisions.turns.begin` raises. IdempotencyMismatch."""
+        Raises the errors of `decisions.turns.begin`. IdempotencyMismatch."""
         claim_ttl_ms, begin = self._settings.turn_claim_s * 1000, partial(self._begin, tenant, request)
         begin_once = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
         if request.session_id is None:
@@ -65,13 +64,13 @@ class TurnOperations(RecordOperations, JobOperations):
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         """Binds the key, then writes the record, the head, the end of the lease and the end of the log in one step.
 
-        Raises what `decisions.turns.commit` raises. IdempotencyMismatch: the key is another response's."""
+        Raises the errors of `decisions.turns.commit`. IdempotencyMismatch: the key is another response's."""
         write, fence, record_id = await self._write(commit), commit.fence, commit.record.id
         if commit.job is not None:
             await self._require_room_for(tenant, record_id)
         write_once = partial(self._commit, tenant, write, fence)
         stamp = await self._keys.commit(tenant, commit.idempotency_key, record_id, write_once)
-        if commit.job is not None:  # `describe_job` makes up for a store that dies before this
+        if commit.job is not None:  # `describe_job` repairs this if the process dies before it
             await self._hand_in(tenant, DISPATCH_QUEUE)
         if fence is not None:
             self._session_lines.wake_first((tenant, fence.session_id))
@@ -88,7 +87,7 @@ class TurnOperations(RecordOperations, JobOperations):
         idempotency_key: str | None = None,
         response_id: str | None = None,
     ) -> None:
-        """Ends the lease, and frees a key that the response has claimed and not bound."""
+        """Releases the lease, and frees the key if the response has claimed it and not bound it."""
         rules.require_owner(idempotency_key, response_id)
         if idempotency_key is not None and response_id is not None:
             await self._keys.forget(tenant, idempotency_key, response_id)
@@ -98,8 +97,8 @@ class TurnOperations(RecordOperations, JobOperations):
     async def _begin(self, tenant: str, request: TurnRequest) -> TurnStart:
         begin, session_id = partial(turns.begin, request=request), request.session_id
         if session_id is None:
-            behind = request.previous_response_id or ""
-            return await self._trees.of_response(tenant, behind, begin, only_reads=True)
+            previous_id = request.previous_response_id or ""
+            return await self._trees.of_response(tenant, previous_id, begin, only_reads=True)
         try:
             return await self._trees.of_session(tenant, session_id, begin)
         except turns.EditedContext:
@@ -110,8 +109,8 @@ class TurnOperations(RecordOperations, JobOperations):
             return await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
 
     async def _require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
-        """Checks that a turn of `holder` may make one more response in the session. A queued turn has made its response
-        already. LimitExceeded."""
+        """Checks that a turn of `holder` may make one more response in the session. A queued turn, whose id is its
+        holder's name, has made its response already. LimitExceeded."""
         partition = await self._trees.locate(tenant, session_id)
         _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
         if len(made) < most or (await self._trees.look_up(tenant, holder))[1] is not None:

@@ -93,7 +93,7 @@ class JobOutcome(betterproto2.Enum):
 
     WAITED = 6
     """
-    As postponed, and the job was not even tried.
+    Like POSTPONED, and the attempt is not one of the job's `tries`.
     """
 
     @classmethod
