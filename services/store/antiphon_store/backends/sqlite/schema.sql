@@ -50,5 +50,5 @@ CREATE TABLE entry (
     tree INTEGER NOT NULL, -- that it was filed in, which for one id is always the same
     PRIMARY KEY (scope, name, key, at, id)
 ) WITHOUT ROWID;
--- For long lists of a tenant, whose entries are found by id. With all entries in it a turn would write three pages more.
+-- For long lists of a tenant, whose entries are found by id. With all entries in it a turn would write 3 pages more.
 CREATE UNIQUE INDEX entry_by_id ON entry (tree, name, key, id) WHERE name IN ('ends', 'queue', 'holder');
