@@ -120,7 +120,7 @@ class View:
     # ---- Changes ----
 
     def put(self, kind: Kind, row_id: str, fields: Mapping[str, Value], items: bytes = b"", body: bytes = b"") -> None:
-        self._changes.append(Put(Ref(kind, row_id), {**fields, "v": _birth()}, items, body))
+        self._changes.append(Put(Ref(kind, row_id), {**fields, "v": _first_version()}, items, body))
 
     def set(self, kind: Kind, row_id: str, **fields: Value) -> None:
         self._changes.append(Set(Ref(kind, row_id), fields))
@@ -136,7 +136,7 @@ class View:
         self._changes.append(DeleteBelow(kind, prefix))
 
     def grow(self, grow: Grow) -> None:
-        self._changes.append(grow._replace(fields={**grow.fields, "v": _birth()}))
+        self._changes.append(grow._replace(fields={**grow.fields, "v": _first_version()}))
 
     def file(self, index: Index, key: str, entry_id: str, at: int | Now = AT_ONCE) -> None:
         self._changes.append(File(index, key, entry_id, at))
@@ -174,7 +174,7 @@ def _has(row: Row | None, field: str) -> bool:
     return row is not None and row.fields.get(field) is not None
 
 
-def _birth() -> int:
+def _first_version() -> int:
     """A random first `v`. A row that was deleted and made again must not look unchanged to a decision that knows the
     former row."""
     return random.getrandbits(40)
