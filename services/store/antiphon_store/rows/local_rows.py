@@ -95,12 +95,12 @@ class LocalRows(ABC):
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
         """The rows of a `Range` in its order, with payloads and without its `max_bytes`."""
 
-    def ancestors(self, node_id: str, _payload: Payload) -> Iterator[ChainRows]:
+    def ancestors(self, node_id: str, payload: Payload) -> Iterator[ChainRows]:
         """A node that exists and its ancestors, from the node up to its root, in parts."""
         step: str | None = node_id
         part: list[tuple[Any, ...]] = []
         while step is not None and (node := self.row(Ref(Kind.NODE, step))) is not None:
-            part.append((step, *node))
+            part.append((step, *node) if payload else (step, node.fields, b"", b""))
             if len(part) == CHAIN_PART_NODES:
                 yield ChainRows(*zip(*part, strict=True))
                 part = []

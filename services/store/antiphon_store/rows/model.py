@@ -207,7 +207,7 @@ class Chain(NamedTuple):
     `start` is the id of the node or, with `from_head`, of a session whose `head` is the node.
 
     A chain of more than `max_depth` nodes or `max_bytes` bytes refuses the whole program. With ALL payloads the bytes
-    are the sum of the nodes' `size`; with ITEMS, the length of the JSON array of all items."""
+    are the sum of the nodes' `size`; with ITEMS, the length of the JSON array of all items; with NONE, 0."""
 
     start: str
     payload: Payload
