@@ -57,18 +57,23 @@ class Call:
 
     said: str
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the first event has come, or the refusal."""
+    """Set when the first event has come, or the refusal, or the call has failed."""
     status: int = 0
     log: list[Object] = field(default_factory=list)
 
     async def run(self, session: aiohttp.ClientSession, url: str, headers: dict[str, str], members: Object) -> None:
+        try:
+            await self._read(session, url, headers, members)
+        finally:
+            self.begun.set()
+
+    async def _read(self, session: aiohttp.ClientSession, url: str, headers: dict[str, str], members: Object) -> None:
         body = dumps({"model": "m", "input": self.said, "stream": True} | members)
         async with session.post(f"{url}/v1/responses", data=body, headers=headers) as answer:
             self.status = answer.status
             if answer.status != 200:
                 error = loads(await answer.read())["error"]
                 assert (answer.status, error["code"]) in REFUSALS, (self.said, error)
-                self.begun.set()
                 return
             pending = b""
             async for chunk in answer.content.iter_any():

@@ -134,12 +134,12 @@ class Programs:
         return [*guards, Grow(node, parent, fields, items, b"body")]
 
     def read(self) -> Read:
-        pick, payload = self.random.choice, self.random.choice([Payload.ITEMS, Payload.ALL])
+        pick, payload = self.random.choice, self.random.choice(list(Payload))
         match self.random.randint(0, 4):
             case 0:
                 return Get(self.ref(), pick(list(Payload)))
             case 1:
-                return Chain(pick(NODES), payload, pick([2, 100]), pick([30, 10_000]))
+                return Chain(pick(NODES), payload, pick([2, 100]), pick([20, 30, 10_000]))
             case 2:
                 return Chain(pick(IDS), payload, 100, 10_000, from_head=True)
             case 3:

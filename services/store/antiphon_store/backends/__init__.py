@@ -1,1 +1,1 @@
-"""The rows of each database, and what the operations over them promise; `registry` picks a database by URL."""
+"""The row backend of each database; `registry` chooses one by URL."""

@@ -1,4 +1,4 @@
-"""The end of a database's own errors: each is logged, and becomes one of ours."""
+"""Logs the errors of databases and maps them to errors of `antiphon_core.errors`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ log = logging.getLogger(__name__)
 
 
 def report(database: str, error: Exception, kind: str, reason: str | None, *, is_full: bool = False) -> AntiphonError:
-    """Logs a database error of a kind, and returns the one that its caller gets. `reason`: why the store is out of use.
-    Without one it may be our bug, so the log has the traceback; in an outage there are many errors, of a line each.
-    `is_full`: the store lacks nothing but room."""
+    """Logs a database error, and returns the error for the caller. `reason`: why the store cannot be used. An error
+    without a reason may be a bug, so its traceback is logged; an outage causes many errors, logged in one line each.
+    `is_full`: the store lacks only space."""
     log.error(
         "%s: %s (%s)",
         database,

@@ -1,6 +1,6 @@
-"""Rows in dictionaries: a peer of the other backends, gone with the process.
+"""Rows in dictionaries, lost when the process ends.
 
-Every step is one synchronous step of the event loop, and therefore indivisible.
+A step is synchronous code in the event loop, and therefore indivisible.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, P
 
 SHORT_LIST_LINES = 8
 
-_Line = tuple[int, str]  # when, and the id
+_Line = tuple[int, str]  # time and id
 _Answer = TypeVar("_Answer")
 
 
 class _Index:
-    """The entries under one key: in order, and by id."""
+    """The entries under one key, in order and by id."""
 
     __slots__ = ("lines", "times")
 
     def __init__(self) -> None:
         self.lines: list[_Line] = []
-        self.times: dict[str, int] | None = None  # of a long list: most are short, and a dictionary each is dear
+        self.times: dict[str, int] | None = None  # id -> time, of a long list only: most are short, to save memory
 
     def file(self, entry_id: str, at: int) -> None:
         self.unfile(entry_id)
@@ -42,18 +42,17 @@ class _Index:
             self.times = {each: when for when, each in self.lines}
 
     def unfile(self, entry_id: str) -> None:
-        at = self._time_of(entry_id)
+        at = self._pop_time(entry_id)
         if at is not None:
             del self.lines[bisect_left(self.lines, (at, entry_id))]
 
-    def _time_of(self, entry_id: str) -> int | None:
-        """Taken out of `times`."""
+    def _pop_time(self, entry_id: str) -> int | None:
         if self.times is not None:
             return self.times.pop(entry_id, None)
         return next((at for at, each in self.lines if each == entry_id), None) if self.lines else None
 
     def behind(self, after: _Line | None, *, descending: bool) -> Iterator[_Line]:
-        """The lines behind one, in either direction."""
+        """The lines after one, in either direction."""
         if descending:
             end = len(self.lines) if after is None else bisect_left(self.lines, after)
             return (self.lines[place] for place in range(end - 1, -1, -1))
@@ -104,7 +103,7 @@ class MemoryRows(LocalBackend):
 
 
 class _TreeRows(LocalRows):
-    """One step on the rows of a tree, which is kept from its first change on."""
+    """One step on the rows of a tree. A new tree is kept once it was changed."""
 
     __slots__ = ("_backend", "_partition", "_tree")
 

@@ -1,10 +1,10 @@
-"""Named statements of an .sql file: SQL is data, and a name that is not there fails at import.
+"""Loads the named statements of an .sql file.
 
     -- name: find_node
     -- Comments in whole lines are left out.
     SELECT ...
 
-Each statement belongs to the name above it; what is before the first name is for readers.
+A statement belongs to the name above it. Text before the first name is a comment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def load(package: str, file: str = "queries.sql") -> dict[str, str]:
 
 
 def parse(text: str) -> dict[str, str]:
-    """The statements of such a file, by name. ValueError: a name is there twice."""
+    """The statements of such a file, by name. ValueError: a name occurs twice."""
     _preamble, *parts = _SECTION.split(text)
     names, sections = parts[::2], parts[1::2]
     if len(set(names)) != len(names):

@@ -1,4 +1,4 @@
-"""From a URL to a backend: one table of schemes, and the schemes of installed packages.
+"""Makes the backend of a URL, from a table of schemes and the schemes of installed packages.
 
 A package adds a scheme with an entry point of the group `antiphon_store.backends`, named as the scheme:
 `make(address, durability, clock)` returns a `rows.backend.RowBackend`, not yet opened (docs/howto/add-a-backend.md).
@@ -25,9 +25,8 @@ _Factory = Callable[[str, Durability, Clock], RowBackend]
 def row_backend(
     url: str, *, durability: str = Durability.DISK, migrate: bool = True, clock: Clock | None = None
 ) -> RowBackend:
-    """The backend that `url` names, not yet opened. Without `migrate` a server's schema is left as it is.
-
-    SettingsError: a URL or a durability that none understands."""
+    """The backend that `url` names, not yet opened. Without `migrate` it leaves the schema of a PostgreSQL database as
+    it is. SettingsError: the URL or the durability is unknown, or the backend does not support it."""
     scheme, separator, rest = url.partition("://")
     factory = BACKENDS.get(scheme) or _installed(scheme)
     if not separator or factory is None:
@@ -59,7 +58,7 @@ def _sqlite(rest: str, durability: Durability, clock: Clock) -> RowBackend:
 
 
 def _redis(scheme: str, rest: str, durability: Durability, _clock: Clock) -> RowBackend:
-    """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
+    """Imports the backend here, because a base install has no Redis client. The servers' clock decides."""
     try:
         from antiphon_store.backends.redis.addresses import parse_address
         from antiphon_store.backends.redis.backend import RedisRows
@@ -77,7 +76,7 @@ def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bo
 
 
 def _installed(scheme: str) -> _Factory | None:
-    """The backend of another package."""
+    """The factory of a backend from another package."""
     for entry_point in entry_points(group=ENTRY_POINTS, name=scheme):
         make: _Factory = entry_point.load()
         return make

@@ -1,4 +1,4 @@
-"""Maintenance of rows in SQL databases, by statements of the same names: all but the copies."""
+"""Maintenance of rows in SQL databases, except backups. Each database has its own statements of the same names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from antiphon_store.rows.maintenance import IndexKey, Name
 from antiphon_store.rows.model import Index, Kind, Partition, Ref
 
-LINES = 500  # at a time
-BEHIND_ALL = "\U0010ffff"
+LINES = 500  # of one query
+BEHIND_ALL = "\U0010ffff"  # sorts after every id
 
 
 class SqlMaintenance:
-    """`find` runs the statement of a name: its lines. `change` runs those that erase: how many lines went."""
+    """`find` runs a named statement and returns its lines. `change` runs one that erases: the number of lines."""
 
     def __init__(
         self, find: Callable[[str, dict[str, Any]], Awaitable[list[Any]]], change: Callable[..., Awaitable[int]]

@@ -1,1 +1,1 @@
-"""Rows, and the conditional transactions over them: the only thing that a backend knows."""
+"""Rows and the conditional transactions on them: all that a backend implements."""

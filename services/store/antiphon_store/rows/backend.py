@@ -2,14 +2,13 @@
 
 Rules that hold for every primitive:
 
-    Indivisible     It happens entirely or not at all, and no other sees it half done.
-    Durable         What changes something returns after it is safe at the backend's `durability`, never before.
-    Time            Each backend has one clock, and tells it with every answer.
-    Errors          Only classes of `antiphon_core.errors` leave a primitive: StoreUnavailable when trying again may
-                    help, InternalError when it will not.
+    Indivisible     It happens entirely or not at all, and no other primitive sees a part of it.
+    Durable         A primitive that changes data returns after the change is safe at the backend's `durability`.
+    Time            Each backend has one clock. `transact`, `page` and `subtree` return its time.
+    Errors          Only classes of `antiphon_core.errors` leave a primitive: StoreUnavailable when a retry may help,
+                    InternalError when it will not.
 
-Nothing here knows what a turn, a lease or a job is: that is decided in `antiphon_store.decisions`, once for all
-backends.
+A backend knows nothing of turns, leases or jobs: `antiphon_store.decisions` has their rules, once for all backends.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program
 class Durability(StrEnum):
     """The faults that an acknowledged write survives."""
 
-    MEMORY = "memory"  # nothing: it is gone with the process
-    PROCESS = "process"  # the death of the process, not that of the machine
+    MEMORY = "memory"  # none: the data is lost with the process that holds it
+    PROCESS = "process"  # a crash of the process, not of the machine
     DISK = "disk"  # power loss
     QUORUM = "quorum"  # the loss of one machine
 
 
 class RowBackend(Protocol):
-    """One database. `open` comes first and `close` last; in between primitives may run concurrently."""
+    """One database. Call `open` first and `close` last; in between primitives may run concurrently."""
 
     @property
     def durability(self) -> Durability: ...
 
     async def open(self) -> None:
-        """Connects and brings the schema up to date. StoreUnavailable: with what is wrong, for an operator."""
+        """Connects and brings the schema up to date. StoreUnavailable: its message tells the operator what is wrong."""
 
     async def close(self) -> None:
-        """Lets running primitives end. Every one after it raises StoreUnavailable; a second close does nothing."""
+        """Waits for running primitives. Later ones raise StoreUnavailable; a second close does nothing."""
 
     async def ready(self) -> None:
-        """Returns when primitives would succeed now; raises StoreUnavailable with the reason otherwise."""
+        """Returns if primitives would succeed now; raises StoreUnavailable with the reason otherwise."""
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        """Applies a program, or changes nothing and says why. See `rows.model`."""
+        """Applies a program, or changes nothing and returns the reason. See `rows.model`."""
 
     async def page(
         self,
@@ -59,19 +58,19 @@ class RowBackend(Protocol):
         descending: bool = False,
         with_rows: bool = False,
     ) -> tuple[int, Sequence[Entry]]:
-        """The time, and entries of an index behind (`at`, `id`) in either direction. `with_rows`: with the nodes that
-        they name and all their payloads, for an index of the partition; entries of missing nodes have None."""
+        """The time, and the entries of an index after (`at`, `id`) in either direction. `with_rows`, for an index of
+        the partition: with the nodes that the entries name and all payloads; the row of a missing node is None."""
 
     async def subtree(
         self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
     ) -> tuple[int, Sequence[Entry]]:
-        """The time, and nodes with what is below them along CHILDREN, so many levels deep (None: all), without
-        payloads and in no order; `at` is 0. Beyond `max_nodes` they are cut off: the caller asks for one more than it
-        takes."""
+        """The time, and the nodes `starts` with all nodes below them along CHILDREN, `levels` deep (None: all),
+        without payloads and in no order; their `at` is 0. Returns `max_nodes` at most: a caller that must know whether
+        there are more asks for one more than it needs."""
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
-        """Entries of a tenant-wide index whose time has come, by `at`. In the same step each is moved to `hide_ms` from
-        now, so that others take other ones meanwhile."""
+        """Takes entries of a tenant-wide index whose time has come, the earliest first. The same step moves each entry
+        to `hide_ms` from now, so that concurrent callers take other entries."""
 
     async def tenants(self) -> Sequence[str]:
-        """Every tenant with something in ENDS, each once; it need not be of one moment."""
+        """Every tenant with entries in ENDS, each once, and perhaps tenants that had some. Not of one moment."""

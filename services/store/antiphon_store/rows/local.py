@@ -1,7 +1,7 @@
 """The primitives of a backend whose rows are in this process: each is one step on `LocalRows`.
 
-Decisions run beside the rows. Nothing has to be assumed there, guarded or asked again, because nobody else changes the
-rows meanwhile. The decision is the same function that runs over a `View` of rows elsewhere.
+A decision runs inside a step: it needs no assumptions, no guards on rows and no retries, because nothing else changes
+the rows meanwhile. The decision is the function that runs over a `View` of the rows of a remote database.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class LocalBackend(ABC):
     def step(
         self, partition: Partition, work: Callable[[LocalRows], _Answer], *, only_reads: bool
     ) -> Awaitable[_Answer]:
-        """Runs `work` in one transaction, which is undone when it raises. An error that it returns is an answer: it
-        has changed nothing, and may be raised here already."""
+        """Runs `work` in one transaction, which is undone if `work` raises. An error that `work` returns means that it
+        changed nothing; `step` returns or raises that error."""
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         return await self.step(partition, lambda rows: rows.run(program), only_reads=not program.changes)
@@ -91,7 +91,7 @@ class LocalBackend(ABC):
 
 
 def _attempt(rows: LocalRows, decision: Decision[_Answer]) -> _Answer | Exception:
-    """The result of a decision, or an error of it that has changed nothing."""
+    """The result of a decision, or its error if nothing was changed."""
     try:
         return decide(rows, decision)
     except Exception as error:
@@ -103,7 +103,7 @@ def _attempt(rows: LocalRows, decision: Decision[_Answer]) -> _Answer | Exceptio
 def decide(rows: LocalRows, decision: Decision[_Answer]) -> _Answer:
     """Runs a decision over rows and applies its program. An error of the decision itself has changed nothing."""
     refused = Refused(rows.now_ms, {})
-    while True:  # a decision that is told of a bound raises
+    while True:  # ends: a decision raises if its view says that a bound was exceeded
         view = _LocalView(rows, refused)
         finish = decision(view)
         program = view.program()
@@ -137,5 +137,5 @@ class _LocalView(View):
 
     def read(self, read: Read) -> int:
         if type(read) is Get and read.payload:
-            self._rows.whole_row(read.ref)  # before something of it is tested: then it is read once
+            self._rows.whole_row(read.ref)  # so that a later test of the row does not read it without payloads first
         return super().read(read)

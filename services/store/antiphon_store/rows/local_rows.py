@@ -1,6 +1,6 @@
-"""Rows in this process: the meaning of programs, said once.
+"""Executes programs on rows in this process.
 
-A backend in memory or in a file of this machine adds how a row and an entry are found and written.
+A backend in memory or in a local file adds how a row and an entry are found and written.
 """
 
 from __future__ import annotations
@@ -50,15 +50,14 @@ from antiphon_store.rows.model import (
 
 NamedRow = tuple[str, Row]
 
-
 _SIZE = itemgetter("size")
 
 CHAIN_PART_NODES = 256
-"""The nodes of a chain that are read between two looks at its bound of bytes."""
+"""The number of nodes of a chain that are read between two checks of its `max_bytes`."""
 
 
 class Span(NamedTuple):
-    """Which entries under a key: so many (None: all) behind (`at`, `id`), in either direction."""
+    """Selects entries under a key: `limit` at most (None: all) after (`at`, `id`), in either direction."""
 
     after: tuple[int, str] | None = None
     limit: int | None = None
@@ -66,42 +65,42 @@ class Span(NamedTuple):
 
 
 class TooLong(Exception):
-    """A chain is over a bound, which the text names: "depth" or "bytes"."""
+    """A chain exceeds the bound that the text names: "depth" or "bytes"."""
 
 
 class LocalRows(ABC):
-    """The rows of a partition within one step, at one time."""
+    """The rows of a partition during one step, whose time is `now_ms`."""
 
     __slots__ = ("_grown", "has_changed", "now_ms")
 
     faults: ClassVar[tuple[type[Exception], ...]] = ()
-    """The database's own errors: after one of them the step is undone."""
+    """The error classes of the database. One of these errors undoes the step."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
-        self.has_changed = False  # whether an error from now on has something to undo
-        self._grown: str | None = None  # a node that no index names yet
+        self.has_changed = False  # whether an error must undo changes
+        self._grown: str | None = None  # the last new node, whose entries are all new
 
-    # ---- What a backend adds ----
+    # ---- Implemented by a backend ----
 
     @abstractmethod
     def row(self, ref: Ref) -> Row | None:
-        """A row as it is now; it may come without its payloads."""
+        """A row with the changes so far, perhaps without its payloads."""
 
     def whole_row(self, ref: Ref) -> Row | None:
-        """A row as it is now, with its payloads."""
+        """A row with the changes so far and its payloads."""
         return self.row(ref)
 
     @abstractmethod
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
-        """Whole rows, as `Range` names and orders them, without a bound."""
+        """The rows of a `Range` in its order, with payloads and without its `max_bytes`."""
 
-    def ancestors(self, node_id: str, _payload: Payload) -> Iterator[ChainRows]:
-        """A node that is there and what it continues, from the node up to its root, in parts."""
+    def ancestors(self, node_id: str, payload: Payload) -> Iterator[ChainRows]:
+        """A node that exists and its ancestors, from the node up to its root, in parts."""
         step: str | None = node_id
         part: list[tuple[Any, ...]] = []
         while step is not None and (node := self.row(Ref(Kind.NODE, step))) is not None:
-            part.append((step, *node))
+            part.append((step, *node) if payload else (step, node.fields, b"", b""))
             if len(part) == CHAIN_PART_NODES:
                 yield ChainRows(*zip(*part, strict=True))
                 part = []
@@ -121,7 +120,7 @@ class LocalRows(ABC):
 
     @abstractmethod
     def remove(self, ref: Ref) -> None:
-        """Deletes a row, if it is there."""
+        """Deletes a row, if it exists."""
 
     @abstractmethod
     def remove_below(self, kind: Kind, prefix: str) -> None:
@@ -133,22 +132,22 @@ class LocalRows(ABC):
 
     @abstractmethod
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
-        """Writes an entry, or moves it. `is_new`: it is not there yet."""
+        """Writes an entry, or moves it. `is_new`: it does not exist yet."""
 
     @abstractmethod
     def unfile(self, index: Index, key: str, entry_id: str) -> None:
-        """Takes an entry away, if it is there."""
+        """Removes an entry, if it exists."""
 
     def end_changes(self) -> None:  # noqa: B027 - most have nothing to do then
-        """Called behind the last change of a program."""
+        """Called after the last change of a program."""
 
-    # ---- What follows of it ----
+    # ---- Programs ----
 
     def has_fewer(self, fewer: Fewer) -> bool:
         return len(self.entries(fewer.of, fewer.key, Span(limit=fewer.bound))) < fewer.bound
 
     def run(self, program: Program) -> Outcome:
-        """Applies a program, or changes nothing and says why."""
+        """Applies a program, or changes nothing and returns the reason."""
         guards = [each for each in program.guards if isinstance(each, Guard)]
         failing = [each.ref for each in guards if not holds(each, self.row(each.ref), self.now_ms)]
         is_crowded = not all(self.has_fewer(each) for each in program.guards if isinstance(each, Fewer))
@@ -160,7 +159,7 @@ class LocalRows(ABC):
             return Refused(self.now_ms, {}, too_long=str(bound))
 
     def apply(self, program: Program) -> Sequence[Any]:
-        """Makes the changes of a program whose guards hold, and reads. TooLong, before anything is changed."""
+        """Applies a program whose guards hold. TooLong: a chain exceeds a bound, and nothing was changed."""
         chains = [self._chain(read) if type(read) is Chain else None for read in program.reads]
         if program.changes:
             self.has_changed = True
@@ -170,7 +169,7 @@ class LocalRows(ABC):
         return [self._read(read, chain) for read, chain in zip(program.reads, chains, strict=True)]
 
     def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
-        """Nodes and what is below them, so many levels deep (None: all)."""
+        """Nodes and all nodes below them, `levels` deep (None: all)."""
         waiting = [(each, levels) for each in starts]
         while waiting:
             node_id, left = waiting.pop()
@@ -183,7 +182,7 @@ class LocalRows(ABC):
                 waiting.extend((each.id, rest) for each in self.entries(Index.CHILDREN, node_id, Span()))
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
-        """The first entries whose time has come, each of which is moved."""
+        """Takes the first entries whose time has come, and moves each to `hide_ms` from now."""
         due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
         for each in due:
             self.file(index, key, each.id, self.now_ms + hide_ms)
@@ -212,7 +211,7 @@ class LocalRows(ABC):
         return ChainRows(*([*chain.from_iterable(columns)][::-1] for columns in zip(*parts, strict=True)))
 
     def _read(self, read: Read, chain: ChainRows | None) -> Any:
-        """The answer of a read after the changes; a chain was read before them."""
+        """The answer to a read, after the changes. `chain` was read before them."""
         if isinstance(read, Get):
             return self.whole_row(read.ref) if read.payload else self.row(read.ref)
         return self._range(read) if isinstance(read, Range) else chain

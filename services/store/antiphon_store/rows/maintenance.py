@@ -1,8 +1,8 @@
 """The `Maintenance` protocol: how an operator's commands find what a database holds.
 
-It only names things; rows are read with `RowBackend.transact` and entries with `RowBackend.page`, as everybody reads
-them. A backend offers it as its attribute `maintenance`. Where the database can be copied as a whole while it is in
-use, that object is a `BackupMaintenance`.
+It lists names only: the commands read rows with `RowBackend.transact` and entries with `RowBackend.page`. A backend
+has it as its attribute `maintenance`. If the database can be copied as a whole while it is in use, the attribute is
+also a `BackupMaintenance`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from antiphon_store.rows.model import Index, Partition, Ref
 
 Progress = Callable[[int], object]
-"""Is told how much was done since the last call: rows, pages or blocks."""
+"""Called with the number of rows, pages or blocks that were done since the last call."""
 
 
 class Name(NamedTuple):
@@ -33,25 +33,25 @@ class IndexKey(NamedTuple):
 
 
 class Maintenance(Protocol):
-    """The rows of one database, for operators. Its backend is open."""
+    """Lists the rows of one database for operators. The backend must be open."""
 
     def partitions(self, tenant: str | None = None) -> AsyncIterator[Partition]:
-        """Every partition that has rows, each once: of one tenant, or of all. Later ones may come or not."""
+        """Every partition with rows, each once, of one tenant or of all. Partitions made meanwhile may be missing."""
 
     async def names(self, partition: Partition) -> Sequence[Name]:
-        """The rows of a partition. Those that are written meanwhile may be missing."""
+        """The rows of a partition. Rows that are written meanwhile may be missing."""
 
     def index_keys(self, tenant: str) -> AsyncIterator[IndexKey]:
         """The keys under which the tenant's indexes have entries, each once."""
 
     def erase(self, tenant: str) -> AsyncIterator[int]:
-        """Takes away everything that is the tenant's, in steps: how much each took. Nobody may write for the tenant
-        meanwhile: its trees go one after the other, and a database may take one of them in pieces."""
+        """Deletes all data of the tenant, and yields the number of rows, entries or keys that each step deleted. The
+        tenant must have no writers meanwhile: a step may delete one of its trees, or only a part of one."""
 
 
 @runtime_checkable
 class MaintainedRows(Protocol):
-    """A row backend that operators can look after."""
+    """A row backend with maintenance."""
 
     @property
     def maintenance(self) -> Maintenance: ...
@@ -59,12 +59,12 @@ class MaintainedRows(Protocol):
 
 @runtime_checkable
 class BackupMaintenance(Protocol):
-    """Copies a database into a file, and back. Its backend need not be open."""
+    """Copies a database into a file, and back. The backend need not be open."""
 
     async def backup(self, file: Path, on_progress: Progress) -> None:
-        """Writes all that was committed before the call, as of one moment, while others read and write. OSError,
-        OperationError, StoreUnavailable."""
+        """Writes a snapshot of everything that was committed before the call, while clients read and write. Raises
+        OSError, OperationError, StoreUnavailable."""
 
     async def restore(self, file: Path, on_progress: Progress) -> None:
-        """Fills an empty database. OperationError: it is not empty, or the file is not such a backup. OSError,
-        StoreUnavailable."""
+        """Fills an empty database. OperationError: the database is not empty, or the file is not a backup of this kind.
+        Raises OSError and StoreUnavailable, too."""

@@ -1,16 +1,17 @@
 """The rows that a backend stores, and the one kind of transaction that it executes.
 
-All rows of a tree of responses lie in one `Partition`. A `Program` is applied to one partition in one step: when every
-guard holds, all changes are made and what was asked for is read; else nothing changes, and the rows whose guards failed
-come back. A program does not know what is stored. It says what must hold, so the usual case needs one round trip.
+All rows of a tree of responses lie in one `Partition`. A backend applies a `Program` to one partition in one step. If
+every guard holds, it makes all changes and returns the answers to the reads. Otherwise it changes nothing and returns
+the rows whose guards failed. Guards state what a caller assumes of rows that it has not read, so the usual case needs
+one round trip.
 
-    row       fields (small JSON values) and, for some kinds, two payloads of bytes. Each change counts `v` up by one.
-              In a new row it begins behind the `v` of its fields, if they have one.
-    entry     a line of an index: (index, key) -> ids in the order of `at`, then of the ids. Some indexes belong to the
-              partition, others (`TENANT_WIDE`) to the tenant: those are hints that are verified at the row they name.
-    node      a row of kind NODE, the only rows with parents. `Grow` makes one, and chains are read along parents.
+    row       fields (small JSON values) and, for some kinds, two payloads of bytes. Each change increments `v`. A new
+              row has a `v` of 1, or of one more than its given fields have.
+    entry     a line of an index: (index, key) -> ids, ordered by `at` and then by id. Some indexes belong to the
+              partition, others (`TENANT_WIDE`) to the tenant: their entries are hints to verify at the row they name.
+    node      a row of kind NODE, the only rows with parents. `Grow` adds one; a chain follows the parents.
 
-Values that only the backend knows are written as `Now` (its clock) and `Add` (to the number that is there).
+Values that only the backend knows are written as `Now` (its clock) and `Add` (to the stored number).
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ Value = Any  # what JSON has: text, whole numbers, booleans, None, and arrays an
 
 
 class Partition(NamedTuple):
-    """The rows that one transaction covers. `tree` is a tree tag, or names rows of a tenant that belong to no tree."""
+    """The rows that one transaction covers. `tree` is the tag of a tree, or names rows that belong to no tree."""
 
     tenant: str
     tree: str
 
 
-QUOTA_TREE = "quota"  # the partition of what a tenant uses up
+QUOTA_TREE = "quota"  # the partition of a tenant's quotas
 VOLATILE_TREES = frozenset({QUOTA_TREE})
-"""Trees whose rows are worth a minute, and need not be durable. They have no entries."""
+"""Trees whose rows matter for a minute only and need not be durable. They have no entries."""
 
 
 class Kind(StrEnum):
@@ -53,12 +54,12 @@ class Kind(StrEnum):
 class Index(StrEnum):
     """The indexes. Key -> ids."""
 
-    CHILDREN = "children"  # response -> the responses that continue it, by birth
-    MADE = "made"  # session -> the responses made in it, by birth
-    ITEM = "item"  # item id -> the nodes that hold it, by birth
-    QUEUE = "queue"  # queue -> jobs, by when they can be claimed; of all tenants: places of tenants in their line
+    CHILDREN = "children"  # response -> the responses that continue it, by creation time
+    MADE = "made"  # session -> the responses made in it, by creation time
+    ITEM = "item"  # item id -> the nodes that hold it, by creation time
+    QUEUE = "queue"  # queue -> jobs, by the time from which they can be claimed; or tenants in line (`tenant_line`)
     HOLDER = "holder"  # queue and holder -> the job that the holder claimed last
-    ENDS = "ends"  # "" -> what may be reclaimed: "<kind>/<id>", by when
+    ENDS = "ends"  # "" -> rows as "<kind>/<id>", by the time from which they may be reclaimed
 
 
 TENANT_WIDE = frozenset({Index.ITEM, Index.QUEUE, Index.HOLDER, Index.ENDS})
@@ -72,14 +73,14 @@ class Ref(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A stored row. Its fields must not be changed in place. Payloads are empty where they were not asked for."""
+    """A stored row. Its fields must not be changed in place. Payloads that were not requested may be empty."""
 
     fields: Mapping[str, Value]
     items: bytes = b""
     body: bytes = b""
 
 
-NO_ROW = Row({})  # in the place of a row that is not there
+NO_ROW = Row({})  # stands for an absent row
 
 
 class Condition(StrEnum):
@@ -90,8 +91,8 @@ class Condition(StrEnum):
     IS = "is"  # the field equals the value
     IN = "in"  # the field is one of the values
     NOT_IN = "not_in"
-    AHEAD = "ahead"  # the field is a time to come, or None: for ever
-    BEHIND = "behind"  # the field is a time that is over, or None: it never was
+    AHEAD = "ahead"  # the field is a time in the future, or None (no end)
+    BEHIND = "behind"  # the field is a time that has passed, or None (no beginning)
 
 
 class Guard(NamedTuple):
@@ -112,19 +113,19 @@ class Fewer(NamedTuple):
 
 
 class Now(NamedTuple):
-    """So many milliseconds from now, by the backend's clock."""
+    """The time of the backend's clock plus `plus_ms`."""
 
     plus_ms: int = 0
 
 
 class Add(NamedTuple):
-    """The number in the field, or 0, and so much more."""
+    """The stored number of the field, or 0, plus `amount`."""
 
     amount: int
 
 
 class Put(NamedTuple):
-    """Writes a whole row, in place of what is there. It brings its own `v`, so that nobody reads the former row."""
+    """Writes a whole row and replaces a former one, also its `v`: the backend need not read the former row."""
 
     ref: Ref
     fields: Mapping[str, Value]
@@ -133,7 +134,7 @@ class Put(NamedTuple):
 
 
 class Set(NamedTuple):
-    """Writes some fields of a row, which need not be there. Other fields stay, and so do payloads that are None."""
+    """Writes some fields of a row, which is made if it is absent. Other fields stay, and so do payloads for None."""
 
     ref: Ref
     fields: Mapping[str, Value]
@@ -153,9 +154,9 @@ class DeleteBelow(NamedTuple):
 
 
 class Grow(NamedTuple):
-    """Adds a node behind its parent, or as a root. The backend sets `depth`, the parent's plus one, `created` and
-    `updated`, and makes the entries in CHILDREN and, with a `session`, in MADE: `made_id`. The parent must be there: a
-    guard says so."""
+    """Adds a node below its parent, or as a root. The backend sets `depth` (the parent's plus one), `created` and
+    `updated`, and writes the entries in CHILDREN and, for a node with a `session`, in MADE (`made_id`). The program
+    needs a guard that the parent is present."""
 
     id: str
     parent: str | None
@@ -165,7 +166,7 @@ class Grow(NamedTuple):
 
 
 class File(NamedTuple):
-    """Writes an entry; one of the same index, key and id is moved."""
+    """Writes an entry. An entry of the same index, key and id is moved to the new time."""
 
     of: Index
     key: str
@@ -174,8 +175,8 @@ class File(NamedTuple):
 
 
 class Unfile(NamedTuple):
-    """Removes an entry. `taken_until`: it was taken so (`take_due`). A backend that removes entries after the program
-    leaves one that has another time by then: somebody filed it anew."""
+    """Removes an entry. `taken_until`: the time that `take_due` moved it to. A backend that removes entries after the
+    program keeps one that has another time by then, because another writer has filed it again."""
 
     of: Index
     key: str
@@ -202,11 +203,11 @@ class Get(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Reads a node and its ancestors, root first. The answer: `ChainRows`; empty when the node is not there or is
-    expired. It starts at `start`, or at the `head` of a session.
+    """Reads a node and its ancestors, root first. The answer: `ChainRows`; empty if the node is absent or expired.
+    `start` is the id of the node or, with `from_head`, of a session whose `head` is the node.
 
-    Over `max_depth` nodes or `max_bytes` the whole program is refused. With ALL payloads the bytes are the sum of the
-    nodes' `size`; with ITEMS those of the JSON array that the packed items make together."""
+    A chain of more than `max_depth` nodes or `max_bytes` bytes refuses the whole program. With ALL payloads the bytes
+    are the sum of the nodes' `size`; with ITEMS, the length of the JSON array of all items; with NONE, 0."""
 
     start: str
     payload: Payload
@@ -216,7 +217,7 @@ class Chain(NamedTuple):
 
 
 class ChainRows(NamedTuple):
-    """The nodes of a chain as columns: of thousands, a value for each would cost more than reading them."""
+    """The nodes of a chain as columns: making a `Row` for each of thousands would cost more than reading them."""
 
     ids: Sequence[str] = ()
     fields: Sequence[Mapping[str, Value]] = ()
@@ -224,14 +225,13 @@ class ChainRows(NamedTuple):
     bodies: Sequence[bytes] = ()
 
     def named(self) -> Iterator[tuple[str, Row]]:
-        """Each id with its row."""
         return zip(self.ids, map(Row, *self[1:]), strict=True)
 
 
 class Range(NamedTuple):
-    """Reads rows of a kind with their payloads in the order of their ids: those that begin with `prefix`, from the last
-    one that is not behind `start` on, until their items are `max_bytes` or more. The answer: a list of (id, Row).
-    `prefix` ends with the last slash of the ids; "" stands for all rows of a kind whose ids have none."""
+    """Reads the rows of a kind whose ids begin with `prefix`, with payloads and in the order of the ids: from the last
+    id that is at most `start` (or the first id of all) until the items have `max_bytes` or more. The answer: a list of
+    (id, Row). `prefix` ends with the last slash of the ids; "" means all rows of a kind whose ids have no slash."""
 
     kind: Kind
     prefix: str
@@ -251,8 +251,8 @@ class Program(NamedTuple):
 
 
 def brings_rows(program: Program) -> bool:
-    """Whether a program brings new rows or payloads. One that does not ends, deletes or reclaims something, or changes
-    a few fields: it needs no room that is worth counting."""
+    """Whether a program adds rows or payloads. Any other program ends, deletes or reclaims something, or changes some
+    fields, and needs almost no space."""
     return any(
         isinstance(each, Put | Grow) or (isinstance(each, Set) and bool(each.items or each.body))
         for each in program.changes
@@ -260,15 +260,16 @@ def brings_rows(program: Program) -> bool:
 
 
 class Applied(NamedTuple):
-    """All guards held. `answers` are those of the reads, in their order, after the changes."""
+    """All guards held. `answers` are those of the reads, in their order: of a chain as it was before the changes, of
+    any other read after them."""
 
     now_ms: int
     answers: Sequence[Any]
 
 
 class Refused(NamedTuple):
-    """Nothing was changed. `rows` are those of the guards that did not hold, with all payloads. `too_long` says which
-    bound of a chain was exceeded ("depth" or "bytes"), `crowded` that a `Fewer` did not hold."""
+    """Nothing was changed. `rows`: the rows whose guards did not hold, with all payloads. `too_long`: the bound that a
+    chain exceeds ("depth" or "bytes"). `crowded`: a `Fewer` did not hold."""
 
     now_ms: int
     rows: Mapping[Ref, Row | None]
@@ -280,8 +281,8 @@ Outcome = Applied | Refused
 
 
 class Entry(NamedTuple):
-    """A line of an index. `row` is the node that it names, where that was asked for. `taken_until`: the time that it
-    was moved to when it was taken, if the backend wants to know it again (`Unfile`)."""
+    """A line of an index. `row`: the node that it names, if requested. `taken_until`: the time that `take_due` moved it
+    to, if the backend needs that time in `Unfile`."""
 
     id: str
     at: int
@@ -290,7 +291,7 @@ class Entry(NamedTuple):
 
 
 def made_id(depth: int, response_id: str) -> str:
-    """The id of an entry in MADE: of two born in one millisecond the ancestor comes first."""
+    """The id of an entry in MADE. Of two nodes made in the same millisecond the ancestor sorts first."""
     return f"{depth:08d}/{response_id}"
 
 
@@ -300,12 +301,10 @@ def named_node(entry_id: str) -> str:
 
 
 def holds(guard: Guard, row: Row | None, now_ms: int) -> bool:
-    """Whether a guard holds for a row."""
     return meets(*guard[1:], row, now_ms)
 
 
 def meets(test: Condition, field: str, expected: Value, row: Row | None, now_ms: int) -> bool:
-    """Whether a row is as a condition says."""
     if test is Condition.ABSENT or test is Condition.PRESENT:
         return (row is None) is (test is Condition.ABSENT)
     value = row.fields.get(field) if row is not None else None
@@ -319,12 +318,12 @@ def meets(test: Condition, field: str, expected: Value, row: Row | None, now_ms:
 
 
 def _equals(value: Value, other: Value) -> bool:
-    """As in JSON, where `true` is no number."""
+    """Compares JSON values: `true` does not equal 1."""
     return bool(value == other) and isinstance(value, bool) is isinstance(other, bool)
 
 
 def resolved(value: Value, former: Value, now_ms: int) -> Value:
-    """A value of a change, as it is stored."""
+    """The value to store for a value of a change."""
     if type(value) is Now:
         return now_ms + value.plus_ms
     if type(value) is Add:
@@ -333,7 +332,7 @@ def resolved(value: Value, former: Value, now_ms: int) -> Value:
 
 
 def made(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
-    """The fields of a new row, without `v`."""
+    """The fields of a new row; the caller sets `v`."""
     return {
         name: resolved(value, None, now_ms) if type(value) in _COMPUTED else value for name, value in fields.items()
     }

@@ -14,14 +14,14 @@ from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program,
 from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View
 
 ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
-CALM_ATTEMPTS = 3  # before attempts keep a distance from each other
-PAUSE_S = 0.01
+QUICK_ATTEMPTS = 3  # later ones have a pause between them
+PAUSE_S = 0.01  # at most
 
 _Answer = TypeVar("_Answer")
 
 
 class DecisionRunner:
-    """Applies decisions to the rows of a backend."""
+    """Runs decisions on the rows of a backend."""
 
     def __init__(self, backend: RowBackend) -> None:
         self._backend = backend
@@ -29,7 +29,7 @@ class DecisionRunner:
 
     def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> Awaitable[_Answer]:
         """Runs a decision and returns its result. `only_reads`: the decision changes nothing.
-        StoreUnavailable: every attempt met another writer."""
+        StoreUnavailable: every attempt conflicted with another writer."""
         if self._local is not None:
             return self._local.decide(partition, decision, only_reads=only_reads)
         return self._run(partition, decision)
@@ -49,7 +49,7 @@ class DecisionRunner:
             except AntiphonError:
                 if of_one_moment and not view.assumed:
                     raise
-                refused = await self._fetch(partition, {*known, *view.assumed}, known)  # another error may come first
+                refused = await self._fetch(partition, {*known, *view.assumed}, known)  # the error may be another then
                 of_one_moment = True
                 continue
             if known and of_one_moment and not view.has_effects and not view.assumed:
@@ -58,16 +58,14 @@ class DecisionRunner:
             if isinstance(outcome, Applied):
                 return finish(outcome.answers)
             refused = outcome
-            of_one_moment = (
-                known.keys() <= view.pinned | outcome.rows.keys()
-            )  # pinned rows that are not among them hold
+            of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # other pinned rows are unchanged
             known.update(outcome.rows)
-            if attempt >= CALM_ATTEMPTS:
+            if attempt >= QUICK_ATTEMPTS:
                 await asyncio.sleep(random.uniform(0, PAUSE_S))  # noqa: S311 - spreads writers, nothing more
-        raise StoreUnavailable("The store is overloaded: too many write the same at once. Try again later.")
+        raise StoreUnavailable("The store is overloaded: too many writers change the same data. Try again later.")
 
     async def _fetch(self, partition: Partition, refs: Collection[Ref], known: dict[Ref, Row | None]) -> Refused:
-        """Reads rows into `known`: the time of it."""
+        """Reads rows into `known`. Returns the time of the read, as a `Refused` without rows."""
         outcome = await self._backend.transact(partition, Program(reads=[Get(ref, Payload.ALL) for ref in refs]))
         if isinstance(outcome, Applied):  # it has no guards
             known.update(zip(refs, outcome.answers, strict=True))

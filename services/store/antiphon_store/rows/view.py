@@ -1,11 +1,11 @@
 """The view of a decision: the rows that it sees, and the program that it makes (optimistic concurrency).
 
-A decision is a function of a `View`. It asks whether something holds (`test`) and says what is to change. About a row
-that is not known yet, `test` assumes the usual answer, yes, and makes it a guard of the program; about a known row it
-answers by what is there, and pins the row: a guard says that neither a writer nor time has changed it since. So one
-function serves the first attempt, which has seen nothing and needs one round trip, and every further one, which has
-seen the rows whose guards failed. `need` is for what cannot be decided without a row: it is fetched, and the decision
-begins again.
+A decision is a function of a `View`. It tests conditions (`test`) and adds changes. If a row is not known yet, `test`
+assumes the usual answer, True, and adds the condition to the program as a guard. If the row is known, `test` answers
+from the row and pins it: a guard requires that neither a writer nor time has changed it since. So one function serves
+the first attempt, which knows no rows and needs one round trip, and every later attempt, which knows the rows whose
+guards failed. `need` returns a row that a decision cannot do without: a row that is not known is fetched, and the
+decision starts again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TIMES = (Condition.AHEAD, Condition.BEHIND)
 
 
 class UnknownRow(Exception):
-    """The decision needs rows that nobody has read yet."""
+    """The decision needs rows that were not read yet."""
 
     def __init__(self, *refs: Ref) -> None:
         super().__init__(*refs)
@@ -59,7 +59,7 @@ class UnknownRow(Exception):
 
 
 class View:
-    """The rows that are `known` (None: not there), as of `refused.now_ms`, and the program that a decision makes."""
+    """The `known` rows (None: absent) as of `refused.now_ms`, and the program that a decision makes."""
 
     __slots__ = ("_changes", "_guards", "_known", "_pinned", "_reads", "is_crowded", "now_ms", "too_long")
 
@@ -69,27 +69,27 @@ class View:
         self._guards: list[Guard | Fewer] = []
         self._changes: list[Change] = []
         self._reads: list[Read] = []
-        self.now_ms = refused.now_ms  # of the last attempt; 0 before
-        self.too_long = refused.too_long  # which bound of a chain the last attempt met
-        self.is_crowded = refused.crowded  # whether a `fewer` did not hold then
+        self.now_ms = refused.now_ms  # of the last attempt; 0 in the first
+        self.too_long = refused.too_long  # the bound that a chain exceeded in the last attempt
+        self.is_crowded = refused.crowded  # whether a `fewer` did not hold in the last attempt
 
-    # ---- What there is ----
+    # ---- Guards ----
 
     def test(self, kind: Kind, row_id: str, test: Condition, field: str = "", value: Value = None) -> bool:
-        """Whether this holds of a row. True, and a guard, where the row is not known."""
+        """Whether a condition holds for a row. If the row is not known: True, and the condition becomes a guard."""
         ref = Ref(kind, row_id)
         guard = Guard(ref, test, field, value)
         if ref in self._known:
             row = self.need(kind, row_id)
             is_met = holds(guard, row, self.now_ms)
             if test in _TIMES and is_met is (test is Condition.AHEAD) and _has(row, field):
-                self._guards.append(guard._replace(test=Condition.AHEAD))  # or time would change the row unseen
+                self._guards.append(guard._replace(test=Condition.AHEAD))  # time may change the answer, but not `v`
             return is_met
         self._guards.append(guard)
         return True
 
     def need(self, kind: Kind, row_id: str) -> Row | None:
-        """The row, None when there is none; pinned. UnknownRow: it has to be read first."""
+        """Returns a row and pins it; None if it is absent. UnknownRow: it must be read first."""
         ref = Ref(kind, row_id)
         try:
             row = self._known[ref]
@@ -103,24 +103,24 @@ class View:
         return row
 
     def need_all(self, *refs: tuple[Kind, str]) -> list[Row | None]:
-        """Returns several rows as `need` does; missing ones are read together."""
+        """Returns several rows as `need` does; those that are not known are read together."""
         missing = [Ref(*each) for each in refs if Ref(*each) not in self._known]
         if missing:
             raise UnknownRow(*missing)
         return [self.need(*each) for each in refs]
 
     def peek(self, kind: Kind, row_id: str) -> Row | None:
-        """A row that is known already, not pinned; None also where it is not known."""
+        """Returns a row and does not pin it; None also if it is not known."""
         return self._known.get(Ref(kind, row_id))
 
     def fewer(self, index: Index, key: str, count: int) -> None:
-        """That an index has fewer entries. `is_crowded` tells when it had not."""
+        """Requires that an index has fewer than `count` entries. `is_crowded`: it had not, in the last attempt."""
         self._guards.append(Fewer(index, key, count))
 
-    # ---- What is to change ----
+    # ---- Changes ----
 
     def put(self, kind: Kind, row_id: str, fields: Mapping[str, Value], items: bytes = b"", body: bytes = b"") -> None:
-        self._changes.append(Put(Ref(kind, row_id), {**fields, "v": _birth()}, items, body))
+        self._changes.append(Put(Ref(kind, row_id), {**fields, "v": _first_version()}, items, body))
 
     def set(self, kind: Kind, row_id: str, **fields: Value) -> None:
         self._changes.append(Set(Ref(kind, row_id), fields))
@@ -136,7 +136,7 @@ class View:
         self._changes.append(DeleteBelow(kind, prefix))
 
     def grow(self, grow: Grow) -> None:
-        self._changes.append(grow._replace(fields={**grow.fields, "v": _birth()}))
+        self._changes.append(grow._replace(fields={**grow.fields, "v": _first_version()}))
 
     def file(self, index: Index, key: str, entry_id: str, at: int | Now = AT_ONCE) -> None:
         self._changes.append(File(index, key, entry_id, at))
@@ -144,26 +144,26 @@ class View:
     def unfile(self, index: Index, key: str, entry_id: str, taken_until: int = 0) -> None:
         self._changes.append(Unfile(index, key, entry_id, taken_until))
 
-    # ---- What is to be read ----
+    # ---- Reads, and the program ----
 
     def read(self, read: Get | Chain | Range) -> int:
-        """Reads after the changes. The place of its answer among the answers."""
+        """Adds a read, and returns the index of its answer. Chains are read before the changes, the rest after them."""
         self._reads.append(read)
         return len(self._reads) - 1
 
     @property
     def assumed(self) -> Collection[Ref]:
-        """Rows about which something was assumed."""
+        """Rows that are not known and have a guard."""
         return {each.ref for each in self._guards if isinstance(each, Guard) and each.ref not in self._known}
 
     @property
     def pinned(self) -> AbstractSet[Ref]:
-        """Known rows that a guard keeps as they are."""
+        """Known rows with a guard that they are unchanged."""
         return self._pinned
 
     @property
     def has_effects(self) -> bool:
-        """Whether there is anything to send: a decision that changes and reads nothing is one already."""
+        """Whether the program changes or reads anything. If not, the decision needs no transaction."""
         return bool(self._changes or self._reads)
 
     def program(self) -> Program:
@@ -174,23 +174,23 @@ def _has(row: Row | None, field: str) -> bool:
     return row is not None and row.fields.get(field) is not None
 
 
-def _birth() -> int:
-    """Makes the first `v` of a new row. A row that was deleted and made again must not look unchanged to a decision
-    that has seen it before."""
+def _first_version() -> int:
+    """A random first `v`. A row that was deleted and made again must not look unchanged to a decision that knows the
+    former row."""
     return random.getrandbits(40)
 
 
 Finish = Callable[[Sequence[Any]], _Answer]
-"""From the answers to a program's reads, in their order, to what the operation answers."""
+"""Makes the result of an operation from the answers to the program's reads, in their order."""
 
 Decision = Callable[[View], Finish[_Answer]]
-"""Says what changes and what is read, or raises. It may run several times."""
+"""Adds guards, changes and reads to a view, or raises. It may run several times."""
 
 
 def answer(value: _Answer) -> Finish[_Answer]:
-    """Finishes a decision whose answer needs no reads."""
+    """Finishes a decision whose result needs no reads."""
     return lambda _answers: value
 
 
 def nothing(_answers: Sequence[Any]) -> None:
-    """Finishes a decision that has no answer."""
+    """Finishes a decision that has no result."""

@@ -1,1 +1,1 @@
-"""The store in a PostgreSQL database; README.md says when to choose it."""
+"""Rows in a PostgreSQL database; README.md says when to choose it."""

@@ -1,4 +1,4 @@
-"""Rows in one PostgreSQL database, for any number of processes. Each primitive is one statement, and one round trip."""
+"""Rows in one PostgreSQL database, for any number of processes. A primitive is one statement; a refused read, two."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from antiphon_store.rows.model import (
     brings_rows,
 )
 
-# One statement waits for the disk while another is worked on; larger ones leave processors idle.
+# Four statements at once: one waits for the disk while another runs. Larger ones would leave processors idle.
 TOGETHER = Limits(together=16, together_bytes=2**20, runs=4)
 
 _FIRST = (-(2**63), "")
@@ -53,7 +53,7 @@ _Together = Callable[[Sequence[Call]], Awaitable[Sequence[_Answer]]]
 class PostgresRows:
     """Implements `rows.backend.RowBackend`.
 
-    `clock` takes the place of the server's own in tests; `migrate` lets `open` bring the schema up to date."""
+    `clock` replaces the server's clock in tests; with `migrate`, `open` brings the schema up to date."""
 
     def __init__(
         self,
@@ -72,22 +72,22 @@ class PostgresRows:
         self._clock = clock
         self._connections = Connections(server.conninfo_of(url), configure=self._configure)
         self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
-        self._aside = Connections(server.conninfo_of(url), configure=self._configure, most=1)
-        self._room = Room(self._aside)
-        self._writing: JointCalls[Call, Outcome] = JointCalls(blamed(self._transact), TOGETHER, size_bytes=size_of)
+        self._room_connection = Connections(server.conninfo_of(url), configure=self._configure, most=1)
+        self._room = Room(self._room_connection)
+        self._writing: JointCalls[Call, Outcome] = JointCalls(isolated(self._transact), TOGETHER, size_bytes=size_of)
         self._fetching, self._explaining = (
-            JointCalls[Call, Outcome | None](blamed(partial(self._fetch, in_full=in_full)), TOGETHER)
+            JointCalls[Call, Outcome | None](isolated(partial(self._fetch, in_full=in_full)), TOGETHER)
             for in_full in (False, True)
         )
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
-        await self._aside.open(_nothing)
+        await self._room_connection.open(_nothing)
 
     async def close(self) -> None:
         for each in (self._fetching, self._explaining, self._writing):
             await each.settle()
-        await self._aside.close()
+        await self._room_connection.close()
         await self._connections.close()
 
     async def ready(self) -> None:
@@ -97,18 +97,18 @@ class PostgresRows:
         await self._room.require()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        if partition.tree in VOLATILE_TREES:  # it would make those beside it volatile
+        if partition.tree in VOLATILE_TREES:  # alone: it would make the other programs of its statement volatile
             return (await self._transact([Call(partition, program)]))[0]
         if program.changes:
             if brings_rows(program):
                 self._room.require_not_full()
-                with self._room.doubted():
+                with self._room.rechecked_if_full():
                     return await self._writing.run(Call(partition, program))
             return await self._in_reserve(lambda: self._writing.run(Call(partition, program)))
         outcome = await self._fetching.run(Call(partition, program))
         if outcome is None:
             outcome = await self._explaining.run(Call(partition, program))
-        assert outcome is not None  # noqa: S101 - in full it is known
+        assert outcome is not None  # noqa: S101 - the full read has the reason
         return outcome
 
     async def page(
@@ -165,7 +165,7 @@ class PostgresRows:
 
     async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
         in_order = sorted(range(len(calls)), key=lambda place: calls[place].partition)
-        ordered = [calls[place] for place in in_order]  # two statements that write entries in one order end
+        ordered = [calls[place] for place in in_order]  # one order for all statements, against deadlocks
         lines = await self._run(QUERIES["transact"], written(ordered))
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
@@ -178,7 +178,7 @@ class PostgresRows:
     # ---- Connections ----
 
     async def _in_reserve(self, write: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """The answer of a write that needs little room, in the reserve where the disk has none."""
+        """Runs a write that needs little space; on a full disk, in the reserve."""
         while True:
             try:
                 return await write()
@@ -187,7 +187,7 @@ class PostgresRows:
                     raise
 
     async def _run(self, query: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
-        """The rows that a statement gives."""
+        """The rows that a statement returns."""
         values = {"now_ms": self._clock.now_ms() if self._clock else None, **parameters}
 
         async def atom(connection: Connection) -> list[Any]:
@@ -209,10 +209,10 @@ async def _nothing(_connection: Connection) -> None:
     """Prepares nothing."""
 
 
-def blamed(
+def isolated(
     run_together: _Together[_Answer],
 ) -> Callable[[Sequence[Call]], Awaitable[Sequence[_Answer | Exception]]]:
-    """Runs programs together; one by one where the server refused them, so that the one to blame fails alone."""
+    """Runs programs together, and one by one if the server rejected that, so that only the faulty program fails."""
 
     async def run(calls: Sequence[Call]) -> Sequence[_Answer | Exception]:
         try:

@@ -1,8 +1,7 @@
-"""The pool of connections, and what it means to run an atom on one.
+"""The connection pool. Runs atoms with timeouts, and maps psycopg's errors.
 
-Everything ends in bounded time. The server ends a statement that takes too long; when it does not even do that, because
-it is stopped or unreachable, the caller is answered here and the connection is given up. A server that comes back is
-used again by the next atom. psycopg's errors end here.
+The server cancels a statement that takes too long. If the server is stopped or unreachable, the atom times out here and
+its connection is dropped. The next atom connects again.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from antiphon_store.backends.postgres.faults import is_conflict, translate
 from antiphon_store.backends.postgres.server import Connection
 
 CONNECTIONS_MAX = 16  # of one process: writers that wait for the disk together share one flush
-CONNECTION_WAIT_S = 5.0  # for one of them to be free
-ATOM_TIMEOUT_S = 12.0  # over the server's own limits, so that it is the server that says why
+CONNECTION_WAIT_S = 5.0  # for a free connection
+ATOM_TIMEOUT_S = 12.0  # above the server's timeouts, whose errors say more
 READY_TIMEOUT_S = 0.8
-CANCEL_GRACE_S = 1.0  # for the server to hear that nobody waits any more
+CANCEL_GRACE_S = 1.0  # for the server to cancel a statement
 OPEN_TIMEOUT_S = 30.0
 CONFLICT_ATTEMPTS_MAX = 5
 CONFLICT_PAUSE_S = 0.02
@@ -37,8 +36,7 @@ Prepare = Callable[[Connection], Awaitable[None]]
 
 
 class Connections:
-    """Runs atoms. `configure` is applied to each new connection, `prepare` to one before all others. There are `most`
-    connections."""
+    """Runs atoms on `most` connections at most. `configure` is applied to each new connection."""
 
     def __init__(self, conninfo: str, *, configure: Prepare, most: int = CONNECTIONS_MAX) -> None:
         self._conninfo = conninfo
@@ -46,10 +44,11 @@ class Connections:
         self._configure = configure
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._running: set[asyncio.Task[Any]] = set()
-        self._waiting: set[asyncio.Timeout] = set()  # of atoms that have no connection yet
+        self._waiting: set[asyncio.Timeout] = set()  # of atoms that wait for a connection
 
     async def open(self, prepare: Prepare) -> None:
-        """StoreUnavailable: the server cannot be reached, or what `prepare` says."""
+        """Runs `prepare` on a first connection, then opens the pool. StoreUnavailable: the server cannot be reached, or
+        `prepare` raised it."""
         pool = AsyncConnectionPool(
             self._conninfo,
             kwargs={"autocommit": True},  # an atom is one statement, and that is a transaction
@@ -58,7 +57,7 @@ class Connections:
             min_size=1,
             max_size=self._most,
             timeout=CONNECTION_WAIT_S,
-            reconnect_timeout=0.1,  # one attempt at a time: the next atom makes the next
+            reconnect_timeout=0.1,  # one attempt; the next atom makes the next one
             reconnect_failed=self._end_waiting,
             name="antiphon-store",
             open=False,
@@ -79,7 +78,7 @@ class Connections:
         self._pool = pool
 
     async def close(self) -> None:
-        """Lets running atoms end."""
+        """Waits for running atoms."""
         pool, self._pool = self._pool, None
         if pool is not None:
             while self._running:
@@ -87,8 +86,8 @@ class Connections:
             await pool.close()
 
     async def run(self, atom: Atom[_Answer], *, timeout_s: float | None = None) -> _Answer:
-        """Runs `atom`; its answer or error. StoreUnavailable: closed, unreachable, or no answer in time."""
-        task = asyncio.create_task(self._attempt(self.require_open(), atom))
+        """Runs `atom`, and returns or raises as it does. StoreUnavailable: closed, unreachable, or a timeout."""
+        task = asyncio.create_task(self._attempt(self._require_open(), atom))
         self._running.add(task)
         task.add_done_callback(self._ended)
         try:
@@ -101,14 +100,13 @@ class Connections:
             raise StoreUnavailable("The store cannot be used: its database did not answer in time.")
         return task.result()
 
-    def require_open(self) -> AsyncConnectionPool[Connection]:
-        """StoreUnavailable."""
+    def _require_open(self) -> AsyncConnectionPool[Connection]:
         if self._pool is None:
             raise StoreUnavailable("The store is not open.")
         return self._pool
 
     async def _attempt(self, pool: AsyncConnectionPool[Connection], atom: Atom[_Answer]) -> _Answer:
-        """Runs the atom, again when it was in another's way: its transaction then changed nothing."""
+        """Runs the atom, with retries after a conflict, which has rolled its transaction back."""
         attempts_left = CONFLICT_ATTEMPTS_MAX
         while True:
             attempts_left -= 1
@@ -134,35 +132,36 @@ class Connections:
 
     async def _take(self, pool: AsyncConnectionPool[Connection]) -> Connection:
         try:
-            async with asyncio.timeout(None) as patience:
-                self._waiting.add(patience)
+            async with asyncio.timeout(None) as timeout:
+                self._waiting.add(timeout)
                 try:
                     return await pool.getconn()
                 finally:
-                    self._waiting.discard(patience)
+                    self._waiting.discard(timeout)
         except TimeoutError as error:
             raise StoreUnavailable("The store cannot be used: its database cannot be reached.") from error
 
     def _end_waiting(self, pool: AsyncConnectionPool[Connection]) -> None:
-        """The server refused a connection. When there is none at all, waiting for one helps nobody."""
+        """Ends all waits for a connection if connecting failed and the pool is empty."""
         if pool.get_stats()["pool_size"] == 0:
-            for patience in self._waiting:
-                patience.reschedule(asyncio.get_running_loop().time())
+            for timeout in self._waiting:
+                timeout.reschedule(asyncio.get_running_loop().time())
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # it may be that nobody else looks at it
+            task.exception()  # marks it as retrieved: the caller may have gone
 
 
 def _is_stale(connection: Connection) -> bool:
-    """Whether an idle connection has something to say, which is good-bye: the server was restarted. No round trip."""
+    """Whether the server has closed an idle connection, as a restart does: only then there is something to read."""
     poll = select.poll()
     poll.register(connection.pgconn.socket, select.POLLIN)
     return bool(poll.poll(0))
 
 
 def _give_up(task: asyncio.Task[Any]) -> None:
-    """Cancels an atom. psycopg first asks the server to stop; asked twice, it drops the connection."""
+    """Cancels an atom. At first psycopg asks the server to cancel the statement; the second time it drops the
+    connection."""
     task.cancel()
     asyncio.get_running_loop().call_later(CANCEL_GRACE_S, task.cancel)

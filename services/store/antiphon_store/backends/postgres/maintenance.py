@@ -1,8 +1,8 @@
-"""Maintenance of a database: what it holds, and backups of a schema.
+"""Maintenance of a PostgreSQL database: lists its rows, makes backups of its schema and restores them.
 
-A backup is a zip archive of the tables, as COPY writes them, and of a manifest. All tables are read in one snapshot, so
-a backup is of one moment, and nobody waits for it. An archive has checksums, and its list of contents at the end: one
-that is cut off is noticed before anything is restored.
+A backup is a zip archive of a manifest and the tables, as COPY writes them. All tables are read in one snapshot, which
+blocks no writer. An archive has checksums, and its list of contents at the end, so that a truncated archive is rejected
+before anything is restored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COMPRESSION_LEVEL = 1
 
 
 class PostgresMaintenance(SqlMaintenance):
-    """Each question is one statement, or several short ones."""
+    """Lists and erases rows on the backend's connections; backups have connections of their own."""
 
     def __init__(self, conninfo: str, schema: str, connections: Connections) -> None:
         super().__init__(self._run, self._count)
@@ -146,7 +146,7 @@ def _names(table: str, columns: Sequence[str]) -> tuple[sql.Identifier, sql.Comp
 
 @asynccontextmanager
 async def _connection(conninfo: str, schema: str) -> AsyncIterator[Connection]:
-    """A connection of the store's that may take its time. StoreUnavailable."""
+    """A connection to the store's schema, without timeouts. StoreUnavailable."""
     try:
         async with await AsyncConnection.connect(conninfo, autocommit=True) as connection:
             await server.configure(connection, schema=schema, durability=Durability.DISK)

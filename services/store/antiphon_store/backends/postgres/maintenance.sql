@@ -15,7 +15,7 @@ WHERE tenant = %(tenant)s AND (tree, index, key) > (%(after_0)s, %(after_1)s, %(
 ORDER BY tree, index, key LIMIT %(limit)s;
 
 -- name: erase
--- The rows of a tree, under its lock. Its entries are the tenant's, and go last.
+-- The rows of a tree, under its lock. erase_entries deletes its entries with those of the tenant.
 WITH locked AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s || '/' || %(tree)s, 0))
 ), branches AS (

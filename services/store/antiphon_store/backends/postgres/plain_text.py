@@ -1,6 +1,6 @@
-"""Text as PostgreSQL can hold it: NUL is no character there, neither in text nor in jsonb.
+"""Escapes text for PostgreSQL, which stores no NUL, neither in text nor in jsonb.
 
-Two characters stand for one where it is U+0000 or U+0001, in a way that keeps order, equality and prefixes:
+Two characters stand for each U+0000 and U+0001, so that order, equality and prefixes are kept:
 
     U+0000 -> U+0001 U+0001
     U+0001 -> U+0001 U+0002
@@ -24,21 +24,21 @@ _PLAIN_IN_JSON = re.compile(r"\\\\|\\u0001\\u000[12]")
 
 
 def plain(text: str) -> str:
-    """Text for the database."""
+    """Escapes text for the database."""
     if "\x00" not in text and "\x01" not in text:
         return text
     return re.sub("[\x00\x01]", lambda found: _PLAIN[found[0]], text)
 
 
 def original(text: str) -> str:
-    """Text out of the database."""
+    """Restores text from the database."""
     if "\x01" not in text:
         return text
     return re.sub("\x01[\x01\x02]", lambda found: _ORIGINAL[found[0]], text)
 
 
 def to_json(value: Any) -> str:
-    """A value as JSON for the database."""
+    """Writes a value as JSON for the database."""
     written = dumps(value)
     if rb"\u000" in written:
         written = _IN_JSON.sub(lambda found: _PLAIN_JSON.get(found[0], found[0]), written)
@@ -46,7 +46,7 @@ def to_json(value: Any) -> str:
 
 
 def from_json(written: str) -> Any:
-    """The value of JSON out of the database."""
+    """Reads a value from JSON of the database."""
     if r"\u0001" in written:
         written = _PLAIN_IN_JSON.sub(lambda found: _ORIGINAL_JSON.get(found[0], found[0]), written)
     return loads(written)

@@ -1,7 +1,7 @@
-"""Programs as the functions of schema.sql take them, and what these answer as outcomes.
+"""The codec of programs: the arguments of the functions of schema.sql, and outcomes from their answers.
 
-Programs travel as a list of JSON documents. Their payloads travel beside it as one run of bytes, of which the documents
-name slices: [first byte, length], counted from 1.
+Programs are sent as a list of JSON documents. Their payloads are sent as one byte string, and the documents name slices
+of it: [first byte, length], counted from 1.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from antiphon_store.rows.model import (
 )
 
 Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
-"""The number of a program, and the type `answer`."""
+"""The number of a program, and the columns of the type `answer`."""
 _Found = dict[tuple[int, int], list[Line]]
 _DEPTH = itemgetter(2)
-_PARTS = 1_000_000  # numbers of `_parts` begin here, behind those of rows
+_PARTS = 1_000_000  # numbers of `_parts` begin here, so that they differ from those of rows
 
 _Part = TypeVar("_Part")
 
@@ -63,13 +63,13 @@ class Call(NamedTuple):
 
 
 def size_of(call: Call) -> int:
-    """The bytes of its payloads."""
+    """The bytes of a program's payloads."""
     writes = [each for each in call.program.changes if isinstance(each, Put | Set | Grow)]
     return sum(len(each.items or b"") + len(each.body or b"") for each in writes)
 
 
 def written(calls: Sequence[Call]) -> dict[str, str | bytes]:
-    """The documents, the locks and the payloads of programs."""
+    """The parameters of the statement `transact`."""
     payloads = _Payloads()
     documents = [_document(*each, payloads) for each in calls]
     return {"programs": to_json(documents), "locks": to_json(_locks(calls)), "payloads": b"".join(payloads.parts)}
@@ -84,7 +84,7 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
             entries[change.of, change.key, change.id] = change
         else:
             changes.append(_change(change, payloads))
-    ordered = sorted(entries.items(), key=lambda entry: entry[0])  # two programs lock the same entries in one order
+    ordered = sorted(entries.items(), key=lambda entry: entry[0])  # all programs lock entries in one order
     document = {
         "tenant": partition.tenant,
         "tree": tree,
@@ -102,7 +102,7 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
 
 
 def _named_rows(program: Program, *, in_full: bool) -> dict[Ref, Payload]:
-    """The rows that a program names, with what is to be read of each."""
+    """The rows that a program names, with the payloads to read of each."""
     of_guards = Payload.ALL if in_full else Payload.NONE
     rows = {each.ref: of_guards for each in program.guards if isinstance(each, Guard)}
     for read in program.reads:
@@ -116,8 +116,8 @@ def _parts(program: Program) -> Sequence[Any]:
 
 
 def fetched(calls: Sequence[Call], *, in_full: bool) -> dict[str, str]:
-    """The documents that programs without changes need, by the names of the parts of their statement. `in_full`: with
-    what an outcome says of a refusal."""
+    """The parameters of a read of programs without changes, by the part of the statement that has each. `in_full`: with
+    all that `Refused` contains."""
     gets = [
         [place, number, *partition, *ref, payload]
         for place, (partition, program) in enumerate(calls)
@@ -137,7 +137,7 @@ def fetched(calls: Sequence[Call], *, in_full: bool) -> dict[str, str]:
 
 
 def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line], *, in_full: bool) -> list[Outcome | None]:
-    """Reads the lines of `fetch`. None: the program may be refused, which takes `in_full` to say."""
+    """Reads the lines of `fetch`. None: the program may be refused, and a read `in_full` finds out."""
     found = _grouped(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
@@ -161,7 +161,7 @@ def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int, 
         for number, read in enumerate(program.reads)
     ]
     if not in_full and any(isinstance(each, ChainRows) and not each.ids for each in answers):
-        return None  # it may be over a bound
+        return None  # a chain may exceed a bound
     return Applied(now_ms, answers)
 
 
@@ -197,7 +197,7 @@ def _outcome(place: int, program: Program, found: _Found) -> Outcome:
 
 
 class _Payloads:
-    """The payloads of a program, one behind the other."""
+    """The payloads of programs, one after another."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -214,7 +214,7 @@ class _Payloads:
 
 
 def _locks(calls: Sequence[Call]) -> list[tuple[str, bool]]:
-    """The trees and rows that programs lock, in the order in which all programs lock them; True: for themselves."""
+    """The names of the trees and rows that programs lock, in the order of all programs; True: exclusively."""
     locks: dict[str, bool] = {}
     for partition, program in calls:
         tree = "/".join(partition)
@@ -228,7 +228,7 @@ def _locks(calls: Sequence[Call]) -> list[tuple[str, bool]]:
 
 
 def _needs_its_tree(program: Program) -> bool:
-    """Whether no other program may change the tree meanwhile."""
+    """Whether a program locks its tree exclusively."""
     return any(isinstance(each, Grow | Delete | DeleteBelow | Fewer) for each in (*program.changes, *program.guards))
 
 
@@ -265,7 +265,7 @@ def _change(change: Change, payloads: _Payloads) -> list[Value]:
 
 
 def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int] | None, dict[str, int]]:
-    """Fields with their values, with milliseconds where the clock decides, and what to count `v` and others up by."""
+    """Splits fields into values, milliseconds from now, and numbers to add (`v` among them)."""
     plain: dict[str, Value] = {}
     times: dict[str, int] = {}
     counted = {"v": 1}
@@ -280,7 +280,7 @@ def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int
 
 
 def _first_version(fields: Mapping[str, Value]) -> dict[str, Value]:
-    """The `v` of a row that was not there."""
+    """The `v` of a new row."""
     return {"v": next_version(None, fields)}
 
 

@@ -12,5 +12,5 @@ QUERIES["page_backwards"] = QUERIES["page_forwards"].replace("(at, id) >", "(at,
 
 @lru_cache(maxsize=32)
 def fetch(*parts: str) -> str:
-    """Joins parts of a read, by their names, with the time into one statement."""
+    """Joins named parts of a read and the part for the time into one statement."""
     return " UNION ALL ".join(QUERIES[f"fetch_{each}"].rstrip(";") for each in (*parts, "time"))

@@ -1,14 +1,14 @@
--- Every statement of the PostgreSQL backend, by name. Tables and functions: schema.sql. :now_ms is NULL for the server's
--- own clock.
+-- The statements of the PostgreSQL backend, by name. Tables and functions: schema.sql. now_ms is NULL except in tests,
+-- so that the server's clock decides.
 
 -- name: server_facts
--- What the server is and promises.
+-- The version of the server, and its settings for durability.
 SELECT current_setting('server_version_num')::int, current_setting('fsync') = 'on',
     current_setting('full_page_writes') = 'on', current_setting('synchronous_standby_names');
 
 -- name: configure_session
--- What every connection of the store is set to. Each statement of the store is a walk over indexes with few rows, which
--- the planner cannot know of a table without statistics: it must not scan, compile or plan for each value.
+-- The settings of every connection. Each statement of the store walks indexes over few rows, which the planner cannot
+-- know of a table without statistics: it must not scan tables, compile, or plan for each value.
 SELECT set_config('search_path', %(schema)s, false), set_config('synchronous_commit', %(synchronous_commit)s, false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('statement_timeout', %(statement_timeout)s, false), set_config('lock_timeout', %(lock_timeout)s, false),
@@ -16,7 +16,7 @@ SELECT set_config('search_path', %(schema)s, false), set_config('synchronous_com
     set_config('jit', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false);
 
 -- name: find_schema_version
--- NULL when the store was never here.
+-- NULL if there is no such table.
 SELECT to_regclass(%(table)s)::text;
 
 -- name: lock_schema
@@ -34,8 +34,8 @@ CREATE TABLE IF NOT EXISTS schema_version (
 INSERT INTO schema_version (version, name) VALUES (%(version)s, %(name)s);
 
 -- name: fetch_gets
--- A read of programs without changes is one statement made of these parts, so that it is of one moment. A get: [program,
--- number, tenant, tree, kind, id, payload].
+-- Programs without changes are read by one statement that is made of these parts, and so in one snapshot. A get:
+-- [program, number, tenant, tree, kind, id, payload].
 SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields,
     CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
 FROM jsonb_array_elements(%(gets)s::jsonb) AS get
@@ -45,7 +45,7 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: fetch_chains
--- A part: [program, tenant, tree, as the function takes it].
+-- A part: [program, tenant, tree, argument of the function].
 SELECT (part ->> 0)::int, number, at, id, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
@@ -71,8 +71,8 @@ CROSS JOIN LATERAL crowded(part ->> 1, part ->> 2, jsonb_build_array(part -> 3))
 SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
 
 -- name: transact
--- The programs as a list, each with its tenant and its tree, once their locks are taken. A line of an answer begins with
--- the number of its program.
+-- Applies a list of programs, each with its tenant and its tree, after all their locks were taken. A line of the answer
+-- begins with the number of its program.
 SELECT place::int - 1, number, at, id, fields, items, body
 FROM take_locks(%(locks)s::jsonb) AS is_locked
 CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN is_locked THEN %(programs)s::jsonb END)
@@ -80,7 +80,7 @@ CROSS JOIN LATERAL jsonb_array_elements(CASE WHEN is_locked THEN %(programs)s::j
 CROSS JOIN LATERAL transact(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program, %(payloads)s);
 
 -- name: page_forwards
--- Each line with the time; one line without an entry when there is none.
+-- Each line has the time. An empty page is one line without an entry.
 SELECT now_ms, page.id, at, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 LEFT JOIN (
@@ -98,7 +98,7 @@ LEFT JOIN LATERAL (
 ORDER BY at ASC, page.id ASC;
 
 -- name: subtree
--- Each line with the time; one line without a node when there is none.
+-- Each line has the time. Without nodes the answer is one line without a node.
 WITH RECURSIVE below (id, fields, levels) AS (
     SELECT id, fields, %(levels)s::integer FROM stored_row
     WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = ANY(%(starts)s::text[])
@@ -133,7 +133,7 @@ WHERE entry.ctid = due.place AND tenant = %(tenant)s AND tree = ''
 RETURNING due.id, due.at;
 
 -- name: tenants
--- One step of the index for each, from one to the next.
+-- One lookup in the index for each tenant, from one to the next.
 WITH RECURSIVE named (tenant) AS (
     (SELECT tenant FROM entry WHERE tree = '' AND index = 'ends' ORDER BY tenant LIMIT 1)
     UNION ALL
@@ -159,5 +159,5 @@ SELECT repeat('x', 1000) FROM generate_series(1, 1000);
 SELECT name FROM pg_cursors WHERE is_holdable;
 
 -- name: canary
--- With little memory it spills more than a part of the reserve has.
+-- With little_memory it spills more bytes than a part of the reserve has.
 SELECT count(*) FROM generate_series(1, 100000);

@@ -1,9 +1,9 @@
-"""Room on the server's disk: whether there is some, and a reserve for deletes and sweeps when there is none.
+"""Space on the server's disk: checks for it, and keeps a reserve for deletes and sweeps on a full disk.
 
-PostgreSQL is ready for as long as it runs, and writes a new version of a row for every change, a delete too. So a query
-spills some megabytes now and then: a temporary file lies where the tables are. The reserve is made of such files, which
-held cursors keep, on a connection of their own. A write that ends or deletes something, and finds the disk full, has
-one of them closed and is repeated. There is room again when all of them could be taken back.
+PostgreSQL accepts connections on a full disk, but needs space for every change, a delete too. The check is a query that
+spills some megabytes into a temporary file, which lies where the tables are. The reserve is made of such files: held
+cursors keep them, on a connection of their own. If a write that ends or deletes something finds the disk full, one of
+the cursors is closed and the write is repeated. The disk has space again when all of the reserve could be taken back.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connec
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
 
-CANARY_S = 5.0  # between two looks at a disk that had room
+CANARY_S = 5.0  # between two checks of a disk that had space
 PARTS = [f"antiphon_reserve_{number}" for number in range(8)]  # of a megabyte each
 
 
 class Room:
-    """`aside` has one connection, and is open."""
+    """The space on the disk, and the reserve. `connections` is open, and has one connection."""
 
-    def __init__(self, aside: Connections) -> None:
-        self._aside = aside
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
         self._seen_s = float("-inf")
         self.is_full = False
 
     @contextmanager
-    def doubted(self) -> Iterator[None]:
-        """Around a write: when it finds no room, the next call of `require` looks."""
+    def rechecked_if_full(self) -> Iterator[None]:
+        """A context for a write. If the write finds the disk full, the next `require` checks the disk."""
         try:
             yield
         except StoreUnavailable as error:
@@ -42,33 +42,33 @@ class Room:
             raise
 
     async def require(self) -> None:
-        """Returns when there is room, as of CANARY_S ago at most. StoreUnavailable."""
+        """Returns if the disk had space within the last CANARY_S seconds. StoreUnavailable: it is full."""
         if time.monotonic() - self._seen_s < CANARY_S:
             return
         self._seen_s = float("-inf")
-        self.is_full = not await self._aside.run(_look, timeout_s=READY_TIMEOUT_S)
+        self.is_full = not await self._connections.run(_has_space, timeout_s=READY_TIMEOUT_S)
         self.require_not_full()
         self._seen_s = time.monotonic()
 
     def require_not_full(self) -> None:
-        """StoreUnavailable: there was no room at the last look."""
+        """StoreUnavailable: the disk was full at the last check."""
         if self.is_full:
             raise StoreUnavailable("The store cannot be used: its database's disk is full.", full=True)
 
     async def lend(self) -> bool:
-        """Gives a part of the reserve to the disk; False if nothing is left of it."""
+        """Frees a part of the reserve; False if none is left."""
         self.is_full, self._seen_s = True, float("-inf")
-        return await self._aside.run(_lend)
+        return await self._connections.run(_lend)
 
 
-async def _look(connection: Connection) -> bool:
-    """Takes the reserve, and tries whether there is room besides."""
+async def _has_space(connection: Connection) -> bool:
+    """Takes the reserve, and checks for some megabytes besides."""
     held = await _held(connection)
     try:
         for part in PARTS:
             if part not in held:
                 await _spill(connection, f"DECLARE {part} CURSOR WITH HOLD FOR {QUERIES['megabyte']}")
-                await connection.execute(f"MOVE 1 FROM {part}")  # it writes the last of the file, before it is closed
+                await connection.execute(f"MOVE 1 FROM {part}")  # writes the rest of the file, which was in memory
         await _spill(connection, QUERIES["canary"])
     except errors.DiskFull:
         return False
@@ -76,7 +76,7 @@ async def _look(connection: Connection) -> bool:
 
 
 async def _spill(connection: Connection, statement: str) -> None:
-    """Runs a statement that keeps what it computes in a file."""
+    """Runs a statement whose result spills into a file."""
     async with connection.transaction():
         await connection.execute(QUERIES["little_memory"])
         await connection.execute(statement)

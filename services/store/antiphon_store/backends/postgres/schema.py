@@ -1,7 +1,7 @@
-"""The schema's version: which one the database has, and how it comes to this release's.
+"""Creates the schema of the database, brings it up to date by migrations, and checks its version.
 
-A migration must leave alone what the release before it reads and writes, because its replicas go on meanwhile: it adds
-tables, indexes, columns with defaults, and functions of new names. What nobody uses any more goes one release later.
+Replicas of the previous release may run during a migration, so it must not change what they read and write: it adds
+tables, indexes, columns with defaults, and functions of new names. A later release drops the parts without users.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from antiphon_store.backends.postgres.server import Connection
 SCHEMA = "antiphon"
 FIRST_VERSION = 1
 MIGRATIONS: Sequence[str] = ()
-"""Scripts from FIRST_VERSION on, each to the next version; schema.sql is what they make together."""
+"""One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
 VERSION = FIRST_VERSION + len(MIGRATIONS)
 LOCK_KEY = 0x416E7469  # "Anti"
 
 
 async def migrate(connection: Connection, schema: str = SCHEMA, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Makes the tables, or brings them up to date, under a lock that lets one replica at a time do it.
-    StoreUnavailable: the database has those of a newer release."""
+    """Creates the tables or brings them up to date, one replica at a time (under a lock). StoreUnavailable: they are
+    those of a newer release."""
     newest = FIRST_VERSION + len(migrations)
     async with connection.transaction():
         await connection.execute(QUERIES["lock_schema"], {"key": LOCK_KEY})
@@ -51,7 +51,7 @@ async def require_current(connection: Connection, schema: str = SCHEMA) -> None:
 
 
 async def version_of(connection: Connection, schema: str, newest: int = VERSION) -> int:
-    """0: the store was never here. StoreUnavailable: it is newer."""
+    """The version of the schema; 0 if there is none. StoreUnavailable: it is above `newest`."""
     table = sql.Identifier(schema, "schema_version").as_string(connection)
     row = await (await connection.execute(QUERIES["find_schema_version"], {"table": table})).fetchone()
     if row is None or row[0] is None:
@@ -67,6 +67,6 @@ async def version_of(connection: Connection, schema: str, newest: int = VERSION)
 
 
 async def _note(connection: Connection, version: int, name: str) -> int:
-    """Writes down that the schema has this version now."""
+    """Records that the schema has this version now."""
     await connection.execute(QUERIES["note_schema_version"], {"version": version, "name": name})
     return version

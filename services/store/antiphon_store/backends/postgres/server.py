@@ -15,20 +15,17 @@ from antiphon_store.rows.backend import Durability
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
-VERSION_MIN = 130000  # the oldest that its makers still cared for when this was written
+VERSION_MIN = 130000  # the oldest release with support when this was written
 CONNECT_TIMEOUT_S = 5
-STATEMENT_TIMEOUT_MS = 8_000  # a chain of the largest size takes a second; more is a server in trouble
+STATEMENT_TIMEOUT_MS = 8_000  # the largest chain takes a second
 LOCK_TIMEOUT_MS = 5_000
 
-# What COMMIT waits for. `remote_apply` would only add that standbys can be read, which nobody does here.
+# `remote_apply` would also make writes readable on standbys, which the store never reads.
 SYNCHRONOUS_COMMIT = {Durability.QUORUM: "on", Durability.DISK: "on", Durability.PROCESS: "off"}
-
-_FACTS = QUERIES["server_facts"]
-_CONFIGURE = QUERIES["configure_session"]
 
 
 def conninfo_of(url: str) -> str:
-    """The URL with limits on what waits in the network, unless it has its own. SettingsError: it is none."""
+    """The URL with network timeouts, unless it has its own. SettingsError: it is not a URL of PostgreSQL."""
     defaults: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_S,
         "application_name": "antiphon-store",
@@ -41,11 +38,11 @@ def conninfo_of(url: str) -> str:
 
 
 async def configure(connection: Connection, *, schema: str, durability: Durability) -> None:
-    """Makes a new connection one of the store's."""
+    """Applies the store's settings to a new connection."""
     connection.prepare_threshold = 0
     connection.adapters.register_dumper(int, Int8BinaryDumper)  # one type for all numbers: one plan per statement
     await connection.execute(
-        _CONFIGURE,
+        QUERIES["configure_session"],
         {
             "schema": schema,
             "synchronous_commit": SYNCHRONOUS_COMMIT[durability],
@@ -56,8 +53,8 @@ async def configure(connection: Connection, *, schema: str, durability: Durabili
 
 
 async def require_server(connection: Connection, durability: Durability) -> None:
-    """StoreUnavailable, with what an operator can do: the server is too old, or cannot promise the durability."""
-    row = await (await connection.execute(_FACTS)).fetchone()
+    """StoreUnavailable, with advice for the operator: the server is too old, or cannot keep the durability."""
+    row = await (await connection.execute(QUERIES["server_facts"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
     version, fsync, full_page_writes, standbys = row
     if version < VERSION_MIN:

@@ -1,1 +1,1 @@
-"""The store in Redis: each atom one Lua script, the server's clock the only one. See README.md."""
+"""Rows in Redis; README.md says when to choose it."""

@@ -1,10 +1,10 @@
-"""Where the servers are: what follows the scheme of a URL, understood or refused.
+"""Parses the part of a URL after its scheme: the addresses of the servers.
 
     redis://[USER:PASSWORD@]HOST[:PORT][/DB]            rediss:// the same over TLS
     redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../SERVICE[/DB]
     redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],...
 
-with ?tls=true behind the last two. Credentials are percent-encoded.
+with ?tls=true after the last two. Credentials are percent-encoded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Address:
 
 
 def parse_address(scheme: str, rest: str) -> Address:
-    """The address in a URL. SettingsError: with what to write instead; a password never appears in it."""
+    """The address in a URL. SettingsError: its message says what to write instead, and never has the password."""
     topology, default_port = _SCHEMES[scheme]
     location, _, query = rest.partition("?")
     credentials, _, location = location.rpartition("@")

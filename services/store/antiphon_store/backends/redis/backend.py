@@ -1,10 +1,10 @@
-"""Rows on Redis: one script applies a program, on one server, under Sentinel and on a Cluster.
+"""Rows in Redis. One script applies a program, on one server, under Sentinel and on a Cluster.
 
-Entries of tenant-wide indexes lie in slots of their own. One server writes them in the program's step. A Cluster
-cannot: there they are written before the program, never moved to a later time before it was applied, and removed after
-it, so that what is in a row can always be found. Those that others take (`take_due`) are written once more after it,
-because somebody may have taken one, found no row, and be about to remove it. When the program is refused, or nobody
-hears of its end, an entry dangles; whoever follows it looks at the row first.
+Entries of tenant-wide indexes lie in hash slots of their own. One server writes them in the program's step. A Cluster
+cannot. There the backend writes entries before the program, and moves an entry to a later time or removes it only after
+the program was applied, so that a row can always be found by its entries. Entries for `take_due` are written again
+after the program, because a caller may have taken one, found no row, and be about to remove it. If the program is
+refused or its answer is lost, an entry may dangle, so readers verify an entry at its row.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from antiphon_store.rows.model import (
 ANNOUNCE_AGAIN_S = 3600.0
 TENANTS_PER_CALL = 1000
 
-_TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # by `take_due`
+_TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # indexes for `take_due`
 
 _Entries = Mapping[str, Mapping[Argument, Argument]]  # key -> id -> time
 
@@ -58,13 +58,13 @@ class RedisRows:
     def __init__(
         self, address: Address, *, durability: Durability = Durability.DISK, clock: Clock | None = None
     ) -> None:
-        self._is_spread = address.topology is Topology.CLUSTER
-        if self._is_spread and durability is Durability.QUORUM:
+        self._is_cluster = address.topology is Topology.CLUSTER
+        if self._is_cluster and durability is Durability.QUORUM:
             raise SettingsError("Durability 'quorum' is not available on a Redis Cluster; 'disk' is.")
         self.durability = durability
         self._address = address
         self._clock = clock
-        self._announced_s: dict[str, float] = {}  # when this process last named a tenant
+        self._announced_s: dict[str, float] = {}  # tenant -> when this process last announced it
         self._link: Link | None = None
         self.maintenance = RedisMaintenance(lambda: self._opened)
 
@@ -91,7 +91,7 @@ class RedisRows:
         with self._opened.atom():
             if any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes):
                 await self._announce(partition.tenant)
-            return await (self._apply_spread if self._is_spread else self._apply)(partition, program)
+            return await (self._apply_on_cluster if self._is_cluster else self._apply)(partition, program)
 
     async def page(
         self,
@@ -137,12 +137,12 @@ class RedisRows:
             found |= dict.fromkeys(name.decode() for name in names)
         return list(found)
 
-    # ---- The parts ----
+    # ---- Programs and calls ----
 
     async def _announce(self, tenant: str) -> None:
-        """Adds a tenant to the set of all tenants, which nobody can ask Redis for without walking through all keys. So
-        each process says whose data it writes before it writes them, and says it again now and then: after a failover
-        the first time may be lost."""
+        """Adds a tenant to the set of all tenants, because finding tenants among the keys would take a scan of all
+        keys. Each process adds a tenant before it first writes for it, and again every hour: a failover may lose the
+        addition."""
         now_s = time.monotonic()
         if now_s >= self._announced_s.get(tenant, -ANNOUNCE_AGAIN_S) + ANNOUNCE_AGAIN_S:
             await self._opened.run(scripts.ANNOUNCE, [keys.TENANTS], [tenant])
@@ -160,7 +160,7 @@ class RedisRows:
         answer = await self._run(script, names, programs.arguments(partition, program), is_short=is_short)
         return programs.outcome(program, answer)
 
-    async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
+    async def _apply_on_cluster(self, partition: Partition, program: Program) -> Outcome:
         """Applies a program whose entries lie in other slots."""
         filed, again, unfiled = _entries(partition, program)
         changes = [each for each in program.changes if not programs.is_tenant_wide(each)]
@@ -171,7 +171,7 @@ class RedisRows:
         return outcome
 
     async def _write_entries(self, entries: _Entries, *, may_be_earlier: bool = False) -> _Entries:
-        """Writes entries. `may_be_earlier`: those that have an earlier time keep it, and are returned."""
+        """Writes entries. `may_be_earlier`: entries that have an earlier time keep it, and are returned."""
         calls = [
             self._run(scripts.ENTRIES, [key], [int(may_be_earlier), *chain.from_iterable(lines.items())])
             for key, lines in entries.items()
@@ -187,7 +187,8 @@ class RedisRows:
         return answer
 
     async def _check(self, servers: Servers) -> int:
-        """How many replicas a write waits for. StoreUnavailable: a server does not keep what the durability says."""
+        """Checks the servers, and returns how many replicas a write waits for. StoreUnavailable: a server's settings do
+        not keep the durability."""
         infos = await servers.ask_masters("INFO")
         settings = await servers.ask_masters("CONFIG GET", *promises.SETTINGS)
         facts = [promises.ServerFacts.of(*pair) for pair in zip(infos, settings, strict=True)]
@@ -199,7 +200,7 @@ class RedisRows:
 
 
 def _script(partition: Partition, program: Program) -> Script:
-    """The script that asks no more of a server than the program needs."""
+    """The variant of the script that requires no more of a server than the program needs."""
     if not program.changes:
         return scripts.TRANSACT_READING
     if partition.tree in VOLATILE_TREES:

@@ -1,4 +1,4 @@
-"""Errors of Redis and of its client, in words."""
+"""Maps errors of Redis and of its client to errors of `antiphon_core.errors`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from antiphon_store.backends.faults import report
 
 
 class TooFewCopies(exceptions.RedisError):
-    """Fewer replicas than needed have a write by the time that they were given."""
+    """Too few replicas had a write within the timeout of WAIT."""
 
 
-# What a server's answer begins with, when it passes or an operator can make it pass.
+# The first words of a server's errors that pass, or that an operator can mend.
 _REASONS = {
     "LOADING": "Redis is still loading its data",
     "READONLY": "the server is a replica",
@@ -25,13 +25,13 @@ _REASONS = {
     "MOVED": "the cluster is moving the data",
     "ASK": "the cluster is moving the data",
     "MASTERDOWN": "the link to the master is down",
-    "NOAUTH": "Redis refuses the credentials",
-    "WRONGPASS": "Redis refuses the credentials",
-    "NOPERM": "Redis refuses the credentials",
+    "NOAUTH": "Redis rejects the credentials",
+    "WRONGPASS": "Redis rejects the credentials",
+    "NOPERM": "Redis rejects the credentials",
 }
 _FULL = (_REASONS["OOM"], _REASONS["MISCONF"])
-"""Reasons against what is new. What is stored can be read."""
-# The client's own classes, which drop the answer's first word. Before their parents.
+"""Reasons for which Redis rejects new rows; stored rows can be read."""
+# The client's error classes, whose texts lack that first word; subclasses before their parents.
 _CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (TooFewCopies, "a write reached too few replicas in time, and may be kept or lost"),
     (exceptions.BusyLoadingError, _REASONS["LOADING"]),
@@ -50,7 +50,7 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 
 def translate(error: Exception) -> AntiphonError:
-    """Logs a database error, and returns the one that the caller gets."""
+    """Logs a database error, and returns the error for the caller."""
     reason = _reason(error)
     return report("redis", error, type(error).__name__, reason, is_full=reason in _FULL)
 

@@ -1,11 +1,11 @@
-"""The names of the keys that hold rows: what lies in one hash slot of a Redis Cluster.
+"""The names of Redis keys. Keys with the same text in braces lie in one hash slot of a Cluster.
 
     antiphon:{TENANT:TREE}             the root of a partition's keys; parts/rows.lua has what is below it
         :children:ID, :made:ID   zset  the indexes of the partition
     antiphon:{TENANT:INDEX:KEY}  zset  one key of a tenant-wide index: a slot of its own
     antiphon:tenants             set   every tenant that ever filed something in ENDS
 
-Everything between the braces is quoted, so that no tenant and no key can forge a brace or a colon.
+The names between the braces are quoted, so that no tenant and no key can forge a brace or a colon.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ def of_tenant(tenant: str | None) -> str:
     return "antiphon:{*" if tenant is None else f"antiphon:{{{_quoted(tenant)}:*"
 
 
-@lru_cache(maxsize=4096)  # the same tenants and trees again and again
+@lru_cache(maxsize=4096)  # tenants and trees repeat
 def _quoted(name: str) -> str:
     return quote(name, safe="", errors="surrogatepass")

@@ -1,10 +1,9 @@
-"""Running scripts on the servers, and what an answer waits for.
+"""Runs scripts on the servers, and waits for replicas.
 
-A script is asked for by its SHA; a server that has not seen it gets its text, once. Calls with short answers that meet
-share a pipeline, except on a cluster, where each server has a share of the keys. At durability
-`quorum` a WAIT goes out behind the scripts that write, on their connection, and an answer counts when enough replicas
-have the write. The client's own Script objects do the first and cannot do the second: WAIT speaks only of the
-connection that it came by.
+A script is called by its SHA; a server that does not know the SHA gets the text, once. Concurrent calls with short
+answers share a pipeline, except on a Cluster, where each server has a part of the keys. At durability `quorum` a WAIT
+follows the scripts that write, and an answer counts if enough replicas have the write. redis-py's Script objects cannot
+do that: WAIT covers only the writes of its own connection.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from antiphon_store.joint_calls import JointCalls, Limits
 
 READY_TIMEOUT_S = 0.8
 TOGETHER = Limits(together=8, together_bytes=2**20, runs=CALLS_MAX)
-"""The calls of one pipeline. The server works on one while this process writes and reads others: of 64 together, both
-would wait for each other (docs/adr/0113)."""
-WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer
+"""The calls of one pipeline. The server works on one pipeline while this process writes and reads others: with 64 calls
+in each, server and process would wait for each other (docs/adr/0113)."""
+WAIT_TIMEOUT_MS = 2_000  # of WAIT, shorter than the client's timeout for the answer
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
 
@@ -37,13 +36,13 @@ _atom_of: ContextVar[Link | None] = ContextVar("_atom_of", default=None)
 
 
 class Link:
-    """Owns the servers' client. `replicas` is how many must have a write before it is answered (0: none)."""
+    """Runs scripts, and owns the servers' client. `replicas`: how many must have a write before it is answered."""
 
     def __init__(self, servers: Servers, *, replicas: int = 0) -> None:
         self._servers = servers
         self._client = servers.client
         self._replicas = replicas
-        self._places = asyncio.Semaphore(CALLS_MAX)
+        self._call_slots = asyncio.Semaphore(CALLS_MAX)
         self._joint_calls: dict[bool, JointCalls[ScriptCall, Any]] = {
             lasts: JointCalls(self._run_jointly, TOGETHER, size_bytes=attrgetter("size_bytes"))
             for lasts in (False, True)  # a read does not wait for replicas
@@ -56,22 +55,22 @@ class Link:
     async def run(
         self, script: Script, keys: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
     ) -> Any:
-        """Runs a script. `is_short`: its answer is, and calls that meet may go out together. StoreUnavailable: closed,
-        or Redis cannot; a write may still have happened."""
+        """Runs a script. `is_short`: its answer is short, so that the call may share a pipeline. StoreUnavailable:
+        closed, or Redis failed; a write may still have happened."""
         call = ScriptCall(script, (len(keys), *keys, *arguments))
         if is_short and isinstance(self._client, Redis):
-            self._require_turn()
-            with heard():
+            self._require_open_or_atom()
+            with cancellation_kept():
                 return await self._joint_calls[script.lasts].run(call)
-        async with self._call(), self._places:
+        async with self._call(), self._call_slots:
             if isinstance(self._client, Redis):
                 return _raised((await self._run_together([call]))[0])
             return await self._run(call)
 
     @contextmanager
     def atom(self) -> Iterator[None]:
-        """Calls that are made inside belong together: `close` waits for the last, and none is refused because it waits.
-        StoreUnavailable after `close`."""
+        """A context for calls that belong together: a `close` that begins meanwhile waits for the last of them, and
+        rejects none of them. StoreUnavailable after `close`."""
         self.require_open()
         with self._counted():
             former = _atom_of.set(self)
@@ -82,22 +81,22 @@ class Link:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis | RedisCluster]:
-        """The client itself, for what is neither a script nor urgent. StoreUnavailable."""
+        """The client, for commands of maintenance. StoreUnavailable."""
         async with self._call():
             yield self._client
 
     async def ask(self, *command: Any) -> Any:
-        """The answer to a command that is not urgent. StoreUnavailable."""
-        async with self._call(), self._places:
+        """The answer to a command. StoreUnavailable."""
+        async with self._call(), self._call_slots:
             return await self._servers.ask(*command)
 
     async def ready(self) -> None:
-        """StoreUnavailable: no master would run a script that writes, or none says so in time."""
+        """StoreUnavailable: a master would reject a script that writes, or does not answer in time."""
         async with self._call(), asyncio.timeout(READY_TIMEOUT_S):
             await self._servers.ask_masters("EVAL", READY.text, "0")
 
     async def close(self) -> None:
-        """Lets running calls end; every later one is refused."""
+        """Waits for running calls; later calls are rejected."""
         self._closed = True
         await self._idle.wait()
         for each in self._joint_calls.values():
@@ -109,15 +108,15 @@ class Link:
         if self._closed:
             raise StoreUnavailable("The store is closed.")
 
-    def _require_turn(self) -> None:
+    def _require_open_or_atom(self) -> None:
         """StoreUnavailable after `close`, unless the call belongs to an atom that began before."""
         if _atom_of.get() is not self:
             self.require_open()
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[None]:
-        self._require_turn()
-        with heard(), self._counted():
+        self._require_open_or_atom()
+        with cancellation_kept(), self._counted():
             async with self._translated():
                 yield
 
@@ -148,13 +147,13 @@ class Link:
             return await self._servers.ask("EVAL", call.script.text, *call.arguments)
 
     async def _run_jointly(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
-        """The answers to calls that met; of one that failed, its error."""
-        async with self._places, self._translated():
+        """The answers to the calls of a batch, with an error for a call that failed."""
+        async with self._call_slots, self._translated():
             outcomes = await self._run_together(calls)
         return [translate(each) if isinstance(each, FAULTS) else each for each in outcomes]
 
     async def _run_together(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
-        """The answers of one server; of a call that failed, its error."""
+        """The answers of one server, with an error for a call that failed."""
         replicas = self._replicas if any(call.script.lasts for call in calls) else 0
         by_sha = [("EVALSHA", call.script.sha, *call.arguments) for call in calls]
         outcomes = await self._ask_together(by_sha, replicas)
@@ -166,14 +165,14 @@ class Link:
         return outcomes
 
     async def _ask_together(self, commands: Sequence[tuple[Any, ...]], replicas: int) -> list[Any]:
-        """The answers to scripts, once enough replicas have what they wrote: one WAIT speaks of all before it."""
+        """The answers to scripts, after enough replicas have their writes: one WAIT covers all writes before it."""
         if not replicas:
             return await self._servers.ask_together(commands)
         *outcomes, copies = await self._servers.ask_together([*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)])
         return [self._acknowledged(outcome, copies) for outcome in outcomes]
 
     def _acknowledged(self, outcome: Any, copies: Any) -> Any:
-        """The outcome of a script, or why it does not count."""
+        """The outcome of a script, or an error if too few replicas have its writes."""
         if isinstance(outcome, Exception) or outcome[0] != b"ok":
             return outcome
         if isinstance(copies, Exception):
@@ -184,12 +183,12 @@ class Link:
 
 
 @contextmanager
-def heard() -> Iterator[None]:
-    """CancelledError, whatever the block came to, if the current task was cancelled within it.
+def cancellation_kept() -> Iterator[None]:
+    """Raises CancelledError after its block, however that ended, if the current task was cancelled within the block.
 
-    On Python 3.11 `asyncio.wait_for` swallows the cancellation of a task when what it waits for ends in the same moment
-    (https://github.com/python/cpython/issues/86296, mended in 3.12), and redis-py writes within it. A caller that was
-    cancelled then went on as if nothing had happened: a follower of a silent log for ever."""
+    On Python 3.11 `asyncio.wait_for` swallows the cancellation of a task if the awaited call ends at the same moment
+    (https://github.com/python/cpython/issues/86296, fixed in 3.12), and redis-py writes within it. Without this, a
+    cancelled caller went on: the follower of a silent log for ever."""
     task = asyncio.current_task()
     before = task.cancelling() if task is not None else 0
     try:
@@ -200,7 +199,7 @@ def heard() -> Iterator[None]:
 
 
 def _raised(outcome: Any) -> Any:
-    """An answer; raises what stands in the place of one."""
+    """Returns an answer, or raises the error in its place."""
     if isinstance(outcome, Exception):
         raise outcome
     return outcome

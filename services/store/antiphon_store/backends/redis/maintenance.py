@@ -1,5 +1,5 @@
-"""Maintenance of rows in Redis: implements `rows.maintenance.Maintenance`. There are no lists of keys, so each question
-about a tenant walks over all keys of all masters."""
+"""Implements `rows.maintenance.Maintenance` for Redis. There are no lists of keys, so every method but `names` scans
+all keys of all masters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from antiphon_store.rows.maintenance import IndexKey, Name
 from antiphon_store.rows.model import Index, Kind, Partition, Ref
 
 ROWS_PER_CALL = 500
-KEYS_PER_CALL = 1000  # that a server looks at
-KEYS_AT_ONCE = 200  # that are taken away
+KEYS_PER_CALL = 1000  # that a server scans
+KEYS_AT_ONCE = 200  # that are deleted
 
 _ROWS = re.compile(rf"antiphon:\{{([^:}}]*):([^:}}]*)\}}:(?:{'|'.join(Kind)})", re.DOTALL)
 _TREE_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*)\}:(children|made):(.*)", re.DOTALL)
@@ -23,7 +23,7 @@ _TENANT_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*):([^:}]*)\}")
 
 
 class RedisMaintenance:
-    """`link`: the backend's, once it is open."""
+    """`link` returns the backend's link, once the backend is open."""
 
     def __init__(self, link: Callable[[], Link]) -> None:
         self._link = link
@@ -68,14 +68,14 @@ class RedisMaintenance:
             await client.srem(keys.TENANTS, tenant)
 
     async def _keys(self, tenant: str | None) -> AsyncIterator[str]:
-        """All keys of a tenant, or of all; one may come twice."""
+        """All keys of a tenant, or of all tenants; a key may come twice."""
         async with self._link().client() as client:
             async for key in client.scan_iter(match=keys.of_tenant(tenant), count=KEYS_PER_CALL):
                 yield key.decode()
 
 
 def _index_key(tenant: str, key: str) -> IndexKey | None:
-    """The index and its key that a key of Redis holds, if any."""
+    """The index and the key of it that a key of Redis stands for, if any."""
     if found := _TREE_INDEX.fullmatch(key):
         return IndexKey(Partition(tenant, unquote(found[2])), Index(found[3]), found[4])
     if found := _TENANT_INDEX.fullmatch(key):

@@ -1,7 +1,7 @@
-"""Programs as lua/transact.lua reads them, and its answers as outcomes.
+"""The codec of programs: the arguments of lua/transact.lua, and outcomes from its answers.
 
-Fields travel and lie as lines `,"name":value`. JSON as it is written here has no line breaks, so that a script finds,
-compares and replaces values without parsing one, and whatever JSON can say survives.
+Fields are sent and stored as lines `,"name":value`. JSON is written without line breaks here, so that a script finds,
+compares and replaces values without parsing them, and every JSON value is kept as it is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NO_PAYLOAD, _KEEP_PAYLOAD = 0, -1
 
 
 def arguments(partition: Partition, program: Program) -> list[bytes]:
-    """The program and its payloads."""
+    """The script's arguments after the time: the program and its payloads."""
     payloads = _Payloads()
     reads: list[Any] = []
     chains: list[Any] = []
@@ -74,19 +74,19 @@ def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
         rows: dict[Ref, Row | None] = {}
         for number, *row in failing:
             guard = program.guards[number - 1]
-            assert isinstance(guard, Guard)  # noqa: S101 - the others name no row
+            assert isinstance(guard, Guard)  # noqa: S101 - a `Fewer` names no row
             rows[guard.ref] = to_row(*row)
         return Refused(now_ms, rows, crowded=bool(is_crowded))
     return Refused(now_ms, {}, too_long=verdict.decode())
 
 
 def is_tenant_wide(change: Change) -> bool:
-    """Whether the change is an entry that does not lie with the partition."""
+    """Whether a change is one of an entry that does not lie with the partition."""
     return isinstance(change, File | Unfile) and change.of in TENANT_WIDE
 
 
 def entry_time(at: int | Now) -> str:
-    """As lua/parts/entries.lua reads it."""
+    """The time of an entry as lua/parts/entries.lua reads it."""
     return f"+{at.plus_ms}" if isinstance(at, Now) else str(at)
 
 
@@ -94,7 +94,7 @@ def entry_time(at: int | Now) -> str:
 
 
 def to_row(fields: bytes | None, items: bytes | None = None, body: bytes | None = None) -> Row | None:
-    """None: there is none."""
+    """The row of a script's answer; None if it is absent."""
     if fields is None:
         return None
     return Row(_parsed(b"{" + fields + b"}"), items or b"", body or b"")
@@ -106,7 +106,7 @@ def joined(parts: Iterable[Sequence[Any]]) -> list[Any]:
 
 
 def to_chain(answer: Sequence[Any]) -> ChainRows:
-    """The script goes from the node up to its root."""
+    """Reads the script's answer, which goes from the node up to its root."""
     first_id, texts, *payloads = answer
     if not texts:
         return ChainRows()
@@ -124,7 +124,7 @@ def _answer(read: Read, answer: Any) -> Any:
 
 
 def _parsed(lines: bytes) -> Any:
-    """Lines as JSON: all that it minds is the first comma of an object. No value contains a line break."""
+    """Parses lines as JSON without the first comma of each object. No value contains a line break."""
     return loads(lines.replace(b"{\n,", b"{"))
 
 
@@ -132,13 +132,13 @@ def _parsed(lines: bytes) -> Any:
 
 
 class _Payloads:
-    """The bytes that go beside the program."""
+    """The payloads of a program, which are arguments of their own."""
 
     def __init__(self) -> None:
         self.bytes: list[bytes] = []
 
     def number(self, payload: bytes | None) -> int:
-        """Of the argument that a payload is."""
+        """Adds a payload, and returns the number of its argument."""
         if payload is None:
             return _KEEP_PAYLOAD
         if not payload:
@@ -160,7 +160,7 @@ def _guard(partition: Partition, guard: Guard | Fewer) -> Sequence[Any]:
 
 
 def _texts(values: Iterable[Value]) -> list[str]:
-    """How these values lie in a row."""
+    """Values as they are stored in a row."""
     return [_json(value) for value in values]
 
 
@@ -184,7 +184,7 @@ def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequen
 
 
 def _written(fields: Mapping[str, Value]) -> tuple[str, list[Any]]:
-    """The lines of what is known, and what the script computes."""
+    """The lines of known values, and the values that the script computes."""
     lines: list[str] = []
     computed: list[Any] = []
     for name, value in fields.items():

@@ -1,7 +1,7 @@
-"""Checks that a server's settings keep the promise of a durability: facts in, a reason against it out.
+"""Checks that a server's settings keep a durability.
 
-It is checked when the store opens, on every master, because Redis itself never says that it forgets: without an
-append-only file all is gone with the process, and a memory policy that evicts takes responses before their time.
+The store checks every master when it opens, because Redis loses data without an error: without an append-only file it
+loses everything with the process, and a memory policy that evicts deletes responses before they expire.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class ServerFacts:
 
 
 def require(facts: ServerFacts, durability: Durability) -> None:
-    """StoreUnavailable: what has to be changed, in words of redis.conf."""
+    """StoreUnavailable: its message names the settings of redis.conf to change."""
     reasons = list(_reasons(facts, durability))
     if reasons:
         raise StoreUnavailable(f"This Redis cannot keep durability '{durability}': {'; '.join(reasons)}.")
 
 
 def replicas_to_wait_for(facts: ServerFacts) -> int:
-    """How many replicas must have a write before it is acknowledged: with the master they are most of the copies, so
-    that it survives any one machine and does not need every one. More when the server itself asks for more."""
+    """How many replicas must have a write before it is acknowledged: with the master a majority of the copies, so that
+    a write survives the loss of a machine and does not need every machine; more if min-replicas-to-write is more."""
     return max(facts.min_replicas_to_write, (facts.replicas + 1) // 2)
 
 
@@ -63,13 +63,13 @@ def _reasons(facts: ServerFacts, durability: Durability) -> Iterator[str]:
         yield f"maxmemory-policy is {facts.maxmemory_policy}, and must be noeviction"
     if durability is Durability.QUORUM:
         if facts.min_replicas_to_write < 1:
-            yield "min-replicas-to-write must be at least 1, or a master that was cut off goes on writing"
+            yield "min-replicas-to-write must be at least 1, or an isolated master continues to accept writes"
         if facts.replicas < facts.min_replicas_to_write:
-            yield f"{facts.replicas} replicas follow, and min-replicas-to-write is {facts.min_replicas_to_write}"
+            yield f"{facts.replicas} replicas are connected, min-replicas-to-write is {facts.min_replicas_to_write}"
     elif facts.appendonly != "yes":
         yield "appendonly must be yes"
     elif durability is Durability.DISK and facts.appendfsync != "always":
-        yield f"appendfsync is {facts.appendfsync}, and must be always ('process' is content with everysec)"
+        yield f"appendfsync is {facts.appendfsync}, and must be always (everysec is enough for durability 'process')"
 
 
 def _version(text: str) -> tuple[int, ...]:

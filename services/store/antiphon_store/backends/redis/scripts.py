@@ -1,7 +1,7 @@
-"""The Lua scripts, composed and named: Lua is data, and a script or a part that is not there fails at import.
+"""Composes the Lua scripts of their files. A script or a part that is missing fails at import.
 
-A script begins with its `#!lua` line and a comment that says what it needs. The parts that it names come before its
-own text, each after those that it needs itself, and each once.
+A script begins with its `#!lua` line and a comment that names the parts that it needs. The parts come before its own
+text, each after the parts that it needs itself, and each once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEEDS = re.compile(r"^-- needs:(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Script:
-    """One atom. `lasts`: it writes what is to be kept, on replicas too, and to be swept."""
+    """One atom. `lasts`: it writes data that replicas must have, too, before its answer counts."""
 
     name: str
     text: str
@@ -30,20 +30,20 @@ class Script:
 
     @cached_property
     def sha(self) -> str:
-        """The name by which a server that has seen it knows it."""
+        """The SHA by which a server calls a script that it has seen."""
         return sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """A script, with the number of its keys, the keys and the arguments behind it."""
+    """A script, with the number of its keys, the keys and the arguments."""
 
     script: Script
     arguments: tuple[Any, ...]
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of its long arguments: texts are short."""
+        """The bytes of its long arguments; texts are short."""
         return sum(len(each) for each in self.arguments if isinstance(each, bytes))
 
 
@@ -68,8 +68,8 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def with_flags(script: Script, flags: str) -> Script:
-    """The script for a server that must know more about it: `no-writes` runs on one that may not write, `allow-oom` on
-    one whose memory is full."""
+    """The script with flags for the server: `no-writes` lets a server run it that accepts no writes, `allow-oom` one
+    whose memory is full."""
     text = script.text.replace("#!lua", f"#!lua flags={flags}", 1)
     return replace(script, text=text, lasts=script.lasts and flags != "no-writes")
 
@@ -77,7 +77,7 @@ def with_flags(script: Script, flags: str) -> Script:
 TRANSACT = compose("transact")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
-TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
+TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # so that turns can end and responses can be deleted then
 PAGE = compose("page")
 SUBTREE = compose("subtree")
 TAKE_DUE = compose("take_due")

@@ -1,1 +1,1 @@
-"""The store in one SQLite file; README.md says when to choose it."""
+"""Rows in one SQLite file; README.md says when to choose it."""

@@ -1,4 +1,4 @@
-"""Rows in one file: one connection that writes, a few that read."""
+"""Rows in one SQLite file, with one connection that writes and some that read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Answer = TypeVar("_Answer")
 
 class SqliteRows(LocalBackend):
     """Implements `rows.backend.RowBackend`. Several processes of one machine may open the same file; their writes take
-    turns. Volatile programs stay in the process."""
+    turns. Volatile trees are in the memory of each process."""
 
     def __init__(self, path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> None:
         if durability not in (Durability.DISK, Durability.PROCESS):
@@ -72,7 +72,7 @@ class SqliteRows(LocalBackend):
             return self._reserve.has_room_on_disk()
 
         if not await self._read(read):
-            await self._write(_nothing)  # the writer looks
+            await self._write(_nothing)  # checks the disk again
             if self._reserve.room is Room.NONE:
                 raise no_room()
 
@@ -104,7 +104,7 @@ class SqliteRows(LocalBackend):
             needed = ".".join(map(str, VERSION_MIN))
             raise StoreUnavailable(f"SQLite {needed} or newer is needed; this is {sqlite3.sqlite_version}.")
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._reserve.lend()  # a file on a full disk can be opened, too
+        self._reserve.lend()  # opening a file on a full disk needs space
         with ExitStack() as opened:
             writing = opened.enter_context(closing(connect(self._path, self.durability)))
             prepare(writing)
@@ -115,7 +115,7 @@ class SqliteRows(LocalBackend):
 
 
 class _FullTreeRows(TreeRows):
-    """Rows of a database without room for more."""
+    """Rows of a database on a full disk: rejects new rows."""
 
     __slots__ = ()
 

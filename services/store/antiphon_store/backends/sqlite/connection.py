@@ -1,4 +1,4 @@
-"""Connections to the database file: how they are set up."""
+"""Opens and configures connections to the database file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from antiphon_store.rows.backend import Durability
 
 VERSION_MIN = (3, 24, 0)  # UPSERT
-APPLICATION_ID = 0x416E7469  # "Anti": tells our files from anybody else's
-BUSY_TIMEOUT_S = 5.0  # how long to wait for another process that writes
+APPLICATION_ID = 0x416E7469  # "Anti": marks a file as Antiphon's
+BUSY_TIMEOUT_S = 5.0  # of a write, while another process writes
 BUSY_RETRY_S = 0.01
 PAGE_BYTES = 8192  # a typical response fits in a page
 CACHE_KIB = 8 * 1024
@@ -20,7 +20,7 @@ _SYNCHRONOUS = {Durability.DISK: "FULL", Durability.PROCESS: "NORMAL"}
 
 
 def connect(path: Path, durability: Durability) -> sqlite3.Connection:
-    """A connection in write-ahead-log mode that may be handed from thread to thread. A new file is its owner's alone.
+    """Opens a connection in write-ahead-log mode, for use in any thread. Only the owner may read a new file.
 
     Raises sqlite3.Error and OSError."""
     path.touch(mode=0o600)
@@ -39,7 +39,7 @@ def connect(path: Path, durability: Durability) -> sqlite3.Connection:
 
 
 def _enter_write_ahead_logging(connection: sqlite3.Connection) -> None:
-    """SQLite's own waiting does not cover this change, which two first openings of a file may want at once."""
+    """Sets the journal mode, with retries: SQLite's busy timeout does not cover two processes that make a file."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

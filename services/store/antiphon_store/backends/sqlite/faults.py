@@ -1,4 +1,4 @@
-"""SQLite's own errors, in words."""
+"""Maps SQLite's errors to errors of `antiphon_core.errors`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.backends.faults import report
 
-# Primary result codes that pass, or that an operator can make pass.
+# Primary result codes of errors that pass, or that an operator can mend, and the reason in words.
 _UNAVAILABLE = {
     sqlite3.SQLITE_BUSY: "another process is writing to it",
     sqlite3.SQLITE_LOCKED: "another process is writing to it",
@@ -22,18 +22,18 @@ _UNAVAILABLE = {
 
 
 def translate(error: sqlite3.Error) -> AntiphonError:
-    """Logs a database error, and returns the one that the caller gets."""
+    """Logs a database error, and returns the error for the caller."""
     code = getattr(error, "sqlite_errorcode", None)
     reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
     return report("sqlite", error, getattr(error, "sqlite_errorname", "no code"), reason, is_full=is_full(error))
 
 
 def is_full(error: Exception) -> bool:
-    """Whether SQLite found no room."""
+    """Whether the disk is full."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF == sqlite3.SQLITE_FULL
 
 
 def no_room() -> StoreUnavailable:
-    """The error of a write that brings new rows, where there is no room for them."""
+    """The error of a write that adds rows on a full disk."""
     return StoreUnavailable(f"The store cannot be used: {_UNAVAILABLE[sqlite3.SQLITE_FULL]}.", full=True)

@@ -1,8 +1,8 @@
-"""Maintenance of a file: what it holds, and backups of it.
+"""Maintenance of a SQLite file: lists its rows, makes backups and restores them.
 
-A backup is made by SQLite's own backup API, and is a file of the same kind. The reading connection stays in one
-transaction meanwhile. So the copy is of one moment and never begins again, however much is written, and writers do not
-wait: what they write stays in the write-ahead log until the copy is done.
+SQLite's backup API makes the backup, which is a SQLite file, too. The reading connection stays in one transaction
+meanwhile. So the copy is a snapshot, writes do not make it start again, and writers do not wait: their changes stay in
+the write-ahead log until the copy is done.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Run = Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]]
 
 
 class SqliteMaintenance(SqlMaintenance):
-    """`read` and `write` run a function in a transaction of the backend's."""
+    """Maintenance of the file `path`. `read` and `write` run a function in a transaction of the backend."""
 
     def __init__(self, path: Path, read: Run, write: Run) -> None:
         super().__init__(
@@ -47,7 +47,7 @@ class SqliteMaintenance(SqlMaintenance):
 
 
 def _erase(connection: sqlite3.Connection, script: str, values: dict[str, Any]) -> int:
-    """How many lines the statements took away. Their bytes are overwritten."""
+    """Deletes rows, overwrites their bytes, and returns how many there were."""
     connection.execute("PRAGMA secure_delete = ON")
     try:
         return sum(connection.execute(each, values).rowcount for each in statements(script))
@@ -62,12 +62,8 @@ async def backup(path: Path, file: Path, on_progress: Progress, *, pages: int = 
 
 async def restore(file: Path, path: Path, on_progress: Progress) -> None:
     """Makes the store's file from a backup, which is only read."""
-    await asyncio.to_thread(_make_folder, path)
+    await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
     await asyncio.to_thread(_copy, file, path, "ro", on_progress, PAGES)
-
-
-def _make_folder(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def _copy(source: Path, target: Path, mode: str, on_progress: Progress, pages: int) -> None:
@@ -95,7 +91,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _require_whole(connection: sqlite3.Connection, source: Path) -> None:
-    """That the copy can be read: a damaged one is worth nothing."""
+    """Checks that the copy is not damaged."""
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise OperationError(f"{source} is damaged: {found}.")

@@ -38,7 +38,7 @@ DELETE FROM node WHERE tree = (SELECT number FROM tree WHERE tenant = :tenant AN
 DELETE FROM row WHERE tree = (SELECT number FROM tree WHERE tenant = :tenant AND tag = :tree);
 
 -- name: erase_entries
--- Entries of the tenant's indexes and, with the last of them, the numbers of its trees.
+-- Entries of the tenant's indexes and, after the last of them, its trees.
 DELETE FROM entry WHERE (scope, name, key, at, id) IN (
     SELECT scope, name, key, at, id FROM entry WHERE scope = :tenant LIMIT :limit
 );

@@ -1,11 +1,11 @@
-"""Room on a full disk: a file of a few megabytes that the writer lends to SQLite, so that deletes and sweeps go on.
+"""The reserve for a full disk: a file of some megabytes that the writer lends to SQLite, so that deletes still work.
 
-SQLite appends every change to its write-ahead log, a delete too, and never makes its file smaller: what was deleted
-leaves free pages in it. On a full disk nothing could be deleted, and after deletes nothing would be written. So a write
-that finds the disk full truncates the reserve, runs, moves the log into the database, and takes the reserve back. What
-brings new rows is run so only as long as the database has free pages.
+SQLite appends every change, a delete too, to its write-ahead log. It never shrinks its file: deleted rows leave free
+pages there. So without a reserve a full disk would allow no deletes, and no writes after deletes. A write that finds
+the disk full truncates the reserve, runs, moves the log into the database (a checkpoint), and takes the reserve back.
+Programs that add rows may do so only while the database has free pages.
 
-The log is moved while it is smaller than the reserve: what it adds to the database has room there on a full disk, too.
+The log is moved while it is smaller than the reserve, so that the database has space for its pages on a full disk.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.sqlite.faults import is_full, translate
-from antiphon_store.backends.sqlite.transactions import Atom, Outcomes, write
+from antiphon_store.backends.sqlite.transactions import Atom, Outcomes, roll_back, write
 
-RESERVE_BYTES_MAX = 12 * 1024 * 1024  # the log, which SQLite moves at 8 MiB, and some deletes of a hundred KiB
+RESERVE_BYTES_MAX = 12 * 1024 * 1024  # for the log, which SQLite moves at 8 MiB, and some deletes of 100 KiB
 LOG_PAGES_MAX = 1_000  # SQLite's own default
-DISK_SHARE = 8  # of a small disk so much at most: one part in 8
-CANARY_S = 1.0  # between two looks at a disk that had room
+DISK_SHARE = 8  # the reserve takes an eighth of the disk at most
+CANARY_S = 1.0  # between two checks of a disk that had space
 CHECKPOINT_WAIT_MS = 100  # for readers that use the log
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Room(Enum):
-    """The room that there is for new rows."""
+    """The space for new rows."""
 
     ON_DISK = auto()
     IN_FREE_PAGES = auto()
@@ -43,7 +43,7 @@ class Room(Enum):
 
 
 class Reserve:
-    """The reserve of one database file. `room` is as of the last look."""
+    """The reserve of one database file. `room` is as of the last check."""
 
     def __init__(self, database: Path) -> None:
         self.room = Room.ON_DISK
@@ -54,20 +54,20 @@ class Reserve:
         self._seen_s = float("-inf")
 
     def lend(self) -> None:
-        """Gives the space of the reserve to the disk, for SQLite to use."""
+        """Truncates the reserve, so that SQLite can use its space."""
         with suppress(OSError):
             os.truncate(self._path, 0)
 
     def take_away(self) -> None:
-        """Removes the file with the last user of the database, which may be another process: SQLite then removes its
-        log. On a full disk nobody could make the file again."""
+        """Removes the reserve if no process uses the database any more: SQLite has removed the log then. While one
+        does, the reserve stays, because on a full disk it could not be made again."""
         with suppress(OSError):
             if not self._log.exists():
                 self._path.unlink(missing_ok=True)
 
     def has_room_on_disk(self) -> bool:
-        """Whether the disk has room, tried at most once in CANARY_S. Where it has none, the next write runs in the
-        reserve, and looks for free pages, too."""
+        """Whether the disk has space, checked at most once in CANARY_S. If it has none, the next write runs in the
+        reserve, and counts free pages."""
         if self.room is Room.ON_DISK and time.monotonic() - self._seen_s >= CANARY_S:
             with self._lock:
                 if not self._try_disk():
@@ -75,16 +75,16 @@ class Reserve:
         return self.room is Room.ON_DISK
 
     def prepare(self, connection: sqlite3.Connection) -> None:
-        """Takes the reserve, for the connection that writes."""
+        """Takes the reserve, and bounds the log of the connection that writes."""
         with self._lock:
             log_pages = self._wanted_bytes() // _pragma(connection, "page_size") // 2
             connection.execute(f"PRAGMA wal_autocheckpoint = {max(1, min(LOG_PAGES_MAX, log_pages))}").fetchall()
             if not self._try_disk():
-                self._look(connection)
+                self._take_back(connection)
 
     def write(self, connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
-        """Runs atoms, as `transactions.write` does. Where the disk is full each runs in a transaction of its own, in
-        the room of the reserve."""
+        """Runs atoms, as `transactions.write` does. On a full disk each runs in a transaction of its own, in the space
+        of the reserve if it needs that."""
         outcomes: list[Any] = [None] * len(atoms)
         left = list(range(len(atoms)))
         if self.room is Room.ON_DISK:
@@ -94,7 +94,7 @@ class Reserve:
             except sqlite3.Error as error:
                 if not is_full(error):
                     raise
-                _roll_back(connection)
+                roll_back(connection)
         if left:
             with self.at_hand(connection):
                 for number in left:
@@ -110,16 +110,16 @@ class Reserve:
 
     @contextmanager
     def at_hand(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Around transactions of the connection that writes, which may `lend`: takes the reserve back behind them."""
+        """A context for transactions that may `lend`. Takes the reserve back after them."""
         with self._lock:
             if self.room is Room.ON_DISK:
                 self.room = self._room_in_pages(connection)
             try:
                 yield
             finally:
-                self._look(connection)
+                self._take_back(connection)
 
-    def _look(self, connection: sqlite3.Connection) -> None:
+    def _take_back(self, connection: sqlite3.Connection) -> None:
         if not _checkpoint(connection):
             self.lend()
             _checkpoint(connection)
@@ -134,7 +134,7 @@ class Reserve:
         return Room.IN_FREE_PAGES if free_bytes >= self._wanted_bytes() // 4 else Room.NONE
 
     def _try_disk(self) -> bool:
-        """Takes the reserve, and tries whether there is as much again. A file system that cannot say has room."""
+        """Takes the reserve, and checks for as much space besides. A file system that cannot tell counts as free."""
         self._size_bytes, wanted = 0, self._wanted_bytes()
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -163,7 +163,7 @@ def _written(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
     try:
         return write(connection, [atom])[0]
     except sqlite3.Error as error:
-        _roll_back(connection)
+        roll_back(connection)
         return translate(error)
 
 
@@ -171,19 +171,13 @@ def _is_full(outcome: object) -> bool:
     return isinstance(outcome, StoreUnavailable) and outcome.is_full
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        with suppress(sqlite3.Error):  # the next BEGIN fails and says why
-            connection.execute("ROLLBACK")
-
-
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _checkpoint(connection: sqlite3.Connection) -> bool:
-    """Moves the log into the database and gives its space back, as far as readers and the disk allow. Whether all of it
-    is moved."""
+    """Moves the log into the database and truncates it, as far as readers and the disk allow. Returns whether the whole
+    log was moved."""
     busy_timeout_ms = _pragma(connection, "busy_timeout")
     connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_MS}").fetchall()
     try:

@@ -1,7 +1,7 @@
 """The schema of a SQLite file: made as a whole in a new file, and brought up to date by migrations in an older one.
 
-A migration must leave alone what the release before it reads and writes, because its processes go on meanwhile: it adds
-tables, indexes, and columns with defaults. What no release reads any more is dropped one release later.
+Processes of the previous release may run during a migration, so it must not change the tables that they read and write:
+it adds tables, indexes, and columns with defaults. A later release drops the parts that no process uses any more.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from antiphon_store.backends.sqlite.connection import APPLICATION_ID, statements
 
 FIRST_VERSION = 10
 MIGRATIONS: Sequence[str] = ()
-"""Scripts from FIRST_VERSION on, each to the next version; schema.sql is what they make together."""
+"""One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
 SCHEMA_VERSION = FIRST_VERSION + len(MIGRATIONS)
 
 
 def prepare(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Brings the tables up to date, in one transaction that keeps other writers out. StoreUnavailable: the file is not
-    ours to use."""
+    """Brings the tables up to date in one transaction, which excludes other writers. StoreUnavailable: as
+    `require_ours`."""
     connection.execute("BEGIN EXCLUSIVE")
     try:
         version = require_ours(connection, newest=FIRST_VERSION + len(migrations))

@@ -1,8 +1,8 @@
-"""Atoms off the event loop, in transactions: a thread for each of a few connections.
+"""Runs atoms in transactions, off the event loop, in one thread for each of a few connections.
 
-Calls that wait when a connection becomes free run there as ONE transaction, and so wait for the disk once (group
-commit); while it is made durable the next calls gather. Nobody waits for a timer. A read sees everything whose write
-was acknowledged before the read was asked for, because it begins afterwards.
+Calls that wait when a connection becomes free run as ONE transaction, with one flush of the disk (group commit). The
+next calls gather meanwhile; no call waits for a timer. A read begins after it was called, so it sees every write that
+was acknowledged before.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from antiphon_store.joint_calls import JointCalls, Limits
 
 WRITES_TOGETHER = 256  # bounds how long the first of a transaction waits for the last
 READS_TOGETHER = 16
-CALLS_MAX = 10_000  # seconds of work: past that, waiting longer helps nobody
+CALLS_MAX = 10_000  # seconds of work; further calls are rejected
 
 _Answer = TypeVar("_Answer")
 Atom = Callable[[sqlite3.Connection], _Answer]
-"""A part of a transaction. An error that it returns, not raises, is its answer: it has changed nothing."""
+"""A part of a transaction. An error that it returns, and does not raise, means that it changed nothing."""
 Outcomes = Sequence[Any]
-"""Answers of atoms in their order; of one that failed, its error."""
+"""The answers of atoms in their order, with an error for an atom that failed."""
 
 
 class Transactions:
-    """Runs atoms on connections that nobody else uses. `transact` runs some of them in one transaction."""
+    """Runs atoms on connections of its own. `transact` runs a batch of atoms in one transaction."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Transactions:
             thread.start()
 
     async def run(self, atom: Atom[_Answer]) -> _Answer:
-        """Returns or raises as `atom` does, once the transaction that it was part of is durable. It may run twice, the
-        first time in vain, and it runs even when the caller stops waiting. StoreUnavailable: closed, overloaded, or
-        the transaction failed and nothing was written."""
+        """Returns or raises as `atom` does, after its transaction is durable. If another atom fails, the transaction
+        is undone and `atom` runs again. It runs even if its caller is cancelled. StoreUnavailable: closed, overloaded,
+        or the transaction failed and nothing was written."""
         if self._is_closed:
             raise StoreUnavailable("The store is closed.")
         if self._calls.waiting_count >= self._calls_max:
@@ -66,7 +66,7 @@ class Transactions:
         return await self._calls.run(atom)  # type: ignore[no-any-return]
 
     async def close(self) -> None:
-        """Lets running atoms end, then closes the connections."""
+        """Waits for running atoms, then closes the connections."""
         self._is_closed = True
         await self._calls.settle()
         for _ in self._threads:
@@ -84,26 +84,31 @@ class Transactions:
     def _work(self, connection: sqlite3.Connection) -> None:
         while (batch := self._batches.get()) is not None:
             outcomes = self._run(connection, batch[0])
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits any more
                 self._loop.call_soon_threadsafe(_deliver, batch[1], outcomes)
 
     def _run(self, connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes | Exception:
-        """The outcomes of a transaction, or why nothing of it was written."""
+        """The outcomes of a transaction, or the error for which nothing was written."""
         try:
             return self._transact(connection, atoms)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on: others wait for it
+        except Exception as error:  # noqa: BLE001 - the thread must serve the next calls after any error
             return translate(error) if isinstance(error, sqlite3.Error) else error
         finally:
-            if connection.in_transaction:
-                with contextlib.suppress(sqlite3.Error):  # the next BEGIN fails and says why
-                    connection.execute("ROLLBACK")
+            roll_back(connection)
 
 
 _Batch = tuple[Sequence[Atom[Any]], asyncio.Future[Outcomes]]
 
 
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Ends a transaction that is still open."""
+    if connection.in_transaction:
+        with contextlib.suppress(sqlite3.Error):  # the next BEGIN fails, and raises the reason
+            connection.execute("ROLLBACK")
+
+
 def _deliver(answer: asyncio.Future[Outcomes], outcomes: Outcomes | Exception) -> None:
-    if answer.done():  # its caller gave up
+    if answer.done():  # its caller was cancelled
         return
     if isinstance(outcomes, Exception):
         answer.set_exception(outcomes)
@@ -112,15 +117,15 @@ def _deliver(answer: asyncio.Future[Outcomes], outcomes: Outcomes | Exception) -
 
 
 def read(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
-    """Runs atoms as of one moment."""
+    """Runs atoms on one snapshot. The caller rolls back: nothing was written."""
     connection.execute("BEGIN")
-    return [_outcome(atom, connection) for atom in atoms]  # nothing was written: it is rolled back
+    return [_outcome(atom, connection) for atom in atoms]
 
 
 def write(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
-    """Runs atoms as one transaction. When an atom raises, the whole transaction is undone and runs again with each atom
-    in a savepoint of its own, so that it undoes nothing of its neighbours. No answer, and no refusal either, leaves
-    before COMMIT returned: it may rest on what a neighbour wrote."""
+    """Runs atoms as one transaction. If an atom raises, the transaction is undone and all atoms run again, each in a
+    savepoint of its own, so that a failing atom undoes only its own writes. Answers and errors are returned after
+    COMMIT, because they may depend on the writes of another atom."""
     outcomes = _write_all(connection, atoms)
     connection.execute("COMMIT")
     return outcomes
@@ -130,8 +135,8 @@ def _write_all(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Ou
     connection.execute("BEGIN IMMEDIATE")
     try:
         return [atom(connection) for atom in atoms]
-    except Exception:  # it belongs to the caller of one atom, who is told by the next attempt
-        if not connection.in_transaction:  # SQLite gave it up by itself, as it does when the disk is full
+    except Exception:  # for the caller of one atom, who gets it from the second run
+        if not connection.in_transaction:  # SQLite has rolled back by itself, as it does when the disk is full
             raise
     connection.execute("ROLLBACK")
     connection.execute("BEGIN IMMEDIATE")
@@ -139,7 +144,7 @@ def _write_all(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Ou
 
 
 def _attempt(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
-    """Runs one atom in a savepoint. Raises when the whole transaction is lost."""
+    """Runs one atom in a savepoint. Raises if SQLite has rolled back the whole transaction."""
     connection.execute("SAVEPOINT atom")
     outcome = _outcome(atom, connection)
     if isinstance(outcome, Exception):
@@ -151,10 +156,10 @@ def _attempt(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
 
 
 def _outcome(atom: Atom[Any], connection: sqlite3.Connection) -> Any:
-    """The answer of an atom, or the error that its caller gets."""
+    """The answer of an atom, or the error for its caller."""
     try:
         return atom(connection)
     except sqlite3.Error as error:
         return translate(error)
-    except Exception as error:  # noqa: BLE001 - it belongs to the caller of this atom
+    except Exception as error:  # noqa: BLE001 - raised in the caller of this atom
         return error

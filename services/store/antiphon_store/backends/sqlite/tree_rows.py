@@ -10,6 +10,7 @@ from itertools import islice, repeat
 from typing import Any
 
 from antiphon_core.jsons import dumps, loads
+from antiphon_store.backends.sql_maintenance import BEHIND_ALL
 from antiphon_store.rows.local_rows import CHAIN_PART_NODES, LocalRows, NamedRow, Span
 from antiphon_store.rows.model import (
     NO_ROW,
@@ -78,23 +79,22 @@ _RANGE = """
         (SELECT max(id) FROM row WHERE tree = ?1 AND kind = ?2 AND id >= ?3 AND id < ?4 AND id <= ?5), '')
     ORDER BY id
 """
-_BEHIND_ALL = "\U0010ffff"  # no id of ours has it
 
 _KEY = "scope = ? AND name = ? AND key = ?"
 _UNFILE = f"DELETE FROM entry WHERE {_KEY} AND id = ?"  # noqa: S608
 _UNFILE_BY_ID = (
     "DELETE FROM entry WHERE tree = ? AND name = ? AND name IN ('ends', 'queue', 'holder') AND key = ? AND id = ?"
 )
-_FOUND_BY_ID = frozenset({Index.ENDS, Index.QUEUE, Index.HOLDER})  # a second line of an id replaces the first there
+_FOUND_BY_ID = frozenset({Index.ENDS, Index.QUEUE, Index.HOLDER})  # `entry_by_id`: a new entry replaces one of its id
 _MOVE = f"UPDATE entry SET at = ? WHERE {_KEY} AND at = ? AND id = ?"  # noqa: S608
-_NEXT_TENANT = "SELECT scope FROM entry WHERE scope > ? ORDER BY scope LIMIT 1"  # numbers are before names
+_NEXT_TENANT = "SELECT scope FROM entry WHERE scope > ? ORDER BY scope LIMIT 1"  # numbers sort before names
 _HAS_ENDS = "SELECT 1 FROM entry WHERE scope = ? AND name = 'ends' LIMIT 1"
 _ENTRIES_PER_STATEMENT = 100
-_ANY = -1  # as a LIMIT
+_NO_LIMIT = -1
 
 
 class TreeRows(LocalRows):
-    """One step on the rows of a partition, of which each is read once."""
+    """One step on the rows of a partition, with a cache of the rows that it read."""
 
     __slots__ = ("_connection", "_filed", "_has_emptied", "_number", "_partition", "_places", "_rows", "_whole")
 
@@ -104,12 +104,12 @@ class TreeRows(LocalRows):
         super().__init__(now_ms)
         self._connection = connection
         self._partition = partition
-        self._number: int | None = None  # of the tree, once it was asked for; 0 when there is none
-        self._has_emptied = False  # the tree may have lost its last row or entry
+        self._number: int | None = None  # of the tree; None: not read yet, 0: there is no such tree
+        self._has_emptied = False  # whether the tree may have lost its last row or entry
         self._rows: dict[Ref, Row | None] = {}
-        self._whole: set[Ref] = set()  # nodes that were read with their payloads, or are to be
+        self._whole: set[Ref] = set()  # nodes to read with their payloads
         self._places: dict[str, int] = {}  # of nodes that were read
-        self._filed: dict[tuple[Any, ...], int] = {}  # scope, index, key and id -> when
+        self._filed: dict[tuple[Any, ...], int] = {}  # entries to write: scope, index, key and id -> time
 
     # ---- Rows ----
 
@@ -140,12 +140,12 @@ class TreeRows(LocalRows):
         return Row(loads(fields), *payloads)
 
     def scan(self, kind: Kind, prefix: str, start: str) -> Iterator[NamedRow]:
-        bounds = (self._tree(), kind, prefix, prefix + _BEHIND_ALL, start)
+        bounds = (self._tree(), kind, prefix, prefix + BEHIND_ALL, start)
         for row_id, fields, items, body in self._connection.execute(_RANGE, bounds):
             yield row_id, Row(loads(fields), items, body)
 
     def ancestors(self, node_id: str, payload: Payload) -> Iterator[ChainRows]:
-        """One range of the table for each branch."""
+        """Reads one range of the table for each branch."""
         place: int | None = self._places[node_id]
         while place is not None:
             found = self._connection.execute(_CHAIN[payload], (place & ~_DEPTH_MAX, place))
@@ -156,7 +156,7 @@ class TreeRows(LocalRows):
             place = self._fork_of(place) if place & _DEPTH_MAX else None
 
     def _fork_of(self, place: int) -> int | None:
-        """The place that a branch continues."""
+        """The place of the node that the branch of a place continues."""
         found = self._connection.execute(_FORK_OF, (place // (_DEPTH_MAX + 1),)).fetchone()
         return found[0] if found is not None else None
 
@@ -187,7 +187,7 @@ class TreeRows(LocalRows):
         self._rows[Ref(Kind.NODE, node_id)] = Row(fields, items, body)
 
     def _insert(self, before: int | None, values: tuple[Any, ...]) -> int:
-        """Behind the parent on its branch if nothing is there, else at the beginning of a branch. Returns the place."""
+        """Inserts a node: after its parent on its branch if that place is free, else as the first of a new branch."""
         if before is not None:
             with contextlib.suppress(sqlite3.IntegrityError):
                 return self._connection.execute(_INSERT_NODE, (before + 1, *values)).lastrowid or 0
@@ -208,7 +208,7 @@ class TreeRows(LocalRows):
         self._has_emptied = True
 
     def remove_below(self, kind: Kind, prefix: str) -> None:
-        self._connection.execute(_DELETE_BELOW, (self._tree(), kind, prefix, prefix + _BEHIND_ALL))
+        self._connection.execute(_DELETE_BELOW, (self._tree(), kind, prefix, prefix + BEHIND_ALL))
         for ref in self._rows:
             if ref.kind is kind and ref.id.startswith(prefix):
                 self._rows[ref] = None
@@ -221,7 +221,7 @@ class TreeRows(LocalRows):
         direction, beyond = ("DESC", "<") if descending else ("ASC", ">")
         behind = f"AND (at, id) {beyond} (?, ?)" if after is not None else ""
         query = f"SELECT id, at FROM entry WHERE {_KEY} {behind} ORDER BY at {direction}, id {direction} LIMIT ?"  # noqa: S608
-        values = (self._scope(index), index, key, *(after or ()), _ANY if limit is None else limit)
+        values = (self._scope(index), index, key, *(after or ()), _NO_LIMIT if limit is None else limit)
         return [Entry(*line) for line in self._connection.execute(query, values).fetchall()]
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
@@ -242,7 +242,7 @@ class TreeRows(LocalRows):
             self._connection.execute(_UNFILE, (self._scope(index), index, key, entry_id))
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
-        """As for other rows; an entry belongs to the tree that it was filed in."""
+        """Updates the entries, because filing them would set the tree that they were filed in."""
         due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
         until = self.now_ms + hide_ms
         moved = [(until, self._partition.tenant, index, key, each.at, each.id) for each in due]
@@ -266,14 +266,14 @@ class TreeRows(LocalRows):
     # ---- The tree ----
 
     def _tree(self) -> int:
-        """The number of the tree; 0 when nothing was written in it."""
+        """The number of the tree; 0 if there is no such tree."""
         if self._number is None:
             found = self._connection.execute(_FIND_TREE, self._partition).fetchone()
             self._number = found[0] if found is not None else 0
         return self._number or 0
 
     def _own_tree(self) -> int:
-        """The number of the tree, which gets one if it has none."""
+        """The number of the tree, which is made if it does not exist."""
         if not self._number:
             made = self._connection.execute(_NEW_TREE, self._partition)
             self._number = made.lastrowid if made.rowcount == 1 else None
@@ -282,7 +282,7 @@ class TreeRows(LocalRows):
 
 @cache
 def _filing(count: int) -> str:
-    """Writes so many entries."""
+    """The statement that writes so many entries."""
     lines = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
     return f"INSERT OR REPLACE INTO entry (scope, name, key, id, at, tree) VALUES {lines}"  # noqa: S608
 

@@ -110,7 +110,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.fixture
 def conflicts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every atom that the server refused because two were in each other's way, though it was then tried again."""
+    """The errors of atoms that conflicted and were tried again."""
     found: list[str] = []
 
     def noted(error: Error) -> bool:

@@ -110,6 +110,7 @@ LANGUAGE sql STABLE AS $$
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
             WHEN 'ib' THEN sum(size)
+            WHEN '' THEN 0
             ELSE 1 + sum(octet_length(items) + (items <> '')::int)
         END > (chain ->> 4)::bigint AS is_excess
         FROM segment CROSS JOIN LATERAL (

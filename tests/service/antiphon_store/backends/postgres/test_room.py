@@ -72,7 +72,7 @@ async def test_a_disk_that_had_room_is_looked_at_again_when_a_write_finds_none(
     await room.require()
     monkeypatch.setitem(QUERIES, "canary", FULL)
     await room.require()  # it had room a moment ago
-    with pytest.raises(StoreUnavailable), room.doubted():
+    with pytest.raises(StoreUnavailable), room.rechecked_if_full():
         raise StoreUnavailable("full", full=True)
     with pytest.raises(StoreUnavailable, match="disk is full"):
         await room.require()

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
 from antiphon_core.jsons import loads
-from antiphon_store.backends.postgres.backend import blamed
+from antiphon_store.backends.postgres.backend import isolated
 from antiphon_store.backends.postgres.programs import Call, size_of, written
 from antiphon_store.rows.model import (
     Condition,
@@ -56,7 +56,7 @@ def refused_by_the_server(error: psycopg.Error) -> AntiphonError:
 
 async def test_a_program_that_the_server_cannot_run_fails_alone() -> None:
     server = Server(refused_by_the_server(psycopg.errors.QueryCanceled("slow")), failing="c")
-    assert [str(each) for each in await blamed(server.run)(calls_of("abcd"))] == ["a", "b", "failed", "d"]
+    assert [str(each) for each in await isolated(server.run)(calls_of("abcd"))] == ["a", "b", "failed", "d"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ async def test_a_program_that_the_server_cannot_run_fails_alone() -> None:
 )
 async def test_where_it_is_not_known_what_happened_nothing_is_run_again(error: AntiphonError) -> None:
     server = Server(error, failing="c")
-    first, second, third = await blamed(server.run)(calls_of("abc"))
+    first, second, third = await isolated(server.run)(calls_of("abc"))
     assert type(first) is type(second) is type(third) is type(error)
     assert first is not second
     assert server.asked == ["abc"]

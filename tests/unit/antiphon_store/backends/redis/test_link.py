@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from antiphon_store.backends.redis.link import heard
+from antiphon_store.backends.redis.link import cancellation_kept
 
 
 async def swallow(*, error: Exception | None = None) -> None:
@@ -16,9 +16,9 @@ async def swallow(*, error: Exception | None = None) -> None:
 
 
 @pytest.mark.parametrize("error", [None, OSError("gone")])
-async def test_a_cancellation_that_was_swallowed_is_heard(error: Exception | None) -> None:
+async def test_a_cancellation_that_was_swallowed_is_kept(error: Exception | None) -> None:
     async def call() -> None:
-        with heard():
+        with cancellation_kept():
             await swallow(error=error)
 
     calling = asyncio.create_task(call())
@@ -31,7 +31,7 @@ async def test_a_cancellation_that_was_swallowed_is_heard(error: Exception | Non
 async def test_a_timeout_around_it_is_one() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            with heard():
+            with cancellation_kept():
                 await swallow()
 
 
@@ -42,7 +42,7 @@ async def test_what_tidies_up_behind_a_cancellation_is_let_alone() -> None:
         try:
             await asyncio.sleep(3600)
         finally:
-            with heard():
+            with cancellation_kept():
                 await asyncio.sleep(0)
             tidied.set()
 
@@ -54,6 +54,6 @@ async def test_what_tidies_up_behind_a_cancellation_is_let_alone() -> None:
 
 
 async def test_who_was_not_cancelled_goes_on() -> None:
-    with heard(), pytest.raises(TimeoutError):
+    with cancellation_kept(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await asyncio.sleep(1)

@@ -34,7 +34,7 @@ def test_a_safe_server_keeps_every_promise(durability: Durability) -> None:
         (Durability.DISK, {"appendfsync": "everysec"}, "must be always"),
         (Durability.DISK, {"maxmemory": 1, "maxmemory_policy": "volatile-ttl"}, "noeviction"),
         (Durability.QUORUM, {"min_replicas_to_write": 0}, "min-replicas-to-write must be at least 1"),
-        (Durability.QUORUM, {"replicas": 0}, "0 replicas follow"),
+        (Durability.QUORUM, {"replicas": 0}, "0 replicas are connected"),
     ],
 )
 def test_a_promise_that_cannot_be_kept_is_not_made(durability: Durability, facts: dict[str, Any], words: str) -> None:

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Remembers that a tenant may have something to sweep; allowed when memory is full, or nobody could delete then.
+-- Adds a tenant to those that may have something to sweep. Deletes need that, so it is allowed when memory is full.
 -- needs:
 -- KEYS: the set of all tenants
 -- ARGV: the tenant

@@ -2,9 +2,9 @@
 -- Writes and removes entries of one index of a tenant: on a Cluster it has a slot of its own.
 -- needs: entries
 -- KEYS: the index
--- ARGV: now; 1 to leave entries where they are that come before the time they are to have; ids and times in turns; an
---   empty time removes the entry, and `=TIME` one that has this time
--- Answer: ok, ids and times of those that were left
+-- ARGV: now; 1 to keep entries whose time is earlier than the given one; ids and times in turns: an empty time removes
+--   the entry, and `=TIME` removes it if it has this time
+-- Answer: ok, ids and given times of those that were kept
 -- Indivisible: all of it.
 
 local left = {}
@@ -14,7 +14,7 @@ for place = 3, #ARGV, 2 do
   if time == '' or (present and '=' .. integer(tonumber(present)) == time) then
     redis.call('ZREM', KEYS[1], id)
   elseif string.byte(time) == 61 then
-    present = nil -- somebody filed it anew
+    present = nil -- another writer has filed it again
   elseif present and tonumber(present) < time_of(time) then
     left[#left + 1] = id
     left[#left + 1] = time

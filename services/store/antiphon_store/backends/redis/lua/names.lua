@@ -2,7 +2,7 @@
 -- Names rows of a kind, and says how many bytes each has.
 -- needs:
 -- KEYS: the partition's root
--- ARGV: the kind; where the last call ended, or 0; how many rows to look at
+-- ARGV: the kind; where the last call ended, or 0; how many rows to scan
 -- Answer: ok, where this one ended, or 0 at the end; ids and sizes in turns. A row may come twice.
 -- Indivisible: all of it.
 

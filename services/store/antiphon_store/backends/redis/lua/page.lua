@@ -1,15 +1,15 @@
 #!lua flags=no-writes
--- Reads entries of an index behind one of them.
+-- Reads the entries of an index after one of them.
 -- needs: rows
 -- KEYS: the partition's root; the index
--- ARGV: now; 1 for the other direction; how many; time and id of the one before, or both empty; 1 with nodes
+-- ARGV: now; 1 for descending order; how many; time and id of the entry before, or both empty; 1 with nodes
 -- Answer: ok, now, ids and times in turns; fields, items, bodies of the nodes, in parts
 -- Indivisible: all of it.
 
 local is_reverse, limit, after_at, after_id = ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local found = {}
 
--- By bytes: Lua's own comparison asks the locale.
+-- Compares bytes: Lua's own comparison depends on the locale.
 local function is_greater(one, other)
   for place = 1, math.min(#one, #other) do
     local first, second = string.byte(one, place), string.byte(other, place)

@@ -1,6 +1,6 @@
 #!lua
--- Answers when writes would be accepted: before it runs a script that may write, the server itself refuses it while it
--- is loading, read-only, out of memory, unable to save, or short of replicas.
+-- Answers if the server accepts writes. A server that is loading, read-only, out of memory, unable to save or short of
+-- replicas rejects every script that may write, before it runs.
 -- needs:
 -- KEYS: none
 -- ARGV: none

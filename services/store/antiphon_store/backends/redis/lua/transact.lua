@@ -1,7 +1,7 @@
 #!lua
 -- Applies a program to the rows of a partition, or changes nothing.
 -- needs: rows entries chains
--- KEYS: the partition's root; the keys of entries stand in the program, for one slot or for one server
+-- KEYS: the partition's root; the program has the keys of entries, which are in this slot or on this only server
 -- ARGV: now, the program as programs.py writes it: JSON of [guards, chains, changes, reads]; payloads, by number
 -- Answer: ok, applied, now, answers of chains, answers of the other reads
 --         ok, refused, now, {number of the guard, fields, items, body} for each row, whether an index is crowded
@@ -9,7 +9,7 @@
 -- Indivisible: all of it.
 
 local program = cjson.decode(ARGV[2])
-local rows = {} -- what was read and written: kind/id -> fields, or false
+local rows = {} -- cache of the rows that were read or written: kind/id -> fields, or false
 
 local function read_row(kind, id)
   local name = kind .. '/' .. id
@@ -67,7 +67,7 @@ end
 
 -- ---- Changes ----
 
--- Fields with those that are computed: {name, 'now' or 'add', amount, ...}. `former`: what is added to.
+-- The fields with computed ones: {name, 'now' or 'add', amount, ...}. `former` has the numbers to add amounts to.
 local function computed(text, values, former)
   for each = 1, #values, 3 do
     local name, amount = values[each], values[each + 2]
@@ -88,13 +88,13 @@ local function merged(new, old)
   return table.concat(parts)
 end
 
--- The order of the ids that have the same text up to their last slash; nil where there is none.
+-- The key of the ordered ids that have the same text up to their last slash; nil for an id without a slash.
 local function order_of(kind, id)
   local prefix = string.match(id, '^.*/')
   return prefix and root .. ':' .. kind .. ':of:' .. prefix
 end
 
--- `number`: of the argument that the payload is; 0: none, -1: as before.
+-- `number`: of the argument with the payload; 0: no payload, -1: the payload stays.
 local function write_payload(key, id, number)
   if number > 0 then
     redis.call('HSET', key, id, ARGV[number])
@@ -164,7 +164,7 @@ end
 
 -- ---- Reads ----
 
--- All rows of a kind whose ids have no slash. They are few: a tree has one session for each of its forks.
+-- All rows of a kind whose ids have no slash. There are few: a tree has one session for each of its forks.
 local function read_all(kind)
   local ids, found = redis.call('HKEYS', root .. ':' .. kind), {}
   table.sort(ids)

@@ -30,7 +30,7 @@ local function climb(id, max_depth, max_bytes)
   return ids, texts
 end
 
--- The packed items of so many nodes, unless the array that they make is longer than that.
+-- The packed items of nodes; nil if the JSON array of all items is longer than max_bytes.
 local function read_items(ids, max_bytes)
   local parts, used = {}, 1
   for first = 1, #ids, PER_CALL do

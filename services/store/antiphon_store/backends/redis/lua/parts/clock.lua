@@ -1,4 +1,4 @@
--- The one clock of the store: the server's, in milliseconds. ARGV[1] is empty; tests alone give a time of their own.
+-- The one clock of the store: the server's, in milliseconds. ARGV[1] is empty; only tests pass a time of their own.
 
 local function integer(number)
   return string.format('%.0f', number) -- tostring() would write large ones as 1.7e+12

@@ -1,7 +1,7 @@
 -- Entries of indexes: sorted sets whose scores are times. Equal times are ordered by the bytes of the ids.
 -- needs: clock
 
--- `at`: a time, or with a plus before it, so many milliseconds from now.
+-- `at`: a time or, with a plus before it, milliseconds from now.
 local function time_of(at)
   return string.byte(at) == 43 and now_ms + tonumber(string.sub(at, 2)) or tonumber(at)
 end

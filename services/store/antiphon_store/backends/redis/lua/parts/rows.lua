@@ -1,5 +1,5 @@
--- Rows as text: a line `,"name":value` for each field, behind a line break. Values are JSON without line breaks, and
--- never parsed here, except where a program computes with one.
+-- Rows as text: a line `,"name":value` for each field, after a line break. Values are JSON without line breaks, and
+-- parsed here only where a program computes with one.
 --
 --     ROOT:KIND        hash  id -> the fields of a row
 --     ROOT:KIND:items  hash  id -> its first payload; none is an empty one
@@ -19,7 +19,7 @@ local function field(text, name)
   return string.sub(text, last + 1, (string.find(text, '\n', last, true) or 0) - 1)
 end
 
--- The text that a JSON value is; nil for null.
+-- The text of a JSON string; nil for null.
 local function plain(value)
   if value == UNKNOWN then
     return nil
@@ -27,7 +27,7 @@ local function plain(value)
   return string.find(value, '\\', 1, true) and cjson.decode('[' .. value .. ']')[1] or string.sub(value, 2, -2)
 end
 
--- The values of so many ids in their order, in as many parts as calls.
+-- The values of ids in their order, in a part for each call.
 local function read_many(key, ids)
   local parts = {}
   for first = 1, #ids, PER_CALL do
