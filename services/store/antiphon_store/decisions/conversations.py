@@ -167,8 +167,8 @@ def read_context(view: View, session_id: str) -> Finish[bytes]:
 
 
 def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: bool) -> Finish[Conversation]:
-    """Marks an item as removed from the context; a repeated call changes nothing. `is_there`: the context had the item
-    when it was read; it never loses one otherwise. ConversationNotFound, ItemNotFound."""
+    """Marks an item as removed from the context; a repeated call changes nothing. `is_there`: an earlier read found the
+    item in the context, which only grows. ConversationNotFound, ItemNotFound."""
     row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     row = require(view, conversation_id)
     removed = (session.fields.get("removed") if session is not None else None) or []

@@ -36,7 +36,7 @@ from antiphon_store.rows.view import Finish, View, answer, nothing
 
 NOBODY = ""
 LOOK_MS = 30_000
-"""The furthest that tickets are filed ahead: until it is due, a delayed job is checked once in this time."""
+"""The limit for how far ahead tickets are filed. Until it is due, a delayed job is checked once per LOOK_MS."""
 
 Fields = Mapping[str, Any]
 
@@ -271,7 +271,8 @@ def _require_held(fields: Fields, fence: Fence) -> None:
 
 
 def _given_back(fields: Fields, at_ms: int, after_ms: int = 0) -> dict[str, Any]:
-    """The fields of a job whose attempt is over: claimable `after_ms` later, or ended if no attempt is left."""
+    """The fields of a job whose attempt is over: claimable `after_ms` later, or ended if it was cancelled or
+    has no attempt left."""
     if fields["cancel"]:
         return _ended(fields, JobState.CANCELLED, "", at_ms)
     if fields["attempts"] >= fields["max_attempts"]:

@@ -73,7 +73,7 @@ def give_back(view: View, session_id: str, **fields: Any) -> None:
 
 
 def require_fence(view: View, fence: Fence) -> None:
-    """StaleFence: the lease of the fence does not live. It is that of the job with this id, or else of the session."""
+    """StaleFence: the lease of the job with the fence's id, or else that of the session, does not live."""
     job_id = fence.session_id
     if is_response_id(job_id):
         runs = view.test(Kind.JOB, job_id, Condition.IS, "attempts", fence.token)
