@@ -35,10 +35,11 @@ def batches(names: Iterable[Name], payload: Payload = Payload.ALL) -> Iterator[S
     batch: list[Ref] = []
     used = 0
     for ref, size in names:
-        used += size if payload is not Payload.NONE else 0
-        if batch and (used > BATCH_BYTES or len(batch) == BATCH_ROWS):
+        read_bytes = size if payload is not Payload.NONE else 0
+        if batch and (used + read_bytes > BATCH_BYTES or len(batch) == BATCH_ROWS):
             yield batch
-            batch, used = [], size
+            batch, used = [], 0
         batch.append(ref)
+        used += read_bytes
     if batch:
         yield batch

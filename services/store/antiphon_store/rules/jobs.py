@@ -25,7 +25,7 @@ def check_draft(draft: JobDraft, _field: str = "", *, at: str = "") -> None:
     check_response_id(draft.id, f"{at}id")
     check_queue(draft.queue, f"{at}queue")
     check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, f"{at}max_attempts")
-    check_range(draft.run_after_ms, 0, limits.JOB_DELAY_MS_MAX, "run_after_ms")
+    check_range(draft.run_after_ms, 0, limits.JOB_DELAY_MS_MAX, f"{at}run_after_ms")
     check_size("The payload is", len(draft.payload), limits.JOB_PAYLOAD_BYTES_MAX, f"{at}payload")
 
 

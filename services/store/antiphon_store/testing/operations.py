@@ -29,10 +29,11 @@ class Operation:
     declaration: Callable[..., Any]
 
     def writes(self, arguments: Sequence[Any], options: dict[str, Any]) -> bool:
-        """Whether this call may write. `begin_turn` without a session takes no lease, and counts as a read."""
+        """Whether this call may write. `begin_turn` does if it takes a lease or claims an idempotency key."""
         if self.name == "begin_turn":
             bound = inspect.signature(self.declaration).bind(None, *arguments, **options)
-            return bound.arguments["request"].session_id is not None
+            request = bound.arguments["request"]
+            return request.session_id is not None or request.idempotency_key is not None
         return self.name not in READS
 
 

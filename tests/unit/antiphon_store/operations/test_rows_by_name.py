@@ -29,3 +29,11 @@ async def test_large_rows_make_small_batches() -> None:
     rows.forget_calls()
     assert [each async for each in rows_of(rows, HERE, names, Payload.NONE)] == []
     assert [len(program.reads) for _, program in rows.programs] == [5]
+
+
+async def test_sizes_do_not_count_without_payloads() -> None:
+    rows = SpiedRows()
+    await rows.open()
+    names = [Name(Ref(Kind.JOB, f"j{number}"), 2 * BATCH_BYTES) for number in range(BATCH_ROWS + 2)]
+    assert [each async for each in rows_of(rows, HERE, names, Payload.NONE)] == []
+    assert [len(program.reads) for _, program in rows.programs] == [BATCH_ROWS, 2]

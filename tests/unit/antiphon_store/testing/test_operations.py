@@ -31,7 +31,7 @@ def test_every_operation_that_counts_as_reading_is_one() -> None:
     assert set(OPERATIONS) >= READS
 
 
-def test_the_life_of_an_store_is_no_operation() -> None:
+def test_the_life_of_a_store_is_no_operation() -> None:
     assert LIFE.isdisjoint(OPERATIONS)
 
 
@@ -40,8 +40,13 @@ def test_the_kit_calls_every_operation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "writes"), [(TurnRequest(), False), (TurnRequest(session_id="s", holder="h"), True)]
+    ("request_", "writes"),
+    [
+        (TurnRequest(), False),
+        (TurnRequest(session_id="s", holder="h"), True),
+        (TurnRequest(idempotency_key="k", fingerprint=bytes(32), response_id="resp_1"), True),
+    ],
 )
-def test_a_turn_writes_when_it_takes_a_lease(request_: TurnRequest, writes: bool) -> None:
+def test_a_turn_writes_when_it_takes_a_lease_or_claims_a_key(request_: TurnRequest, writes: bool) -> None:
     assert OPERATIONS["begin_turn"].writes(("t", request_), {}) is writes
     assert OPERATIONS["begin_turn"].writes(("t",), {"request": request_}) is writes
