@@ -148,6 +148,13 @@ async def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         yield Town(replicas, triton, session, parts | {"database": freeze_database})
 
 
+@pytest.fixture(autouse=True)
+def nobody_dies(town: Town) -> Iterator[None]:
+    yield
+    pods = town.replicas.pods
+    assert not {name: pods[name].command.lines[-50:] for name in town.replicas.dead()}
+
+
 async def models_listed(town: Town, url: str) -> None:
     async with town.session.get(f"{url}/v1/models") as answer:
         assert answer.status == 200

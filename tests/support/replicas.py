@@ -141,7 +141,7 @@ async def fleet(
     `store_url` says where."""
     with ExitStack() as below:
         store_url = store_url or below.enter_context(redis_server()).url
-        names = ServiceNames(folder / "hosts")
+        names = ServiceNames(folder)
         ports = dict(zip(SIZES, free_ports(len(SIZES)), strict=True))
         where = {
             target: (
@@ -160,7 +160,8 @@ async def fleet(
 
         def launch(target: str, host: str) -> Command:
             listening = () if target == "worker" else (f"--{target}-host={host}", f"--{target}-port={ports[target]}")
-            return Command("serve", f"--target={target}", *listening, *options[target], environ=names.environ)
+            arguments = "serve", f"--target={target}", *listening, *options[target]
+            return Command(*arguments, prefix=names.inside, environ=names.environ)
 
         replicas = Replicas(Balancer(), names, ports, launch)
         below.callback(replicas.stop)

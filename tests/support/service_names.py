@@ -1,53 +1,48 @@
 """Names of services for processes on this machine, as the DNS of a cluster has them: a name leads to several addresses,
 which change while processes that look it up run.
 
-    names = ServiceNames(folder / "hosts")
+    names = ServiceNames(folder)
     names.set({"store": ["127.77.0.1", "127.77.0.2"]})
-    Command("serve", ..., environ=names.environ)     # finds "store" by getaddrinfo
+    Command("serve", ..., prefix=names.inside, environ=names.environ)     # finds "store" by getaddrinfo
 
-nss_wrapper answers getaddrinfo from the file of the names instead of the machine's hosts file.
+Each process has a mount namespace in which the file of the names is /etc/hosts.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
-from tests.support.debian import found_or_installed
+from tests.support.children import as_user
+from tests.support.namespaces import UNSHARE_MOUNTS
 
-PACKAGE = "libnss-wrapper"
+_SIZE_BYTES = 4096
+_MOUNT = 'for file in hosts nsswitch.conf; do mount --bind "$0/$file" /etc/$file || exit 1; done; exec "$@"'
 
 
 class ServiceNames:
-    """The names and addresses in one file."""
+    """The names and addresses in one file of `folder`."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._times = itertools.count(1)
-        self.environ = {
-            "LD_PRELOAD": str(_library()),
-            "NSS_WRAPPER_HOSTS": str(path),
-            # gRPC's other resolver, c-ares, asks DNS servers itself and reads no file but the machine's own.
-            "GRPC_DNS_RESOLVER": "native",
-        }
+    environ: Mapping[str, str] = {"GRPC_DNS_RESOLVER": "native"}  # gRPC's other resolver, c-ares, asks DNS servers
+
+    def __init__(self, folder: Path) -> None:
+        self._hosts = folder / "hosts"
+        self.inside: Sequence[str] = (*UNSHARE_MOUNTS, *as_user(), "sh", "-c", _MOUNT, str(folder))
+        """The beginning of a command line that knows the names. The process that it starts is the command's own."""
+        (folder / "nsswitch.conf").write_text("hosts: files\n")
+        self._hosts.write_bytes(b"\n" * _SIZE_BYTES)
+        self.set({})
 
     def set(self, names: Mapping[str, Sequence[str]]) -> None:
-        """Replaces all names. A name without addresses is not found."""
-        written = self._path.with_suffix(".new")
-        written.write_text("".join(f"{address} {name}\n" for name, found in names.items() for address in found))
-        # Read again when its time in whole seconds differs.
-        time_s = next(self._times)
-        os.utime(written, (time_s, time_s))
-        written.rename(self._path)
+        """Replaces all names. A name without addresses is not found.
 
-
-@cache
-def _library() -> Path:
-    return found_or_installed(_find, PACKAGE)
-
-
-def _find() -> Path | None:
-    return next(Path("/usr/lib").glob("*-linux-gnu*/libnss_wrapper.so"), None)
+        Writes in place, because a mount holds on to the file, and one block at once, so that a reader never sees half
+        of the names."""
+        lines = [
+            f"{address} {name}\n" for name, found in {"localhost": ["127.0.0.1"], **names}.items() for address in found
+        ]
+        text = "".join(lines).encode().ljust(_SIZE_BYTES, b"\n")
+        assert len(text) == _SIZE_BYTES, "too many names for one block"
+        with self._hosts.open("r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), text, 0)

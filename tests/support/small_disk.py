@@ -11,7 +11,6 @@ It goes with the process that holds it, however that ends.
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,10 +21,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.children import as_user, start_child
+from tests.support.namespaces import IS_ROOT, UNSHARE_MOUNTS
 
-# Root of this machine mounts as it is. Anybody else may in a user namespace, as the user that they are.
-_IS_ROOT = os.geteuid() == 0
-_UNSHARE = ("unshare", "--mount", *(() if _IS_ROOT else ("--user", "--map-current-user", "--keep-caps")))
 _BLOCK = b"x" * 65_536
 
 
@@ -43,7 +40,7 @@ class SmallDisk:
     @property
     def inside(self) -> Sequence[str]:
         """The beginning of a command line that runs where the disk is."""
-        user = () if _IS_ROOT else (f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials")
+        user = () if IS_ROOT else (f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials")
         enter = ("nsenter", *user, f"--mount=/proc/{self.pid}/ns/mnt", "--")
         return (*enter, *as_user())  # entering a namespace forgets whose child it is
 
@@ -71,7 +68,7 @@ def small_disk(size_bytes: int) -> Iterator[SmallDisk]:
     with tempfile.TemporaryDirectory(prefix="disk-") as folder:
         Path(folder).chmod(0o755)
         mount = f"mount -t tmpfs -o size={size_bytes},mode=0777 small '{folder}' && echo mounted && exec sleep infinity"
-        holder = start_child([*_UNSHARE, *as_user(), "sh", "-c", mount], stdout=subprocess.PIPE)
+        holder = start_child([*UNSHARE_MOUNTS, *as_user(), "sh", "-c", mount], stdout=subprocess.PIPE)
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"mounted\n"
