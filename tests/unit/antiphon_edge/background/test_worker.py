@@ -20,7 +20,6 @@ from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.model_health import ModelHealth
 from antiphon_edge.turns.turn_timing import TurnTiming
-from antiphon_store.service import StoreService
 from tests.support.background import (
     LEASE_MS,
     PACE,
@@ -75,20 +74,22 @@ async def test_more_responses_than_slots_wait_their_turn(shop: Bench) -> None:
         assert sorted(states) == [Status.IN_PROGRESS] * 2 + [Status.QUEUED] * 3
 
 
-async def test_looking_for_a_job_is_not_traced(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    look, looks = StoreService._claim_next, list[TraceContext | None]()
-
-    async def noted(*args: Any) -> Any:
-        looks.append(correlation.current().trace)
-        return await look(*args)
-
-    monkeypatch.setattr(StoreService, "_claim_next", noted)
+async def test_looking_for_a_job_is_not_traced(shop: Bench) -> None:
+    looks: list[TraceContext | None] = []
     with recorded() as tracer:
-        record = await shop.create()
-        async with shop.worker():
+        async with shop.worker() as worker:
+            service = worker.store._store  # not its class: other workers of this process look, too
+            look = service._claim_next
+
+            async def noted(*args: Any) -> Any:
+                looks.append(correlation.current().trace)
+                return await look(*args)
+
+            service._claim_next = noted  # type: ignore[method-assign]
+            record = await shop.create()
             await require_whole(shop, record.id)
             await shop.until(lambda: len(looks) > 1)
-    assert all(trace is not None and not trace.is_sampled for trace in looks)
+    assert not [trace for trace in looks if trace is None or trace.is_sampled]
     (job,) = (span for span in tracer.spans if span.name == spans.JOB)
     assert job.parent is None  # not the look that found it
 
