@@ -49,7 +49,7 @@ class DecisionRunner:
             except AntiphonError:
                 if of_one_moment and not view.assumed:
                     raise
-                refused = await self._fetch(partition, {*known, *view.assumed}, known)  # the error may vanish then
+                refused = await self._fetch(partition, {*known, *view.assumed}, known)  # then decides again
                 of_one_moment = True
                 continue
             if known and of_one_moment and not view.has_effects and not view.assumed:
@@ -58,7 +58,7 @@ class DecisionRunner:
             if isinstance(outcome, Applied):
                 return finish(outcome.answers)
             refused = outcome
-            of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # pinned and not in it: unchanged
+            of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # pinned rows not returned are unchanged
             known.update(outcome.rows)
             if attempt >= QUICK_ATTEMPTS:
                 await asyncio.sleep(random.uniform(0, PAUSE_S_MAX))  # noqa: S311 - spreads writers, not for security
