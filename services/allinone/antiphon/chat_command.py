@@ -1,4 +1,4 @@
-"""`antiphon chat`: a conversation in the terminal, with any Responses server."""
+"""`antiphon chat`: a conversation in the terminal, with any server of the Responses API."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _talk(options: argparse.Namespace, screen: RichScreen, runner: asyncio.Runne
 
 
 def _take(chat: Chat, line: str, screen: RichScreen, runner: asyncio.Runner) -> bool:
-    """Handles a line; False at the end of the conversation. Ctrl-C closes the stream of an answer, which stops the
-    model."""
+    """Handles a line; False at the end of the conversation. Ctrl-C closes the stream of the answer, so that the
+    engine stops."""
     try:
         return runner.run(chat.take(line))
     except KeyboardInterrupt:
@@ -110,7 +110,7 @@ class RichScreen:
 
 @contextmanager
 def _history(file: Path) -> Iterator[None]:
-    """Loads the lines that were typed in earlier conversations, and saves them with the new ones at the end. Does
+    """Loads the lines typed in earlier chats, for the arrow keys, and saves them with the new ones at the end. Does
     nothing if standard input is no terminal."""
     if not sys.stdin.isatty():
         yield

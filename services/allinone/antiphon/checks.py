@@ -44,7 +44,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a check. `remedy` says what to do; empty if there is nothing to do."""
+    """One result of a check. `remedy` says what to do; it is empty if there is nothing to do."""
 
     level: Level
     subject: str
@@ -72,8 +72,11 @@ def of_machine() -> Iterator[Finding]:
 
 
 def _disk(folder: Path) -> Finding:
-    existing = next(each for each in (folder, *folder.parents) if each.exists())
-    free = shutil.disk_usage(existing).free
+    try:
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        free = shutil.disk_usage(existing).free
+    except OSError as error:
+        return Finding(Level.WARNING, "disk", f"{folder}: {error.strerror}", "Run this as the user of the server.")
     message = f"{free / 2**30:.1f} GiB free for {folder}"
     if free >= DISK_BYTES_MIN:
         return Finding(Level.OK, "disk", message)
@@ -81,7 +84,7 @@ def _disk(folder: Path) -> Finding:
 
 
 def of_settings(loaded: Settings) -> Iterator[Finding]:
-    """Yields a warning for each setting that is permitted and unwise."""
+    """Yields a warning for each setting that is valid but unwise."""
     warnings = list(loaded.warnings(SECTIONS))
     for message, explanation in warnings:
         yield Finding(Level.WARNING, "settings", message, explanation)
@@ -96,12 +99,16 @@ async def of_store(store: StoreSettings) -> list[Finding]:
     if store.url.startswith("memory:"):
         remedy = "Conversations end with the process: name a database with --store-url to keep them."
         return [Finding(Level.WARNING, "store", "memory", remedy)]
-    scheme, _, path = store.url.partition(":///")
-    if scheme == "sqlite" and not await asyncio.to_thread(Path(path).exists):
-        return [Finding(Level.WARNING, "store", f"{path} does not exist yet", "The first start creates it.")]
+    scheme, _, address = store.url.partition("://")
+    path = address.removeprefix("/")
     try:
         rows = row_backend(store.url, durability=store.durability, migrate=False)
+        if scheme == "sqlite" and not await asyncio.to_thread(Path(path).exists):
+            return [Finding(Level.WARNING, "store", f"{path} does not exist yet", "The first start creates it.")]
         await rows.open()
+    except OSError as error:  # the file cannot be looked at, for example in another user's folder
+        message = f"{error.filename or scheme}: {error.strerror}"
+        return [Finding(Level.FAULT, "store", message, "Run this as the user of the store.")]
     except (AntiphonError, SettingsError) as error:
         return [
             Finding(Level.FAULT, "store", str(error), "'antiphon store migrate' brings an older schema up to date.")
@@ -133,7 +140,7 @@ async def of_profiles(loaded: Settings) -> list[Finding]:
 
 
 async def of_server(base_url: str) -> list[Finding]:
-    """Asks a running server for its models, its release and its clock, which shows whether it answers."""
+    """Asks a running server for its models, its release and its clock. Warns if no server answers."""
     async with Api.open(base_url) as server:
         try:
             release, date = await server.version()
@@ -155,8 +162,8 @@ def _release(release: str) -> Iterator[Finding]:
 
 
 def _clock(date: str) -> Iterator[Finding]:
-    """Warns of a clock that differs from the server's, or of a `Date` header that cannot be read. One second more is
-    allowed ahead, because the header is cut to whole seconds."""
+    """Warns of a clock that differs from the server's, or of a `Date` header that cannot be read. This machine may
+    be a second further ahead, because the header is rounded down to seconds."""
     try:
         ahead_s = time.time() - parsedate_to_datetime(date).timestamp() if date else 0.0
     except (ValueError, OverflowError):

@@ -1,8 +1,8 @@
 """`antiphon keys create | list | revoke`: manages the API keys of the edge.
 
 The files are those of the settings edge.keys_file and edge.keys_pepper_file. A running edge sees a change within a
-second or two. Each change replaces the file as a whole, so that an edge never reads a partial one, and keeps its
-comments. A lock makes concurrent changes wait for each other. Only the owner can read a new file. A changed file keeps
+second or two. Each change replaces the file as a whole, so that an edge never reads a partial file. Comments stay.
+A lock makes concurrent changes wait for each other. Only the owner can read a new file. A changed file keeps
 its owner and its mode, because the edge may run as another user.
 """
 
@@ -40,7 +40,7 @@ _FLAGS = ("--edge-keys-file", "--edge-keys-pepper-file")
 def declare(parser: argparse.ArgumentParser) -> None:
     """Each subcommand sets `options.keys` to its function, which takes (options, edge settings, clock)."""
     subcommands = parser.add_subparsers(required=True, metavar="WHAT")
-    create_one = subcommands.add_parser("create", help="make a key and print it, this once")
+    create_one = subcommands.add_parser("create", help="make a key and print it; it is never shown again")
     create_one.add_argument("--tenant", required=True, help="the tenant whose data the key gives access to")
     create_one.add_argument("--name", default="", help="a name for the key, shown by 'list'")
     create_one.add_argument("--expires-days", type=int, metavar="D", help="after how many days it stops working")
@@ -48,7 +48,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     list_all = subcommands.add_parser("list", help="list the keys, without their secrets")
     list_all.set_defaults(keys=list_keys)
     revoke_one = subcommands.add_parser("revoke", help="make a key stop working")
-    revoke_one.add_argument("id", help="the key's id, as 'list' shows it and as it stands after 'ak_'")
+    revoke_one.add_argument("id", help="the key's id: 'list' shows it, and a key has it after 'ak_'")
     revoke_one.set_defaults(keys=revoke)
     for command in (create_one, list_all, revoke_one):
         add_settings(command, only=lambda setting: setting.flag in _FLAGS)
@@ -72,7 +72,7 @@ def create(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> Non
         before = text.rstrip("\n") or api_keys.HEADER
         _replace_file(keys_file, f"{before}\n{key.line()}\n")
     print(secret)
-    print(f"Key {key.id} of tenant '{key.tenant}'. It is shown this once: keep it safe.", file=sys.stderr)
+    print(f"Key {key.id} of tenant '{key.tenant}'. It is not shown again: keep it safe.", file=sys.stderr)
 
 
 def _new_key(options: argparse.Namespace, pepper: bytes, taken: Container[str], now_ms: int) -> tuple[str, ApiKey]:
@@ -170,7 +170,7 @@ def _row(key: ApiKey, now_ms: int) -> tuple[str, ...]:
 
 @contextmanager
 def _changing(keys_file: Path) -> Iterator[None]:
-    """Holds the lock for one change. SettingsError: an OSError prevented the change; the message names the file."""
+    """Holds the lock for one change. SettingsError: an OSError prevented the change. Its message names the file."""
     try:
         keys_file.parent.mkdir(parents=True, exist_ok=True)
         with _locked(keys_file.parent):

@@ -12,5 +12,6 @@ MISTAKES = (SettingsError, StoreUnavailable, ApiError, OSError)
 def explain(error: Exception) -> tuple[str, int]:
     """The line and the exit status for one of MISTAKES."""
     if isinstance(error, OSError):
-        return str(error.strerror or error), 1
+        reason = str(error.strerror or error)
+        return reason if error.filename is None else f"{error.filename}: {reason}", 1
     return str(error), 1 if isinstance(error, (StoreUnavailable, ApiError)) else 2

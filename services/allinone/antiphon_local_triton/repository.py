@@ -1,7 +1,7 @@
-"""Writes the model repository that the bundled Triton serves: `tensorrt_llm` on one GGUF file.
+"""Writes the model repository that the bundled Triton serves: `tensorrt_llm` on llama.cpp with a GGUF file.
 
 The models are folders in model_repository/; only their config.pbtxt are templates. `TEXT_MODELS` serve the same GGUF
-file with the text-level signatures that a fleet may have. They are for tests, and each loads the file again.
+file with the text-level signatures of other Triton models. They are for tests. Each model loads the file again.
 """
 
 import json
@@ -34,23 +34,23 @@ def write_model_repository(
 ) -> Path:
     """Writes (or replaces) the repository folder `out` and returns it.
 
-    `context_length` is in tokens, prompt and answer together, for each of the `slots` generations that run at once; the
-    memory for all slots is allocated when the model loads. More than one thread pays off only on cores that are
+    `context_length` is in tokens, prompt and answer together, for each of the `slots` (generations that run at once).
+    Memory for all slots is allocated when the model loads. More than one thread pays off only on cores that are
     otherwise idle, because llama.cpp's threads wait for each other at every layer. Raises LocalModelError if there is
     no such GGUF file, ValueError for a number that is not positive.
     """
-    for name, number in {"context_length": context_length, "slots": slots, "threads": threads}.items():
-        if number <= 0:
-            raise ValueError(f"{name} must be positive, got {number}")
-    if not gguf.is_file():
-        raise LocalModelError(f"There is no GGUF file {gguf}. Pass the path of an existing one with --gguf.")
-    values = {
-        "gguf_path": _pbtxt_string(str(gguf.resolve())),
+    numbers = {
         "context_length": context_length,
         "slots": slots,
         "threads": threads,
         "prefill_threads": prefill_threads,
     }
+    for name, number in numbers.items():
+        if number <= 0:
+            raise ValueError(f"{name} must be positive, got {number}")
+    if not gguf.is_file():
+        raise LocalModelError(f"There is no GGUF file {gguf}. Pass the path of an existing one with --gguf.")
+    values = {"gguf_path": _pbtxt_string(str(gguf.resolve())), **numbers}
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
         fresh = Path(scratch) / "fresh"
@@ -72,5 +72,5 @@ def _write_model(folder: Path, name: str, values: Mapping[str, object]) -> None:
 
 
 def _pbtxt_string(text: str) -> str:
-    """A quoted string in protobuf's text format. For a path, a JSON string is valid there."""
+    """A quoted string in protobuf's text format, where the JSON string of a path is valid."""
     return json.dumps(text, ensure_ascii=False)

@@ -3,10 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from antiphon import checks
 from antiphon.checks import Finding, Level
 from antiphon.settings import load
+from antiphon_core.clock import ManualClock
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.settings import StoreSettings
 
 
@@ -40,6 +44,20 @@ async def test_a_store_that_can_be_opened(tmp_path: Path) -> None:
     assert finding.level is Level.WARNING
 
 
+async def test_a_password_in_the_url_of_a_store_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_store.backends.registry.row_backend", lambda *_, **__: MemoryRows(ManualClock()))
+    (finding,) = await checks.of_store(StoreSettings(url="postgresql://user:canary@host/database"))
+    assert (finding.level, finding.message) == (Level.OK, "postgresql, durability memory")
+
+
+async def test_a_folder_that_cannot_be_looked_at_is_a_finding(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 300)  # a name that is too long: an error also for root
+    assert checks._disk(folder).level is Level.WARNING
+    (finding,) = await checks.of_store(StoreSettings(url=f"sqlite:///{folder}/store.db"))
+    assert finding.level is Level.FAULT
+    assert str(folder) in finding.message
+
+
 async def test_a_profile_with_a_mistake_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text('name = "m"\nengine = "none"\n')
     loaded = load(environ={}, flags={"--translator-profiles": str(tmp_path)}, file=None)
@@ -51,6 +69,18 @@ async def test_no_server_is_a_warning() -> None:
     (finding,) = await checks.of_server("http://127.0.0.1:9/v1")
     assert finding.level is Level.WARNING
     assert "antiphon up" in finding.remedy
+
+
+async def test_a_server_without_models_is_a_fault() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"data": []} if request.path.endswith("/models") else {"release": ""})
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    async with TestServer(application) as server:
+        (finding,) = await checks.of_server(str(server.make_url("/v1")))
+    assert (finding.level, finding.remedy) == (Level.FAULT, "")
+    assert "serves no model" in finding.message
 
 
 @pytest.mark.parametrize(("release", "count"), [("", 0), ("0.0.1", 1)])

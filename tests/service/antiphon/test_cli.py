@@ -21,7 +21,7 @@ def test_the_package_can_be_run() -> None:
         (["serve", "--target=nothing"], "antiphon: There is no target 'nothing'"),
         (["serve", "--target=edge"], "antiphon: An edge needs a store"),
         (["serve", "--target=edge", "--edge-host=0.0.0.0"], "antiphon: The edge would listen on 0.0.0.0 and answer"),
-        (["serve", "--target=store", "--store-url=mysql://x"], "antiphon: There is no store backend for 'mysql://x'"),
+        (["serve", "--target=store", "--store-url=mysql://x"], "antiphon: There is no store backend for 'mysql://'."),
         (["config", "--edge-port=many"], "antiphon: --edge-port='many': must be a whole number, 0 or more."),
         (["config", "--config=/nonexistent.toml"], "antiphon: Cannot read the settings file"),
         (["up", "--triton", "127.0.0.1:1"], "antiphon: --triton HOST:PORT and --model-dir DIR need each other."),

@@ -14,7 +14,7 @@ from antiphon_local_triton.errors import LocalModelError
         (SettingsError("No such target."), ("No such target.", 2)),
         (LocalModelError("No room."), ("No room.", 2)),
         (StoreUnavailable("It is away."), ("It is away.", 1)),
-        (PermissionError(13, "Permission denied", "f"), ("Permission denied", 1)),
+        (PermissionError(13, "Permission denied", "f"), ("f: Permission denied", 1)),
         (OSError("only words"), ("only words", 1)),
     ],
 )

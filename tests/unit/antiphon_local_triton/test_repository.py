@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,8 @@ def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:
         write_model_repository(tmp_path / "models", gguf=tmp_path / "none", context_length=1, slots=1)
 
 
-def test_a_number_that_makes_no_sense_is_refused(tmp_path: Path, gguf: Path) -> None:
-    with pytest.raises(ValueError, match="slots must be positive"):
-        write_model_repository(tmp_path / "models", gguf=gguf, context_length=10, slots=0)
+@pytest.mark.parametrize("name", ["context_length", "slots", "threads", "prefill_threads"])
+def test_a_number_that_makes_no_sense_is_refused(name: str, tmp_path: Path, gguf: Path) -> None:
+    numbers: dict[str, Any] = {"context_length": 10, "slots": 1, name: 0}
+    with pytest.raises(ValueError, match=f"^{name} must be positive"):
+        write_model_repository(tmp_path / "models", gguf=gguf, **numbers)

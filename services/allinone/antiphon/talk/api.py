@@ -57,7 +57,7 @@ class Api:
         """The names of the server's models. ApiError: it has none."""
         found = [model["id"] for model in (await self.get("/models")).get("data", [])]
         if not found:
-            raise ApiError(f"{self._base_url} serves no model.")
+            raise ApiError(f"{self._base_url} serves no model.", status=200)
         return found
 
     async def version(self) -> tuple[str, str]:

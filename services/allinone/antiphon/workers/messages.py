@@ -14,8 +14,8 @@ from antiphon_core.sealing_keys import SealingKeys
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The targets and settings of a worker process. All workers have the same `sealing_keys`, which are used if no file
-    has keys."""
+    """The targets and settings of a worker process. `sealing_keys` are the same for all workers, which use them if the
+    settings name no keys file."""
 
     number: int
     targets: tuple[str, ...]

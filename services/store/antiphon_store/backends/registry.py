@@ -31,7 +31,8 @@ def row_backend(
     factory = BACKENDS.get(scheme) or _installed(scheme)
     if not separator or factory is None:
         known = ", ".join(f"{name}://" for name in (*BACKENDS, *sorted(entry_points(group=ENTRY_POINTS).names)))
-        raise SettingsError(f"There is no store backend for '{url}'. Known are: {known}.")
+        named = f"'{scheme}://'" if separator else "a URL without '://'"  # not the whole URL: it may have a password
+        raise SettingsError(f"There is no store backend for {named}. Known are: {known}.")
     if durability not in set(Durability):
         raise SettingsError(f"There is no durability '{durability}'; known are: {', '.join(Durability)}.")
     if factory is _postgresql:

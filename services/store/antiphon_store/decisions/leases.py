@@ -10,8 +10,8 @@ conversation), `source` (of the fork that made it), `responses_until` (the expir
 responses of its deleted conversation). Each grant to a new holder has a higher token. A fence is valid only while its
 lease lives.
 
-If the clock was set back since the last renewal, the age of the lease is unknown: any holder may take it, and the
-present one keeps it until then.
+If the clock was set back since the last renewal, the age of the lease is unknown: another
+holder may take it at once, and the present holder keeps it until then.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from antiphon_store.rows.view import Finish, View, answer
 
 NOBODY = ""
 CLOCK_STEP_MS = 1_000
-"""The tolerance for stamps in the future: the clocks of the servers before and after a failover differ by less."""
+"""The tolerance for stamps in the future: after a failover, the new server's clock differs by less."""
 
 
 def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[Lease]:
-    """Takes the lease with the next token, or extends the lease that `holder` has. SessionLocked."""
+    """Takes the lease with the next token, or extends the lease that `holder` has. SessionLocked: another has it."""
     take(view, session_id, holder=holder, ttl_ms=ttl_ms)
     place = view.read(Get(Ref(Kind.SESSION, session_id)))
     return lambda answers: granted(answers[place], session_id)
 
 
 def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
-    """Does the writes of `acquire`, without reading the lease back. SessionLocked."""
+    """Does the writes of `acquire`, without reading the lease back. SessionLocked: another has it."""
     if not view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
         session = view.need(Kind.SESSION, session_id)
         if session is not None and session.fields["holder"] == holder:
@@ -50,7 +50,7 @@ def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
 
 
 def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
-    """Extends a live lease; shortens it only if the clock was set back. StaleFence."""
+    """Extends a live lease; shortens it only if the clock was set back. StaleFence: the lease does not live."""
     session = view.need(Kind.SESSION, fence.session_id)
     if session is None or not tests_held(view, fence):
         raise StaleFence.of(fence.session_id, token=fence.token)
@@ -73,7 +73,7 @@ def give_back(view: View, session_id: str, **fields: Any) -> None:
 
 
 def require_fence(view: View, fence: Fence) -> None:
-    """StaleFence: the lease of the job with the fence's id, or else that of the session, does not live."""
+    """Requires a live lease of the job with the fence's id or, if there is no such job, of the session. StaleFence."""
     job_id = fence.session_id
     if is_response_id(job_id):
         runs = view.test(Kind.JOB, job_id, Condition.IS, "attempts", fence.token)

@@ -18,15 +18,15 @@ _UNFINISHED = sorted(status.value for status in UNFINISHED)
 
 
 class EditedContext(Exception):
-    """The context is over its limit with the items that were removed from the conversation, and may fit without."""
+    """The context exceeds its limit if removed items of the conversation are counted, and may fit without them."""
 
 
 def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Finish[TurnStart]:
     """Takes the lease of the session, if one is named, and reads the history. `was_measured`: the context is known to
     fit without its removed items.
 
-    PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong. EditedContext: the caller measures
-    the context and retries."""
+    Raises PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked or ChainTooLong; or EditedContext, after
+    which the caller measures the context and tries again."""
     if request.session_id is not None:
         return _begin_in_session(view, request.session_id, request, was_measured=was_measured)
     if request.previous_response_id is None:
@@ -35,11 +35,11 @@ def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Fi
 
 
 def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
-    """Does `records.put`. With the fence of a session, also checks its lease, sets its head and releases the lease."""
+    """Writes the record (`records.put`). With a fence, also sets its session's head and releases its live lease."""
     finish = records.put(view, write, fence=fence)
     if fence is None:
         return finish
-    if not view.has_effects:  # a replay: of a commit, which released the lease, or of a put, which did not
+    if not view.has_effects:  # a repetition: of a commit, which released the lease, or of a put, which did not
         view.need(Kind.SESSION, fence.session_id)
         if not leases.tests_held(view, fence):
             return finish
@@ -49,7 +49,7 @@ def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
 
 
 def _file_former_head(view: View, session_id: str, record: Record) -> None:
-    """Makes the former head a candidate for cleanup, unless the new head is its child and so needs it."""
+    """Makes the former head a candidate for cleanup, unless the new head is its child and needs it."""
     if view.test(Kind.SESSION, session_id, Condition.IS, "head", record.parent_id):
         return
     session = view.need(Kind.SESSION, session_id)
@@ -69,7 +69,7 @@ def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[
 
 
 def require_ended(view: View, response_id: str, *, field: str = "previous_response_id") -> None:
-    """PreviousResponseNotReady: the response is queued or in progress."""
+    """Raises PreviousResponseNotReady if the response is queued or in progress."""
     if not view.test(Kind.NODE, response_id, Condition.NOT_IN, "status", _UNFINISHED):
         row = view.need(Kind.NODE, response_id)
         status = Status(row.fields["status"]) if row is not None else Status.QUEUED

@@ -1,4 +1,4 @@
-"""Seals and opens single payloads, each bound to its tenant and the name of its row.
+"""Encrypts ("seals") and decrypts ("opens") single payloads, each bound to its tenant and the name of its row.
 
     sealed payload   magic, length of the key's id, the key's id, nonce, AES-256-GCM ciphertext with its tag
     sealed field     FIELD_PREFIX and a sealed payload in base64
@@ -35,7 +35,7 @@ class PayloadCipher:
 
     def __init__(self, keys: KeySource) -> None:
         self._keys = keys
-        self._of_key: dict[bytes, AESGCM] = {}  # kept: making one takes as long as opening a payload
+        self._of_key: dict[bytes, AESGCM] = {}  # a cache: making one takes as long as opening a payload
 
     def seal(self, plain: bytes, bound_to: bytes) -> bytes:
         """Encrypts a payload. Unavailable: the file of keys has been unusable for longer than the grace period."""
@@ -47,12 +47,14 @@ class PayloadCipher:
         return b"".join((MAGIC, bytes([len(key_id)]), key_id, nonce, sealed))
 
     def open(self, stored: bytes, bound_to: bytes) -> bytes:
-        """Decrypts a payload. StoreUnavailable: its key is not in the file. InternalError: the bytes are not those that
-        were written for this row. Unavailable: as `seal`."""
+        """Decrypts a payload. StoreUnavailable: its key is not in the file. InternalError: the payload is damaged, or
+        belongs to another row. Unavailable: see `seal`."""
         if not stored.startswith(MAGIC):
             return stored
         start = len(MAGIC) + 1
-        end = start + stored[start - 1]
+        end = start + int.from_bytes(stored[start - 1 : start])
+        if len(stored) < end + NONCE_BYTES:
+            raise _damaged(bound_to)
         key_id, nonce = stored[start:end].decode(errors="replace"), stored[end : end + NONCE_BYTES]
         key = self._keys.get().keys.get(key_id)
         if key is None:
@@ -62,8 +64,7 @@ class PayloadCipher:
         try:
             return self._aead(key).decrypt(nonce, stored[end + NONCE_BYTES :], bound_to)
         except (InvalidTag, ValueError) as error:
-            log.error("a row cannot be opened: %s", describe(bound_to), extra=remedies.RESTORE_DATA)
-            raise InternalError("Stored data cannot be decrypted: it is damaged, or another row's.") from error
+            raise _damaged(bound_to) from error
 
     def _aead(self, key: bytes) -> AESGCM:
         found = self._of_key.get(key)
@@ -76,16 +77,26 @@ class PayloadCipher:
         return None if value is None else FIELD_PREFIX + b64encode(self.seal(dumps(value), bound_to)).decode()
 
     def open_field(self, stored: Any, bound_to: bytes) -> Any:
+        """Decrypts a JSON value. A value without the prefix was not sealed, and is returned unchanged."""
         if not (isinstance(stored, str) and stored.startswith(FIELD_PREFIX)):
             return stored
-        return loads(self.open(b64decode(stored.removeprefix(FIELD_PREFIX)), bound_to))
+        try:
+            return loads(self.open(b64decode(stored.removeprefix(FIELD_PREFIX), validate=True), bound_to))
+        except ValueError as error:  # neither base64 nor JSON
+            raise _damaged(bound_to) from error
 
 
 def bound_to(partition: Partition, ref: Ref, name: str) -> bytes:
-    """The associated data of one payload or field of a row, which cannot be decrypted as that of another row."""
+    """The associated data (of AES-GCM) of a payload or field: its ciphertext cannot be decrypted for another row."""
     return "\0".join((partition.tenant, partition.tree, ref.kind, ref.id, name)).encode()
 
 
 def describe(associated: bytes) -> str:
-    """Kind, id and payload of a row, for the log."""
+    """The row's kind and id, and the payload's name, for the log."""
     return " ".join(associated.decode().split("\0")[2:])
+
+
+def _damaged(bound_to: bytes) -> InternalError:
+    """Logs which payload cannot be decrypted, and returns the error for the caller."""
+    log.error("a row cannot be decrypted: %s", describe(bound_to), extra=remedies.RESTORE_DATA)
+    return InternalError("Stored data cannot be decrypted: it is damaged, or belongs to another row.")

@@ -5,13 +5,13 @@ every guard holds, it makes all changes and returns the answers to the reads. Ot
 the rows whose guards failed. Guards state what a caller assumes of rows that it has not read, so the usual case needs
 one round trip.
 
-    row       fields (small JSON values) and, for some kinds, two payloads of bytes. Each change increments `v`. A new
-              row has a `v` of 1, or of one more than its given fields have.
+    row       fields (small JSON values) and, for some kinds, two payloads of bytes. Each change increments `v`. The
+              first `v` is 1, or one more than the `v` among the given fields.
     entry     a line of an index: (index, key) -> ids, ordered by `at` and then by id. Some indexes belong to the
               partition, others (`TENANT_WIDE`) to the tenant: their entries are hints to verify at the row they name.
     node      a row of kind NODE, the only rows with parents. `Grow` adds one; a chain follows the parents.
 
-Values that only the backend knows are written as `Now` (its clock) and `Add` (to the stored number).
+A change may have `Now` (the backend's time) and `Add` (to the stored number) in place of values that it does not know.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Partition(NamedTuple):
 
 QUOTA_TREE = "quota"  # the partition of a tenant's quotas
 VOLATILE_TREES = frozenset({QUOTA_TREE})
-"""Trees whose rows matter for a minute only and need not be durable. They have no entries."""
+"""Trees without index entries, whose rows matter for about a minute only and need not be durable."""
 
 
 class Kind(StrEnum):
@@ -80,7 +80,7 @@ class Row(NamedTuple):
     body: bytes = b""
 
 
-NO_ROW = Row({})  # stands for an absent row
+NO_ROW = Row({})  # takes the place of a row that is absent
 
 
 class Condition(StrEnum):
@@ -125,7 +125,7 @@ class Add(NamedTuple):
 
 
 class Put(NamedTuple):
-    """Writes a whole row and replaces a former one, also its `v`: the backend need not read the former row."""
+    """Writes a whole row in place of a former one. `v` begins anew, so the backend need not read the former row."""
 
     ref: Ref
     fields: Mapping[str, Value]
@@ -134,7 +134,7 @@ class Put(NamedTuple):
 
 
 class Set(NamedTuple):
-    """Writes some fields of a row, which is made if it is absent. Other fields stay, and so do payloads for None."""
+    """Writes some fields of a row, and creates an absent row. Other fields stay; a payload of None stays, too."""
 
     ref: Ref
     fields: Mapping[str, Value]
@@ -175,8 +175,8 @@ class File(NamedTuple):
 
 
 class Unfile(NamedTuple):
-    """Removes an entry. `taken_until`: the time that `take_due` moved it to. A backend that removes entries after the
-    program keeps one that has another time by then, because another writer has filed it again."""
+    """Removes an entry. `taken_until`: the time that `take_due` moved it to. A backend may remove entries after the
+    program. It keeps an entry with another time, because another writer has filed that entry again meanwhile."""
 
     of: Index
     key: str
@@ -229,9 +229,9 @@ class ChainRows(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Reads the rows of a kind whose ids begin with `prefix`, with payloads and in the order of the ids: from the last
-    id that is at most `start` (or the first id of all) until the items have `max_bytes` or more. The answer: a list of
-    (id, Row). `prefix` ends with the last slash of the ids; "" means all rows of a kind whose ids have no slash."""
+    """Reads the rows of a kind whose ids begin with `prefix`, with payloads, sorted by id. Begins at the last id that
+    is at most `start`, or else at the first id; ends when the items have `max_bytes` or more. The answer: a list of
+    (id, Row). `prefix` is the ids up to their last slash; "" means all rows of a kind whose ids have no slash."""
 
     kind: Kind
     prefix: str
@@ -251,8 +251,8 @@ class Program(NamedTuple):
 
 
 def brings_rows(program: Program) -> bool:
-    """Whether a program adds rows or payloads. Any other program ends, deletes or reclaims something, or changes some
-    fields, and needs almost no space."""
+    """Whether a program adds rows or payloads. Any other program only deletes rows or changes fields, and needs almost
+    no space."""
     return any(
         isinstance(each, Put | Grow) or (isinstance(each, Set) and bool(each.items or each.body))
         for each in program.changes
@@ -260,8 +260,8 @@ def brings_rows(program: Program) -> bool:
 
 
 class Applied(NamedTuple):
-    """All guards held. `answers` are those of the reads, in their order: of a chain as it was before the changes, of
-    any other read after them."""
+    """All guards held. `answers` are those of the reads, in their order. A `Chain` is read before the changes, other
+    reads after them."""
 
     now_ms: int
     answers: Sequence[Any]
@@ -269,7 +269,7 @@ class Applied(NamedTuple):
 
 class Refused(NamedTuple):
     """Nothing was changed. `rows`: the rows whose guards did not hold, with all payloads. `too_long`: the bound that a
-    chain exceeds ("depth" or "bytes"). `crowded`: a `Fewer` did not hold."""
+    chain exceeds ("depth" or "bytes"). `crowded`: a `Fewer` guard did not hold."""
 
     now_ms: int
     rows: Mapping[Ref, Row | None]
@@ -323,7 +323,7 @@ def _equals(value: Value, other: Value) -> bool:
 
 
 def resolved(value: Value, former: Value, now_ms: int) -> Value:
-    """The value to store for a value of a change."""
+    """The value to store: that of the change, with `Now` and `Add` replaced by numbers."""
     if type(value) is Now:
         return now_ms + value.plus_ms
     if type(value) is Add:

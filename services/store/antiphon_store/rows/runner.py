@@ -14,8 +14,8 @@ from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program,
 from antiphon_store.rows.view import NOTHING_REFUSED, Decision, UnknownRow, View
 
 ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
-QUICK_ATTEMPTS = 3  # later ones have a pause between them
-PAUSE_S = 0.01  # at most
+QUICK_ATTEMPTS = 3  # before later attempts there is a random pause
+PAUSE_S_MAX = 0.01
 
 _Answer = TypeVar("_Answer")
 
@@ -49,7 +49,7 @@ class DecisionRunner:
             except AntiphonError:
                 if of_one_moment and not view.assumed:
                     raise
-                refused = await self._fetch(partition, {*known, *view.assumed}, known)  # the error may be another then
+                refused = await self._fetch(partition, {*known, *view.assumed}, known)  # then decides again
                 of_one_moment = True
                 continue
             if known and of_one_moment and not view.has_effects and not view.assumed:
@@ -58,10 +58,10 @@ class DecisionRunner:
             if isinstance(outcome, Applied):
                 return finish(outcome.answers)
             refused = outcome
-            of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # other pinned rows are unchanged
+            of_one_moment = known.keys() <= view.pinned | outcome.rows.keys()  # pinned rows not returned are unchanged
             known.update(outcome.rows)
             if attempt >= QUICK_ATTEMPTS:
-                await asyncio.sleep(random.uniform(0, PAUSE_S))  # noqa: S311 - spreads writers, nothing more
+                await asyncio.sleep(random.uniform(0, PAUSE_S_MAX))  # noqa: S311 - spreads writers, not for security
         raise StoreUnavailable("The store is overloaded: too many writers change the same data. Try again later.")
 
     async def _fetch(self, partition: Partition, refs: Collection[Ref], known: dict[Ref, Row | None]) -> Refused:

@@ -83,7 +83,7 @@ class View:
             row = self.need(kind, row_id)
             is_met = holds(guard, row, self.now_ms)
             if test in _TIMES and is_met is (test is Condition.AHEAD) and _has(row, field):
-                self._guards.append(guard._replace(test=Condition.AHEAD))  # time may change the answer, but not `v`
+                self._guards.append(guard._replace(test=Condition.AHEAD))  # time changes the answer, but not `v`
             return is_met
         self._guards.append(guard)
         return True
@@ -103,7 +103,7 @@ class View:
         return row
 
     def need_all(self, *refs: tuple[Kind, str]) -> list[Row | None]:
-        """Returns several rows as `need` does; those that are not known are read together."""
+        """Returns several rows as `need` does; rows that are not known are read in one step."""
         missing = [Ref(*each) for each in refs if Ref(*each) not in self._known]
         if missing:
             raise UnknownRow(*missing)
@@ -114,7 +114,7 @@ class View:
         return self._known.get(Ref(kind, row_id))
 
     def fewer(self, index: Index, key: str, count: int) -> None:
-        """Requires that an index has fewer than `count` entries. `is_crowded`: it had not, in the last attempt."""
+        """Requires fewer than `count` entries of a key in an index. `is_crowded`: the last attempt failed on that."""
         self._guards.append(Fewer(index, key, count))
 
     # ---- Changes ----
@@ -153,12 +153,12 @@ class View:
 
     @property
     def assumed(self) -> Collection[Ref]:
-        """Rows that are not known and have a guard."""
+        """The rows that have a guard although they are not known."""
         return {each.ref for each in self._guards if isinstance(each, Guard) and each.ref not in self._known}
 
     @property
     def pinned(self) -> AbstractSet[Ref]:
-        """Known rows with a guard that they are unchanged."""
+        """The known rows that the program requires to be unchanged."""
         return self._pinned
 
     @property

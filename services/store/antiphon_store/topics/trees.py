@@ -1,7 +1,7 @@
 """Runs each operation in the partition of the tree that its ids belong to.
 
-A session's tree, its home, is the tag in its id, or a hash of an id without a tag. One exception: a fork may give a
-session without a tag a head in another tree. Then a row POINTER at its home names that tree (`tree`).
+A session belongs to its home: the tree that the tag in its id names, or a hash of an id without a tag. One exception: a
+fork may give a session without a tag a head in another tree. Then a POINTER row at its home names that tree (`tree`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def tree_of(tenant: str, row_id: str) -> Partition:
 
 
 def session_of(fence: Fence | None, at: str = "") -> dict[str, str]:
-    """The session of a fence, with the field that names it. `at` comes before the fence's own name."""
+    """Maps the session of a fence to the request's field that names it. `at` is the path of the fence's parent."""
     return {fence.session_id: f"{at}fence.session_id"} if fence is not None else {}
 
 
@@ -44,7 +44,7 @@ class Trees(DecisionRunner):
 
     def __init__(self, rows: RowBackend) -> None:
         super().__init__(rows)
-        self._pointers: dict[tuple[str, str], str] = {}  # seen so far: (tenant, session) -> tree
+        self._pointers: dict[tuple[str, str], str] = {}  # a cache: (tenant, session) -> tree
 
     def of_response(
         self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
@@ -77,8 +77,8 @@ class Trees(DecisionRunner):
     async def of_record(
         self, tenant: str, response_id: str, sessions: Mapping[str, str], decision: Decision[_Answer]
     ) -> _Answer:
-        """Runs a decision in the tree of a response and of `sessions`, which map each session to the field that names
-        it. InvalidRequest: they are not of one tree."""
+        """Runs a decision in the tree of a response. `sessions` maps the sessions that it uses to the fields that name
+        them. InvalidRequest: one of these sessions is in another tree."""
         partition = tree_of(tenant, response_id)
         while True:
             for session_id, field in sessions.items():
@@ -92,7 +92,7 @@ class Trees(DecisionRunner):
                 self._remember(tenant, moved)
 
     async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
-        """Runs a decision at the home of a session. AlreadyExists: the session has a pointer to another tree."""
+        """Runs a decision at the home of a session. AlreadyExists: a pointer there names another tree."""
         partition = tree_of(tenant, session_id)
         try:
             return await self.run(partition, _at_home(partition, [session_id], decision))
@@ -100,7 +100,7 @@ class Trees(DecisionRunner):
             raise AlreadyExists.of(session_id) from None
 
     async def look_up(self, tenant: str, response_id: str) -> tuple[int, Row | None]:
-        """Reads the time, and the node of a response, readable or not."""
+        """Reads the backend's time and the node of a response, which may be deleted or expired."""
         look = partial(lineage.rows_of, response_ids=[response_id])
         now_ms, (row,) = await self.of_response(tenant, response_id, look, only_reads=True)
         return now_ms, row
@@ -116,11 +116,10 @@ class Trees(DecisionRunner):
         return self._place(tenant, session_id)
 
     async def point(self, tenant: str, session_id: str, tree: str, require_free: Callable[[View], None]) -> None:
-        """Writes the pointer of a session to another tree, if the session is not in use at home. `require_free` raises
-        if it is.
+        """Writes the pointer of a session to another tree. `require_free` raises if the session is in use at home.
 
-        AlreadyExists: the session has a pointer to a third tree, which stays for ever, since processes remember
-        pointers."""
+        AlreadyExists: the session has a pointer to a third tree. Pointers never change, because processes cache
+        them."""
         home = tree_of(tenant, session_id)
         if tree == self._pointers.get((tenant, session_id)):
             return
@@ -138,7 +137,7 @@ class Trees(DecisionRunner):
         await self.locate(tenant, session_id)
 
     def _place(self, tenant: str, session_id: str) -> Partition:
-        """The partition of a session, as far as this process knows it."""
+        """The partition of a session by the cached pointers, which may lack the session's pointer."""
         tree = self._pointers.get((tenant, session_id))
         return tree_of(tenant, session_id) if tree is None else Partition(tenant, tree)
 
@@ -150,23 +149,23 @@ class Trees(DecisionRunner):
 
 
 def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decision[_Answer]) -> Decision[_Answer]:
-    """Makes the decision raise _Moved when a session without a tag in its id has a pointer to another tree."""
-    nameless = [each for each in session_ids if tree_tag(each) is None and tree_of(partition.tenant, each) == partition]
+    """Makes the decision raise _Moved if a pointer in this partition names another tree for one of the sessions."""
+    untagged = [each for each in session_ids if tree_tag(each) is None and tree_of(partition.tenant, each) == partition]
 
     def decide(view: View) -> Finish[_Answer]:
-        for each in nameless:
+        for each in untagged:
             if not view.test(Kind.POINTER, each, Condition.ABSENT):
                 row = view.need(Kind.POINTER, each)
                 if row is not None:
                     raise _Moved(each, row.fields["tree"])
         return decision(view)
 
-    return decide if nameless else decision
+    return decide if untagged else decision
 
 
 def _apart(session_id: str, tree: str, field: str) -> InvalidRequest:
     return InvalidRequest(
-        f"Session '{session_id}' and its responses must be of one tree: their ids begin with 'resp_{tree}'.",
+        f"Session '{session_id}' is in another tree: the ids of its responses must begin with 'resp_{tree}'.",
         field=field,
         code="invalid_value",
     )

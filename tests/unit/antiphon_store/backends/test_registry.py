@@ -69,6 +69,16 @@ def test_other_urls_are_refused_with_advice(url: str, words: str) -> None:
         row_backend(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["postgres://user:canary@host/database", "user:canary@host", "postgresql://user:can%ary@host/database"]
+)
+def test_the_error_of_a_url_does_not_show_its_password(url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        row_backend(url)
+    assert "can" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
 @pytest.mark.parametrize("durability", ["memory", "quorum", "paper"])
 def test_a_durability_that_sqlite_lacks_is_refused(durability: str) -> None:
     with pytest.raises(SettingsError, match=durability):

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from base64 import b64encode
 from itertools import product
 
 import pytest
 
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_core.sealing_keys import SealingKeys
-from antiphon_store.encryption.payload_cipher import MAGIC, PayloadCipher, bound_to
+from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC, PayloadCipher, bound_to
 from antiphon_store.rows.model import Kind, Partition, Ref
 
 OLD, NEW = {"old": bytes(32)}, {"new": b"\x01" * 32}
@@ -48,7 +49,7 @@ def test_a_payload_opens_in_its_place_only() -> None:
     others = [bound_to(Partition(tenant, tree), Ref(kind, row), name) for tenant, tree, kind, row, name in places]
     assert len(set(others)) == 32
     for other in others[1:]:
-        with pytest.raises(InternalError, match="another row's"):
+        with pytest.raises(InternalError, match="belongs to another row"):
             cipher(OLD).open(sealed, other)
     assert cipher(OLD).open(sealed, others[0]) == TEXT
 
@@ -60,8 +61,8 @@ def test_a_changed_payload_or_another_key_of_that_name_is_an_error() -> None:
         changed[at] ^= 1
         with pytest.raises(InternalError):
             cipher(OLD).open(bytes(changed), PLACE)
-    for length in range(len(MAGIC) + 5, len(sealed), 9):
-        with pytest.raises(InternalError):
+    for length in range(len(MAGIC), len(sealed)):
+        with pytest.raises(InternalError, match="damaged"):
             cipher(OLD).open(sealed[:length], PLACE)
     with pytest.raises(InternalError):
         cipher({"old": b"\x02" * 32}).open(sealed, PLACE)
@@ -73,6 +74,12 @@ def test_a_field_is_a_text(value: object) -> None:
     assert isinstance(sealed, str)
     assert "canary" not in sealed
     assert cipher(OLD).open_field(sealed, PLACE) == value
+
+
+@pytest.mark.parametrize("damaged", ["", "%", "abc", "AAAA", "ü", b64encode(MAGIC).decode()])
+def test_a_damaged_field_is_an_error(damaged: str) -> None:
+    with pytest.raises(InternalError, match="damaged"):
+        cipher(OLD).open_field(FIELD_PREFIX + damaged, PLACE)
 
 
 def test_a_field_that_is_absent_or_from_before_stays_as_it_is() -> None:

@@ -70,7 +70,7 @@ async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: Memo
     nodes = [(tree, ref) for tree in inner.trees.values() for ref in tree.rows if ref.kind is Kind.NODE]
     (tree, one), (_, two) = nodes[:2]
     tree.rows[one], tree.rows[two] = tree.rows[two], tree.rows[one]
-    with pytest.raises(InternalError, match="another row's"):
+    with pytest.raises(InternalError, match="belongs to another row"):
         await StoreService(sealed(inner, KEYS)).get("acme", one.id)
 
 

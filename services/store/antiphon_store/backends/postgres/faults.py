@@ -10,7 +10,7 @@ from antiphon_store.backends.faults import report
 
 _DISK_FULL = "53100"
 
-# SQLSTATEs, or their first two digits, of errors that pass or that an operator can mend. The longer one counts.
+# Temporary errors and those that an operator can mend, by SQLSTATE or by its class (two characters); SQLSTATE first.
 _UNAVAILABLE = {
     "08": "the connection to its database was lost",
     "25006": "its database is read-only",
@@ -22,10 +22,10 @@ _UNAVAILABLE = {
     "53": "its database is out of resources",
     _DISK_FULL: "its database's disk is full",
     "53300": "its database has too many connections",
-    "55P03": "another writer holds a lock for too long",
+    "55P03": "another writer held a lock for too long",
     "57": "its database is starting or stopping",
     "57014": "its database took too long to answer",
-    "58": "its database's system reports an error",
+    "58": "its database reports an error of its operating system",
     "XX001": "its database is damaged",
     "XX002": "its database is damaged",
 }
@@ -39,7 +39,7 @@ def is_conflict(error: psycopg.Error) -> bool:
 
 
 def has_changed_nothing(error: AntiphonError) -> bool:
-    """Whether the error says that the server rolled the transaction back."""
+    """Whether the error proves that the server rolled the transaction back."""
     cause = error.__cause__
     state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
     return state is not None and not state.startswith(_LOST)
@@ -58,6 +58,6 @@ def _reason(error: psycopg.Error) -> str | None:
         return "no connection to its database was free in time"
     if isinstance(error, PoolClosed):
         return "it is closed"
-    if isinstance(error, psycopg.OperationalError):  # without a state: there was no answer
+    if isinstance(error, psycopg.OperationalError):  # no SQLSTATE: the server did not answer
         return "its database cannot be reached"
     return None

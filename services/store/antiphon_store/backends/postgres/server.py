@@ -1,9 +1,10 @@
-"""Checks of the server, and the settings of a connection for a durability."""
+"""Checks a PostgreSQL server and configures connections, both for the durability that the store promises."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.numeric import Int8BinaryDumper
@@ -15,17 +16,18 @@ from antiphon_store.rows.backend import Durability
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
-VERSION_MIN = 130000  # the oldest release with support when this was written
+VERSION_MIN = 130000  # PostgreSQL 13: the oldest release that was still supported when this was written
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_MS = 8_000  # the largest chain takes a second
 LOCK_TIMEOUT_MS = 5_000
 
-# `remote_apply` would also make writes readable on standbys, which the store never reads.
+# Not `remote_apply`: it also makes writes readable on standbys, but the store reads from the primary only.
 SYNCHRONOUS_COMMIT = {Durability.QUORUM: "on", Durability.DISK: "on", Durability.PROCESS: "off"}
 
 
 def conninfo_of(url: str) -> str:
-    """The URL with network timeouts, unless it has its own. SettingsError: it is not a URL of PostgreSQL."""
+    """Returns the URL as a libpq connection string, with default timeouts where the URL sets none. SettingsError: it is
+    not a URL of PostgreSQL. The message leaves out values that libpq quotes, because they may contain the password."""
     defaults: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_S,
         "application_name": "antiphon-store",
@@ -33,14 +35,15 @@ def conninfo_of(url: str) -> str:
     }
     try:
         return make_conninfo("", **{**defaults, **conninfo_to_dict(url)})
-    except Exception as error:
-        raise SettingsError(f"The store's URL is not one of PostgreSQL: {error}".strip()) from error
+    except (psycopg.Error, ValueError) as error:
+        reason = str(error).partition(": ")[0].strip()
+        raise SettingsError(f"The store's URL is not one of PostgreSQL: {reason}.") from None
 
 
 async def configure(connection: Connection, *, schema: str, durability: Durability) -> None:
     """Applies the store's settings to a new connection."""
     connection.prepare_threshold = 0
-    connection.adapters.register_dumper(int, Int8BinaryDumper)  # one type for all numbers: one plan per statement
+    connection.adapters.register_dumper(int, Int8BinaryDumper)  # ints of any size have one type: one plan per statement
     await connection.execute(
         QUERIES["configure_session"],
         {
@@ -53,7 +56,7 @@ async def configure(connection: Connection, *, schema: str, durability: Durabili
 
 
 async def require_server(connection: Connection, durability: Durability) -> None:
-    """StoreUnavailable, with advice for the operator: the server is too old, or cannot keep the durability."""
+    """Raises StoreUnavailable, with advice for the operator, if the server is too old or cannot keep the durability."""
     row = await (await connection.execute(QUERIES["server_facts"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
     version, fsync, full_page_writes, standbys = row

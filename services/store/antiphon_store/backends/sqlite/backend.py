@@ -1,4 +1,4 @@
-"""Rows in one SQLite file, with one connection that writes and some that read."""
+"""Rows in one SQLite file, with one connection that writes and READERS that read."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from antiphon_store.rows.local import LocalBackend
 from antiphon_store.rows.local_rows import LocalRows
 from antiphon_store.rows.model import VOLATILE_TREES, Partition, Program, brings_rows
 
-READERS = 2  # Python runs one thread at a time; the second reads while the first waits for the disk
+READERS = 2  # Python runs one thread at a time: the second reads while the first waits for the disk
 
 _Answer = TypeVar("_Answer")
 
 
 class SqliteRows(LocalBackend):
-    """Implements `rows.backend.RowBackend`. Several processes of one machine may open the same file; their writes take
-    turns. Volatile trees are in the memory of each process."""
+    """Implements `rows.backend.RowBackend`. Several processes of one machine may open the same file; only one of
+    them writes at a time. Each process has volatile trees of its own, in its memory."""
 
     def __init__(self, path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> None:
         if durability not in (Durability.DISK, Durability.PROCESS):
@@ -53,7 +53,7 @@ class SqliteRows(LocalBackend):
         except sqlite3.Error as error:
             raise translate(error) from error
         except OSError as error:
-            raise StoreUnavailable(f"The store's file cannot be made: {error.strerror}.") from error
+            raise StoreUnavailable(f"The store's file cannot be created: {error.strerror}.") from error
         self._writing = Transactions([writing], self._reserve.write, together=WRITES_TOGETHER)
         self._reading = Transactions(reading, transactions.read, together=READS_TOGETHER)
         await self._volatile.open()
@@ -99,7 +99,7 @@ class SqliteRows(LocalBackend):
         return _opened(self._reading).run(atom)
 
     def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection]]:
-        """The writing connection, with the schema up to date, and the reading ones."""
+        """Opens the connection that writes, which brings the schema up to date, and those that read."""
         if sqlite3.sqlite_version_info < VERSION_MIN:
             needed = ".".join(map(str, VERSION_MIN))
             raise StoreUnavailable(f"SQLite {needed} or newer is needed; this is {sqlite3.sqlite_version}.")
@@ -109,13 +109,13 @@ class SqliteRows(LocalBackend):
             writing = opened.enter_context(closing(connect(self._path, self.durability)))
             prepare(writing)
             reading = [opened.enter_context(closing(connect(self._path, self.durability))) for _ in range(READERS)]
-            opened.pop_all()
-        self._reserve.prepare(writing)
+            self._reserve.prepare(writing)
+            opened.pop_all()  # no error: the connections stay open
         return writing, reading
 
 
 class _FullTreeRows(TreeRows):
-    """Rows of a database on a full disk: rejects new rows."""
+    """The rows of a tree on a full disk: rejects programs that add rows."""
 
     __slots__ = ()
 

@@ -7,7 +7,7 @@ import sqlite3
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.backends.faults import report
 
-# Primary result codes of errors that pass, or that an operator can mend, and the reason in words.
+# Primary result codes of temporary errors and of those that an operator can mend, with the reason in words.
 _UNAVAILABLE = {
     sqlite3.SQLITE_BUSY: "another process is writing to it",
     sqlite3.SQLITE_LOCKED: "another process is writing to it",
@@ -15,7 +15,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_IOERR: "the disk reports an error",
     sqlite3.SQLITE_CANTOPEN: "its file cannot be opened",
     sqlite3.SQLITE_READONLY: "its file is read-only",
-    sqlite3.SQLITE_PERM: "its file may not be used",
+    sqlite3.SQLITE_PERM: "access to its file is not permitted",
     sqlite3.SQLITE_NOTADB: "its file is not an SQLite database",
     sqlite3.SQLITE_CORRUPT: "its file is damaged",
 }

@@ -20,7 +20,7 @@ from antiphon_store.backends.postgres.faults import is_conflict, translate
         (errors.TooManyConnections, "too many connections"),
         (errors.DiskFull, "disk is full"),
         (errors.OutOfMemory, "out of resources"),
-        (errors.LockNotAvailable, "holds a lock"),
+        (errors.LockNotAvailable, "held a lock"),
         (errors.QueryCanceled, "too long to answer"),
         (errors.ReadOnlySqlTransaction, "read-only"),
         (errors.InvalidPassword, "rejects the user"),

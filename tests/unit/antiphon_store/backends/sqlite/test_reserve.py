@@ -5,9 +5,11 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.sqlite import reserve as reserve_module
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import connect
@@ -128,3 +130,20 @@ def test_sqlite_says_that_there_is_no_room() -> None:
     full, other = sqlite3.OperationalError("full"), sqlite3.OperationalError("locked")
     full.sqlite_errorcode, other.sqlite_errorcode = sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY
     assert (is_full(full), is_full(other), is_full(ValueError())) == (True, False, False)
+
+
+async def test_an_open_without_its_reserve_closes_the_connections(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[sqlite3.Connection] = []
+
+    def kept(*arguments: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments))
+        return opened[-1]
+
+    monkeypatch.setattr("antiphon_store.backends.sqlite.backend.connect", kept)
+    monkeypatch.setattr(os, "statvfs", lambda _path: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
+    with pytest.raises(StoreUnavailable, match="broken"):
+        await SqliteRows(path, durability=Durability.PROCESS).open()
+    assert opened
+    for each in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            each.execute("SELECT 1")

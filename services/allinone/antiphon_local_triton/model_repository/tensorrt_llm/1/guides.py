@@ -1,7 +1,7 @@
 """Guided decoding: turns the guide of a request into a grammar (GBNF) for llama.cpp.
 
 The types of guides are those of TensorRT-LLM: json, json_schema, regex, ebnf_grammar. llama.cpp crashes on a grammar
-that it cannot parse, so each new grammar is first tried in a process of its own.
+that it cannot parse, so a separate process tries each new grammar first.
 """
 
 import functools
@@ -16,7 +16,7 @@ from sequences import RequestError
 CHECK_TIMEOUT_S = 10
 GRAMMARS_KEPT = 256
 
-# A grammar that does not parse leaves a null sampler in the chain. To read the seed walks the chain, and crashes on it.
+# A grammar that does not parse leaves a null sampler in the chain. Reading the seed walks the chain and crashes on it.
 _TRY_GRAMMAR = """
 import sys
 from cyllama.llama.llama_cpp import LlamaSampler, LlamaVocab
@@ -51,8 +51,8 @@ def _json_schema(guide: str) -> str:
 
 
 def _regex(guide: str) -> str:
-    """Makes a grammar of a regular expression. llama.cpp supports one as the pattern of a JSON string, so the quotes of
-    the string are removed from the grammar."""
+    """Makes a grammar from a regular expression. llama.cpp supports these only as the pattern of a JSON string, so the
+    string's quotes are removed from the grammar."""
     grammar = _from_schema({"type": "string", "pattern": f"^({guide})$"})
     rules = grammar.splitlines()
     head, tail = 'root ::= "\\"" ', ' "\\"" space'
