@@ -85,7 +85,7 @@ async def test_looking_for_a_job_is_not_traced(shop: Bench) -> None:
                 looks.append(correlation.current().trace)
                 return await look(*args)
 
-            service._claim_next = noted  # type: ignore[method-assign]
+            service._claim_next = noted  # type: ignore[assignment, method-assign]
             record = await shop.create()
             await require_whole(shop, record.id)
             await shop.until(lambda: len(looks) > 1)
