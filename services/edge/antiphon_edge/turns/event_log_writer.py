@@ -127,7 +127,7 @@ class EventLogWriter:
             self._timer = None
 
     async def _write(self) -> None:
-        """Appends the waiting batches; later ones at once if they have EVENT_LOG_APPEND_BYTES, else within `linger_s`."""
+        """Appends what waits; later batches at once if they have EVENT_LOG_APPEND_BYTES, else within `linger_s`."""
         self._error = None
         try:
             is_due = True
