@@ -17,8 +17,10 @@ Call = Callable[[], Awaitable[object]]
 Prepare = Callable[[], Call]  # makes what one call needs, and the call
 
 ROUNDS = 5
+ROUNDS_MIN = 3
 SLOWNESS_MAX = 4  # times as long as planned: then there are fewer rounds
 CALLS_MAX = 5_000  # in one round: each is prepared, and what it wrote stays
+CALLS_EACH_MIN = 8  # of each caller in one round: with two, what counts is how the last callers wait for each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ async def compare(subject: Prepare, baseline: Prepare, *, at_once: int, round_s:
     subjects: list[Timing] = []
     baselines: list[Timing] = []
     end = time.perf_counter() + ROUNDS * round_s * SLOWNESS_MAX
-    while len(subjects) < ROUNDS and (not subjects or time.perf_counter() < end):
+    while len(subjects) < ROUNDS_MIN or (len(subjects) < ROUNDS and time.perf_counter() < end):
         subjects.append(await time_calls(subject, subject_calls, at_once))
         baselines.append(await time_calls(baseline, baseline_calls, at_once))
     ratios = [ours.rate / theirs.rate for ours, theirs in zip(subjects, baselines, strict=True)]
@@ -79,13 +81,13 @@ async def _work(calls: Iterator[Call], latencies: list[float]) -> None:
 
 
 async def _calls_in(prepare: Prepare, at_once: int, round_s: float) -> int:
-    """How many calls fill a round, at least one for each caller. Finding out warms everything up."""
+    """How many calls fill a round, at least some for each caller. Finding out warms everything up."""
     timing = await time_calls(prepare, 1, 1)
     count = at_once
     while timing.elapsed_s < round_s / 4 and count < CALLS_MAX:
         timing = await time_calls(prepare, count, at_once)
         count *= 4
-    return max(at_once, min(int(timing.rate * round_s), CALLS_MAX))
+    return max(CALLS_EACH_MIN * at_once, min(int(timing.rate * round_s), CALLS_MAX))
 
 
 def _together(rounds: Sequence[Timing]) -> Timing:

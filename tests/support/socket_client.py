@@ -14,7 +14,7 @@ from openresponses_types.types import WebSocketErrorEvent
 
 from antiphon_core import events
 from antiphon_core.jsons import Object
-from antiphon_edge.websocket.session import Session
+from antiphon_edge.websocket.lanes import Lanes
 from tests.support.edge import RunningEdge
 
 
@@ -73,10 +73,10 @@ async def connected(edge: RunningEdge, **options: Any) -> AsyncIterator[Client]:
         yield Client(socket)
 
 
-async def until_session(edge: RunningEdge, condition: Callable[[Session], bool]) -> None:
-    """Waits until an open connection is so."""
+async def until_lanes(edge: RunningEdge, condition: Callable[[Lanes], bool]) -> None:
+    """Waits until the lanes of an open connection meet a condition."""
     async with asyncio.timeout(30):
-        while not any(condition(connection._session) for connection in edge.server._sockets._open):
+        while not any(condition(connection._lanes) for connection in edge.server._sockets._open):
             await asyncio.sleep(0.005)
 
 

@@ -130,7 +130,7 @@ class _Connection(StreamConnection):
         self.serves_last = False
         """Whether the current request is the last one that is read from this connection."""
         self._is_over = False
-        self._sender = SenderWatch(read_timeout_s, self._hang_up)
+        self._sender = SenderWatch(read_timeout_s, is_answering=self._is_answering, hang_up=self._hang_up)
         self._table = table
         self._detector = HeadDetector()
         self._head = heads
@@ -140,8 +140,11 @@ class _Connection(StreamConnection):
     def idle_since_s(self) -> float | None:
         """The time since which the connection is idle; None while it serves a request or is a WebSocket. An incomplete
         head does not make it busy: the rest of the head may never arrive."""
-        is_busy = self._current_request is not None or self._messages or self.frames is not None
+        is_busy = self._is_answering() or self.frames is not None
         return None if is_busy else self._sender.heard_at_s
+
+    def _is_answering(self) -> bool:
+        return self._current_request is not None or bool(self._messages)
 
     def shed(self) -> None:
         """Closes this idle connection to make room for a new one."""
@@ -199,7 +202,7 @@ class _Connection(StreamConnection):
         self._is_over = True
         self._sender.stop()
         self._head.clear()
-        if self._current_request is not None or self._messages or self.transport is None:
+        if self._is_answering() or self.transport is None:
             self.force_close()  # another answer is being sent, or comes first
             return
         log.info("a head from %s is rejected: it is too large, or there are too many incomplete ones", self.peername)

@@ -17,11 +17,13 @@ class SenderWatch:
 
     The first head must be complete `limit_s` after the connection was made, each later head `limit_s` after its first
     piece, even if that piece arrived together with another request. Each piece of a body must arrive `limit_s` after
-    the piece before. A timeout in a head calls `hang_up`. A timeout in a body makes reading the body raise BodyTimeout.
-    Between two requests there is no timeout."""
+    the piece before. A timeout in a head calls `hang_up`, but not before the requests ahead of it are answered
+    (`is_answering`). A timeout in a body makes reading the body raise BodyTimeout. Between two requests there is no
+    timeout."""
 
-    def __init__(self, limit_s: float, hang_up: Callable[[], None]) -> None:
+    def __init__(self, limit_s: float, *, is_answering: Callable[[], bool], hang_up: Callable[[], None]) -> None:
         self._limit_s = limit_s
+        self._is_answering = is_answering
         self._hang_up = hang_up
         self._awaits_head = True  # a head has begun, or is the first of the connection
         self._body: StreamReader | None = None  # of the last request, while it is incomplete
@@ -53,7 +55,7 @@ class SenderWatch:
     def _check(self) -> None:
         """Checks the timeout, and sets the timer again. One timer serves a connection for its whole life."""
         due = self._heard_at + self._limit_s
-        if not self._awaits_head and self._body is None:
+        if self._body is None and (not self._awaits_head or self._is_answering()):
             self._timer = self._loop.call_later(self._limit_s, self._check)
         elif self._loop.time() < due:
             self._timer = self._loop.call_at(due, self._check)

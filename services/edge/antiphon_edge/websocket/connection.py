@@ -1,4 +1,4 @@
-"""One open WebSocket: its socket, tasks and admission. Its protocol state is in session.py.
+"""One open WebSocket: its socket, tasks and admission. Its protocol state is in lanes.py.
 
 One task reads, so that pings, closes and invalid messages are answered while responses run. One task writes the
 messages of the outbox, and waits until the client has read them. Each running response has a task of its own, which
@@ -33,9 +33,9 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
+from antiphon_edge.websocket.lanes import Lanes, LaneTurn, Phase
 from antiphon_edge.websocket.messages import Cancel, Create
 from antiphon_edge.websocket.outbox import LaneQueue, Outbox
-from antiphon_edge.websocket.session import LaneTurn, Phase, Session
 from antiphon_edge.websocket.warm_up import WarmUps
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Connection:
         self._limiter = limiter_of(request)
         self._waiting = bodies.tally_of(request)  # bytes of requests that wait for a running response
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
-        self._session = Session(running_max=running_max if session_id is None else 1)
+        self._lanes = Lanes(running_max=running_max if session_id is None else 1)
         self._outbox = Outbox()
         self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._close_code = WSCloseCode.OK
@@ -146,13 +146,13 @@ class Connection:
                 self._waiting.add(message.size_bytes)
             except AntiphonError as error:
                 return [socket_messages.error(error, message.stream_id)]
-        answers = self._session.receive(message)
+        answers = self._lanes.receive(message)
         self._begin_next()
         return answers
 
     def _cancel(self, message: Cancel) -> None:
         """Cancels the running response of a lane. Does nothing if it has ended: the client gets its terminal event."""
-        turn = self._session.turn_of(message)
+        turn = self._lanes.turn_of(message)
         if turn is not None and turn not in self._cancelled:
             self._cancelled.add(turn)
             # Not at once: a task that is cancelled before its first step never runs, and its lane would stay taken.
@@ -165,10 +165,10 @@ class Connection:
 
     def _begin_next(self) -> None:
         """Begins every response that can begin. The bytes of their requests no longer count as waiting."""
-        while (turn := self._session.begin()) is not None:
+        while (turn := self._lanes.begin()) is not None:
             task = asyncio.create_task(self._run(turn), name="websocket turn", context=self._context.copy())
             self._running[turn] = task
-        self._waiting.shrink_to(self._session.waiting_bytes)
+        self._waiting.shrink_to(self._lanes.waiting_bytes)
 
     async def _run(self, turn: LaneTurn) -> None:
         """Runs one response, and begins the next ones when its last message is sent."""
@@ -177,9 +177,9 @@ class Connection:
         await queue.wait_until_sent()
         del self._running[turn]
         self._cancelled.discard(turn)
-        self._session.leave(turn)
+        self._lanes.leave(turn)
         self._begin_next()
-        if self._session.phase is Phase.OVER:
+        if self._lanes.phase is Phase.OVER:
             self._outbox.close()
 
     async def _run_to_end(self, turn: LaneTurn, queue: LaneQueue) -> list[bytes]:
@@ -190,22 +190,22 @@ class Connection:
         except asyncio.CancelledError:
             if turn not in self._cancelled:
                 raise
-            return self._session.cancel(turn)
+            return self._lanes.cancel(turn)
         except InvalidApiKey as error:
             self._close_code = WSCloseCode.POLICY_VIOLATION
             self._close(error, say_so=False)
-            return self._session.fail(turn, error)
+            return self._lanes.fail(turn, error)
         except AntiphonError as error:
-            return self._session.fail(turn, error)
+            return self._lanes.fail(turn, error)
         except Exception:
             log.exception("a response over a WebSocket failed", extra=remedies.REPORT)
             fault = InternalError("The server had an error while processing your request. Its log says why.")
-            return self._session.fail(turn, fault)
+            return self._lanes.fail(turn, fault)
         return []
 
     async def _answer(self, turn: LaneTurn, queue: LaneQueue) -> None:
         await queue.wait_for_room()
-        carried = self._session.carried_by(turn)
+        carried = self._lanes.carried_by(turn)
         authentication.check_again(self._request)
         parse = partial(turn.create.request, drops_hosted=self._drops_hosted)
         request = await offload.run(parse, size_bytes=turn.create.work_bytes)
@@ -236,7 +236,7 @@ class Connection:
 
         def receive(batch: Batch) -> None:
             if batch.final is not None:
-                self._session.end(turn, accepted, batch.final)
+                self._lanes.end(turn, accepted, batch.final)
             queue.put(turn.messages_of(batch.frames))
 
         run = TurnRun(accepted, receive, queue.flow, with_context=False, on_ending=turn.note_end)
@@ -252,7 +252,7 @@ class Connection:
             with suppress(AntiphonError):
                 await asyncio.shield(self._turns.starter.give_up(accepted))
             raise
-        self._session.end(turn, accepted, final)
+        self._lanes.end(turn, accepted, final)
         queue.put(turn.messages_of(batch.frames))
 
     async def _begin(self, turn: LaneTurn, body: CreateRequest, carried: bytes | None) -> AcceptedTurn:
@@ -267,7 +267,7 @@ class Connection:
         """Sends the messages of the outbox until the outbox is closed, then closes the connection."""
         while messages := await self._outbox.take():
             await self._send(messages)
-        await self._send(self._session.farewell())
+        await self._send(self._lanes.farewell())
         await self._socket.close(code=self._close_code)
 
     async def _send(self, messages: Sequence[bytes]) -> None:
@@ -281,6 +281,6 @@ class Connection:
             raise ConnectionResetError("The client does not read.") from None
 
     def _close(self, error: AntiphonError, *, say_so: bool) -> None:
-        self._session.close(error, say_so=say_so)
-        if self._session.phase is Phase.OVER:
+        self._lanes.close(error, say_so=say_so)
+        if self._lanes.phase is Phase.OVER:
             self._outbox.close()

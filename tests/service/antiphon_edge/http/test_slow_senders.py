@@ -111,12 +111,16 @@ async def test_a_connection_between_two_requests_has_no_timeout(pieces: Pieces) 
             assert (await read(reader)).status == 200
 
 
-async def test_a_head_that_begins_behind_a_body_in_chunks_times_out() -> None:
-    """While the request runs: its connection ends with the answer."""
+@pytest.mark.parametrize("headers", [b"Transfer-Encoding: chunked", b"Content-Length: 1"])
+async def test_a_head_that_begins_behind_a_request_that_runs_times_out_after_the_answer(headers: bytes) -> None:
+    body = b"1\r\nx\r\n0\r\n\r\n" if headers.startswith(b"T") else b"x"
     async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
-        asked, _ = edge.hold_models()
-        writer.write(head(b"GET /v1/models", b"Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n\r\n" + NEXT_HEAD)
+        asked, go_on = edge.hold_models()
+        writer.write(head(b"GET /v1/models", headers) + body + NEXT_HEAD)
         await asked.wait()
+        await asyncio.sleep(4 * LIMIT_S)
+        go_on.set()
+        assert (await read(reader)).status == 200
         assert await reader.read() == b""
 
 

@@ -11,12 +11,12 @@ from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import STREAM_WAITING_BYTES_MAX
 from antiphon_edge.routes.sessions import SESSION_HEADER
+from antiphon_edge.websocket.lanes import Phase
 from antiphon_edge.websocket.outbox import LaneQueue
-from antiphon_edge.websocket.session import Phase
 from antiphon_store.service import StoreService
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.patience import PATIENCE_S
-from tests.support.socket_client import Client, connected, held_responses, until_session
+from tests.support.socket_client import Client, connected, held_responses, until_lanes
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_only_so_many_lanes_run_at_once_and_the_next_goes_on_when_one_ends
         release = held_responses(edge)
         await begun(client, "a", "b")
         await client.send(stream_id="c")
-        await until_session(edge, lambda session: bool(session._waiting))
+        await until_lanes(edge, lambda lanes: bool(lanes._waiting))
         assert len(edge.translator.turns) == 2
         release.set()
         assert {event["stream_id"] for event in await ends(client, 3)} == {"a", "b", "c"}
@@ -183,7 +183,7 @@ async def test_each_lane_more_holds_a_stream_slot_of_its_tenant() -> None:
         assert (refusal["stream_id"], refusal["status"]) == ("c", 429)
         release.set()
         await ends(client, 2)
-        await until_session(edge, lambda session: session.phase is Phase.IDLE)
+        await until_lanes(edge, lambda lanes: lanes.phase is Phase.IDLE)
         await begun(client, "c", "a")
 
 
@@ -192,9 +192,9 @@ async def test_shutting_down_waits_for_every_lane(edge: RunningEdge) -> None:
         release = held_responses(edge)
         await begun(client, "a", "b")
         stopping = asyncio.create_task(edge.server.stop())
-        await until_session(edge, lambda session: session.phase is Phase.LAST)
+        await until_lanes(edge, lambda lanes: lanes.phase is Phase.LAST)
         await client.send(stream_id="late")
-        await until_session(edge, lambda session: bool(session._waiting))
+        await until_lanes(edge, lambda lanes: bool(lanes._waiting))
         release.set()
         assert {event["type"] for event in await ends(client, 2)} >= {events.COMPLETED}
         late = await client.event()
@@ -231,7 +231,7 @@ async def test_a_slow_reader_bounds_the_memory_of_all_lanes_together() -> None:
         for number in range(8):
             await client.send(stream_id=f"lane-{number}")
         (connection,) = edge.server._sockets._open
-        await until_session(edge, lambda session: len(session.running) == 8)
+        await until_lanes(edge, lambda lanes: len(lanes.running) == 8)
         async with asyncio.timeout(60):
             while len(connection._outbox._paused) < 8:
                 await asyncio.sleep(0.005)
@@ -253,7 +253,7 @@ async def test_a_lane_begins_nothing_before_what_it_made_is_sent(edge: RunningEd
     connection._send = held  # type: ignore[method-assign]
     for _ in range(2):
         await client.send(stream_id="a")
-    await until_session(edge, lambda session: any(turn.has_ended for turn in session.running.values()))
+    await until_lanes(edge, lambda lanes: any(turn.has_ended for turn in lanes.running.values()))
     assert len(edge.translator.turns) == 2
     release.set()
     assert [event["type"] for event in await ends(client, 2)].count(events.COMPLETED) == 2
@@ -273,7 +273,7 @@ async def test_nothing_begins_while_the_client_has_too_much_to_read(edge: Runnin
     connection._send = slow  # type: ignore[method-assign]
     held.put([dumps("x" * STREAM_WAITING_BYTES_MAX)])
     await client.send(stream_id="a")
-    await until_session(edge, lambda session: bool(session.running))
+    await until_lanes(edge, lambda lanes: bool(lanes.running))
     await asyncio.sleep(0)
     assert len(edge.translator.turns) == 1
     release.set()

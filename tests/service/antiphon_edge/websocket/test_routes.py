@@ -17,10 +17,10 @@ from antiphon_core.jsons import loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_edge.routes.sessions import SESSION_HEADER
-from antiphon_edge.websocket.session import Phase
+from antiphon_edge.websocket.lanes import Phase
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import exchange, head
-from tests.support.socket_client import Client, connected, held_responses, until_session
+from tests.support.socket_client import Client, connected, held_responses, until_lanes
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -190,9 +190,9 @@ async def test_an_old_connection_lets_its_response_end() -> None:
         await client.until(events.CREATED)
         (connection,) = edge.server._sockets._open
         connection.expire(60.0)
-        await until_session(edge, lambda session: session.phase is Phase.LAST)
+        await until_lanes(edge, lambda lanes: lanes.phase is Phase.LAST)
         await client.send()
-        await until_session(edge, lambda session: bool(session._waiting))
+        await until_lanes(edge, lambda lanes: bool(lanes._waiting))
         release.set()
         assert (await client.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
         assert (await client.error())["code"] == "websocket_connection_limit_reached"
@@ -207,7 +207,7 @@ async def test_shutting_down_closes_what_is_idle_and_waits_for_what_runs() -> No
         stopping = asyncio.create_task(edge.server.stop())
         assert await idle.close_code() == aiohttp.WSCloseCode.GOING_AWAY
         await busy.send(stream_id="late")
-        await until_session(edge, lambda session: bool(session._waiting))
+        await until_lanes(edge, lambda lanes: bool(lanes._waiting))
         release.set()
         assert (await busy.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
         assert (await busy.error())["status"] == 503

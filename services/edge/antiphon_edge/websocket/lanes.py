@@ -102,8 +102,8 @@ class LaneTurn:
         return socket_messages.messages_of(frames, self.lane)
 
 
-class Session:
-    """The state of one connection. It has nothing to do with the sessions of the API (`session_id`)."""
+class Lanes:
+    """The lanes of one connection: what waits, what runs, and its phase."""
 
     def __init__(self, histories: LocalHistories | None = None, *, running_max: int = 1) -> None:
         """`running_max`: how many lanes run at once."""
@@ -112,7 +112,7 @@ class Session:
         self._running_max = running_max
         self._waiting: list[Create] = []
         self._running: dict[str | None, LaneTurn] = {}
-        self._lanes: set[str] = set()
+        self._lane_names: set[str] = set()
         self._closing: AntiphonError | None = None
         self._say_so = False
 
@@ -124,7 +124,7 @@ class Session:
         if rejection is not None:
             return [socket_messages.error(rejection, message.stream_id)]
         if message.stream_id is not None:
-            self._lanes.add(message.stream_id)
+            self._lane_names.add(message.stream_id)
         self._waiting.append(message)
         return []
 
@@ -216,7 +216,7 @@ class Session:
         self.phase = following
 
     def _rejection_of(self, message: Create) -> AntiphonError | None:
-        if message.stream_id not in (None, *self._lanes) and len(self._lanes) >= SOCKET_LANES_ITEMS_MAX:
+        if message.stream_id not in (None, *self._lane_names) and len(self._lane_names) >= SOCKET_LANES_ITEMS_MAX:
             return _TOO_MANY_LANES
         return None if self._has_room(message) else _QUEUE_FULL
 
