@@ -116,7 +116,7 @@ def _find(
 def _read_file(path: Path, sections: Sections) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: it is not TOML, or not UTF-8
         raise SettingsError(f"Cannot read the settings file {path}: {error}") from error
     known = {name: [field.name for field in fields(section)] for name, section in sections.items()}
     for name, members in content.items():
@@ -154,12 +154,16 @@ def _convert(kind: Any, given: Any, source: str) -> Any:
         return given
     if get_origin(kind) is tuple:
         parts = [part.strip() for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        if not isinstance(parts, list):
+            raise SettingsError(f"{source}={given!r}: must be a list.")
         return tuple(_convert(options[0], part, source) for part in parts)
     return _scalar(kind, given, source)
 
 
 def _scalar(kind: Any, given: Any, source: str) -> Any:
     try:
+        if isinstance(given, (list, dict)):
+            raise TypeError
         if kind is bool:
             return given if isinstance(given, bool) else _BOOLEANS[str(given).lower()]
         return _number(kind, given) if kind in (int, float) else kind(given)
@@ -168,8 +172,10 @@ def _scalar(kind: Any, given: Any, source: str) -> Any:
 
 
 def _number(kind: type[int] | type[float], given: Any) -> float:
-    """Converts to a number of 0 or more. ValueError: it is negative, infinite or NaN. A timeout of NaN would never
-    pass, because NaN compares as false, and no setting has a meaning below zero."""
+    """Converts to a number of 0 or more. ValueError: it is negative, infinite, NaN, or of another type. A timeout of
+    NaN would never pass, because NaN compares as false. `int` would truncate 2.5, and read true as 1."""
+    if isinstance(given, bool) or (kind is int and isinstance(given, float)):
+        raise ValueError
     number = kind(given)
     if not 0 <= number < math.inf:
         raise ValueError

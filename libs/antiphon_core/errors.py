@@ -78,7 +78,7 @@ class AntiphonError(Exception):
 
     @property
     def code(self) -> str | None:
-        """OpenAI's `code`: the fact of that name, else the class's own."""
+        """OpenAI's `code`: the fact `code`, else the code of the class in TABLE."""
         return self.facts.get("code") or row_of(self).openai_code
 
 
@@ -260,7 +260,7 @@ class ChainTooLong(LimitExceeded):
     @classmethod
     def of(cls, response_id: str, *, limit: str) -> Self:
         return cls(
-            f"The history behind '{response_id}' is over the limit of {limit}. Start a new chain.",
+            f"The history up to '{response_id}' is over the limit of {limit}. Start a new chain.",
             field="previous_response_id",
             id=response_id,
             limit=limit,
@@ -331,7 +331,7 @@ class InternalError(AntiphonError):
 
 class GrpcStatus(IntEnum):
     """The gRPC status codes of Antiphon's errors. `grpc` has them, too, but settings and commands import this module,
-    and importing `grpc` takes as long as all of them."""
+    and importing `grpc` takes as long as importing everything else that they need."""
 
     UNKNOWN = 2
     INVALID_ARGUMENT = 3

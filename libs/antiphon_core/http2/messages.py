@@ -1,4 +1,4 @@
-"""Reads gRPC messages from DATA payloads. A message has a prefix of five bytes: a compression flag and its length.
+"""Reads gRPC messages from DATA payloads. Five bytes precede a message: a compression flag and the message's length.
 
 Message boundaries are independent of frames: a frame may have many messages, or a small part of one.
 """

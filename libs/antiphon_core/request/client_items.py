@@ -1,4 +1,4 @@
-"""Items for tools that OpenAI defines and the client runs: calls of them, and their outputs.
+"""Calls of tools that OpenAI defines and the client runs, and the outputs of these calls.
 
 Calls are validated completely, also those that a model wrote (antiphon_translator.prompt.client_tools), because clients
 execute them.
@@ -37,7 +37,7 @@ FileId = Annotated[str | None, AfterValidator(_reject_file_id)]
 
 class ShellAction(Exact):
     commands: Annotated[list[str], Field(min_length=1)]
-    """Commands to run one after the other."""
+    """Commands to run in order."""
     timeout_ms: _Milliseconds | None = None
     max_output_length: Annotated[int, Field(ge=0)] | None = None
     """The limit of characters of output for the model."""
@@ -109,7 +109,7 @@ ComputerActions = Annotated[list[ComputerAction], Field(min_length=1)]
 class ShellCall(Open):
     type: Literal["shell_call"]
     call_id: CallId
-    """By what its output refers to it."""
+    """The id by which the output refers to the call."""
     action: ShellAction
     """The commands."""
     id: str | None = None
@@ -119,7 +119,7 @@ class ShellCall(Open):
 class ShellCallOutput(Open):
     type: Literal["shell_call_output"]
     call_id: CallId
-    """Which call this came of."""
+    """The `call_id` of the call that this is the output of."""
     output: list[Object]
     """The output of each command, and how it ended."""
     id: str | None = None
@@ -129,7 +129,7 @@ class ShellCallOutput(Open):
 class LocalShellCall(Open):
     type: Literal["local_shell_call"]
     call_id: CallId
-    """By what its output refers to it."""
+    """The id by which the output refers to the call."""
     action: LocalShellAction
     """The command."""
     id: str | None = None
@@ -148,7 +148,7 @@ class LocalShellCallOutput(Open):
 class ApplyPatchCall(Open):
     type: Literal["apply_patch_call"]
     call_id: CallId
-    """By what its output refers to it."""
+    """The id by which the output refers to the call."""
     operation: ApplyPatchOperation
     """The file and its change."""
     id: str | None = None
@@ -158,7 +158,7 @@ class ApplyPatchCall(Open):
 class ApplyPatchCallOutput(Open):
     type: Literal["apply_patch_call_output"]
     call_id: CallId
-    """Which call this came of."""
+    """The `call_id` of the call that this is the output of."""
     status: Literal["completed", "failed"]
     """Whether the patch was applied."""
     output: str | None = None
@@ -169,7 +169,7 @@ class ApplyPatchCallOutput(Open):
 class ComputerCall(Open):
     type: Literal["computer_call"]
     call_id: CallId
-    """By what its output refers to it."""
+    """The id by which the output refers to the call."""
     action: ComputerAction | None = None
     """A single action, the form of older models."""
     actions: list[ComputerAction] | None = None
@@ -189,7 +189,7 @@ class Screenshot(Open):
 class ComputerCallOutput(Open):
     type: Literal["computer_call_output"]
     call_id: CallId
-    """Which call this came of."""
+    """The `call_id` of the call that this is the output of."""
     output: Screenshot
     """The screen after the last action."""
     id: str | None = None

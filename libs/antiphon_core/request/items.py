@@ -171,7 +171,7 @@ class FunctionCall(Open):
     async_: _Async = None
     """Whether the conversation may go on before its output comes."""
     call_id: CallId
-    """By what its output refers to it."""
+    """The id by which the output refers to the call."""
     name: str
     """The name of the called function."""
     arguments: str
@@ -197,7 +197,7 @@ class CustomToolCall(Open):
     async_: _Async = None
     """Whether the conversation may go on before its output comes."""
     call_id: CallId
-    """By what its output refers to it."""
+    """The id by which the output refers to the call."""
     name: str
     """The name of the called tool."""
     input: str

@@ -23,8 +23,8 @@ class ServerSecurity:
     authorities: Watched[bytes] | None = None
 
     def require_usable(self) -> None:
-        """Raises Unavailable if the file of authorities has been unusable for too long. gRPC itself cannot reject all
-        clients then: it continues with the authorities that it read last."""
+        """Raises Unavailable if the file of authorities has been unusable for longer than `secrets_grace_s`. gRPC would
+        accept clients all the same: it continues with the authorities that it read last."""
         if self.authorities is not None:
             self.authorities.get()
 

@@ -15,7 +15,7 @@ class TenantMetrics:
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
-        self._named: set[str] = set()
+        self._labelled: set[str] = set()
 
     @property
     def is_on(self) -> bool:
@@ -36,10 +36,10 @@ class TenantMetrics:
             metrics.TENANT_TOKENS.of(label, "output").add(output_tokens)
 
     def _label(self, tenant: str) -> str:
-        if tenant not in self._named:
-            if len(self._named) >= self._most:
+        if tenant not in self._labelled:
+            if len(self._labelled) >= self._most:
                 return OVERFLOW
-            self._named.add(tenant)
+            self._labelled.add(tenant)
         return tenant
 
 

@@ -86,12 +86,25 @@ def test_mistakes_are_named(environ: dict[str, str], says: str) -> None:
         ("[pump]\nrate_s = nan\n", r"\[pump\] rate_s=nan: must be a number, 0 or more"),
         ("[pump]\nport = inf\n", r"\[pump\] port=inf: must be a whole number"),
         ("[pump]\nport = 'x'\n", r"\[pump\] port='x': must be a whole number"),
+        ("[pump]\nport = 8080.7\n", r"\[pump\] port=8080.7: must be a whole number"),
+        ("[pump]\nport = true\n", r"\[pump\] port=True: must be a whole number"),
+        ("[pump]\nname = ['x']\n", r"\[pump\] name=\['x'\]: must be text"),
+        ("[pump]\ntags = 5\n", r"\[pump\] tags=5: must be a list"),
+        ("[pump]\ntags = {a = 1}\n", r"\[pump\] tags={'a': 1}: must be a list"),
+        ("[pump]\ntags = [['a']]\n", r"\[pump\] tags=\['a'\]: must be text"),
     ],
 )
 def test_mistakes_in_files_are_named(tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "a.toml"
     file.write_text(content)
     with pytest.raises(SettingsError, match=says):
+        pump(file=file)
+
+
+def test_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_bytes(b"[pump]\nname = '\xff'\n")
+    with pytest.raises(SettingsError, match="Cannot read the settings file .*a.toml"):
         pump(file=file)
 
 

@@ -1,7 +1,6 @@
 """Charges the tokens of background responses to the token quotas of their tenants, in the store.
 
-A worker does not know the limits: it draws on the buckets whose size edges have set. Without a bucket nothing is
-counted.
+Workers do not know the limits. They draw on the buckets that edges created; without a bucket, no tokens are counted.
 """
 
 from __future__ import annotations

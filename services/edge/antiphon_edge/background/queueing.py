@@ -1,8 +1,8 @@
 """The queue of background responses: their jobs, and the first events of their logs.
 
-A job is stored under the tenant of its response, with the record and the event log: one `CommitTurn` writes all three,
-and every write of the job's holder is checked against its lease in the same transaction. Workers do not know the
-tenants: they claim from DISPATCH_TENANT, for which the store takes jobs of the tenants in turn.
+One `CommitTurn` writes the job, the record and the event log, all under the tenant of the response. Each write of a
+worker is checked against the worker's lease on the job, in the transaction of the write. Workers do not know the
+tenants: they claim jobs in DISPATCH_TENANT, and the store serves the tenants round robin.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 QUEUE = jobs.DISPATCH_QUEUE
 DISPATCH_TENANT = jobs.DISPATCH_TENANT
-JOB_ATTEMPTS = 5  # a worker that is stopped in mid-run uses one up, like one that dies
+JOB_ATTEMPTS = 5  # a worker that stops or dies in mid-turn uses one up
 WAITING_LEASE_MS = 600_000
 """The lifetime of the session lease of a response that waits for a worker."""
-OPENING_EVENTS = 2  # those of `opening`
+OPENING_EVENTS = 2  # the number of events in `opening`
 
 
 def job_of(accepted: AcceptedTurn) -> TurnJob:

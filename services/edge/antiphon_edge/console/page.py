@@ -1,7 +1,7 @@
 """The HTML document of the console, and its Content-Security-Policy.
 
 The policy allows scripts and styles from this server, and one inline script by its hash: the import map. It allows
-nothing `unsafe-*` and no images of other servers, so that text of a model can neither run code nor send data anywhere.
+nothing `unsafe-*` and nothing from other servers: a model's text can neither run code nor leak data by loading a URL.
 """
 
 from __future__ import annotations

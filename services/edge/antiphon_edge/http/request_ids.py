@@ -1,6 +1,6 @@
-"""Request ids, traces and access lines. Every answer has an `x-request-id`: the client's own, if it is usable.
+"""Request ids, traces and access lines. Every answer has an `x-request-id`: the client's if valid, else a new one.
 
-A client that may never see the answer sends its own id as `x-client-request-id`. The access line has this id, too. If a
+A client that may never see the answer can send its own id as `x-client-request-id`: the access line has it, too. If a
 client sends `traceparent`, all spans of the request belong to that trace."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ access_log = logging.getLogger("antiphon_edge.access")
 
 CLIENT_CLOSED_REQUEST = 499  # nginx's status for a client that disconnected; never sent, only in logs and metrics
 OTHER_ROUTE = "other"
-"""The route in metrics of a path that does not exist."""
+"""The route that metrics and access lines name if no route has the path."""
 OTHER_METHOD = "OTHER"
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
@@ -31,8 +31,8 @@ _USABLE_CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,512}")  # OpenAI's length; no
 _STARTED_AT: web.RequestKey[float] = web.RequestKey("started_at", float)
 _REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 _ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
-_BEGUN_STATUS: web.RequestKey[int] = web.RequestKey("begun_status", int)
-"""The status of an answer that has begun. A handler whose client disconnects is cancelled, and returns no answer."""
+_SENT_STATUS: web.RequestKey[int] = web.RequestKey("sent_status", int)
+"""The status that was sent to the client. If the client disconnects, the handler is cancelled and returns no answer."""
 
 
 def observed(handler: Handler, ids: Ids) -> Handler:
@@ -45,9 +45,9 @@ def observed(handler: Handler, ids: Ids) -> Handler:
         with tracing.span(method, SpanKind.SERVER, facts) as span:
             try:
                 answer = await handler(request)
-                request[_BEGUN_STATUS] = answer.status
+                request[_SENT_STATUS] = answer.status
             finally:
-                status = request.get(_BEGUN_STATUS, CLIENT_CLOSED_REQUEST)
+                status = request.get(_SENT_STATUS, CLIENT_CLOSED_REQUEST)
                 route = request.get(_ROUTE, OTHER_ROUTE)
                 span.rename(f"{method} {route}")
                 span.note({spans.HTTP_ROUTE: route, spans.HTTP_STATUS: status})
@@ -80,15 +80,15 @@ async def note_route(request: web.Request, handler: Handler) -> web.StreamRespon
 async def add_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """A signal for `on_response_prepare`: adds the headers of `headers_of`."""
     response.headers.update(headers_of(request))
-    request[_BEGUN_STATUS] = response.status
+    request[_SENT_STATUS] = response.status
 
 
 def headers_of(request: web.BaseRequest) -> dict[str, str]:
-    """The request id, OpenAI's version and time headers, and the durations of the phases. `assign` comes first."""
+    """The request id, OpenAI's version and time headers, and the durations of the phases. Call `assign` first."""
     elapsed_s = _elapsed_s(request)
     return {
         "x-request-id": request[_REQUEST_ID],
-        "Server": "antiphon",  # aiohttp's own value tells its version and Python's
+        "Server": "antiphon",  # aiohttp's default reveals its version and Python's
         "openai-version": "2020-10-01",
         "openai-processing-ms": str(round(elapsed_s * 1000)),
         phases.HEADER: phases.header(elapsed_s),

@@ -64,19 +64,19 @@ class BucketLevels:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._levels: dict[str, Level] = {}
-        self._heard_ms: dict[str, float] = {}
+        self._updated_ms: dict[str, float] = {}
 
     def update(self, levels: Sequence[Level]) -> None:
         for level in levels:
             self._levels[level.name] = level
-            self._heard_ms[level.name] = self._now_ms()
+            self._updated_ms[level.name] = self._now_ms()
 
     def draw(self, bucket: str, amount: int) -> None:
-        """Takes `amount` from a bucket before the counter reports it."""
+        """Subtracts `amount` from the known level, until the counter reports the new one."""
         level = self._levels.get(bucket)
         if level is not None:
             now, full_in_ms = self._now(level)
-            full_in_ms += math.ceil(amount * MINUTE_MS / level.capacity)  # a bucket holds what it gains in a minute
+            full_in_ms += math.ceil(amount * MINUTE_MS / level.capacity)  # the capacity is a minute's refill
             self.update([Level(bucket, now - amount, level.capacity, round(full_in_ms))])
 
     def quotas(self) -> Sequence[Quota]:
@@ -88,7 +88,7 @@ class BucketLevels:
 
     def _now(self, level: Level) -> tuple[float, float]:
         """The present level, and the milliseconds until the bucket is full."""
-        elapsed_ms = self._now_ms() - self._heard_ms[level.name]
+        elapsed_ms = self._now_ms() - self._updated_ms[level.name]
         if elapsed_ms >= level.full_in_ms:
             return level.capacity, 0.0
         grown = (level.capacity - level.level) * elapsed_ms / level.full_in_ms
@@ -128,14 +128,14 @@ class RateLimiter:
         return self._limits.tokens_per_minute > 0
 
     def levels_of(self, tenant: str) -> BucketLevels:
-        """The bucket levels of a tenant. They are updated as long as a caller holds them."""
+        """The bucket levels of a tenant. They are updated as long as a caller has a reference to them."""
         levels = self._levels_by_tenant.get(tenant)
         if levels is None:
             levels = self._levels_by_tenant[tenant] = BucketLevels(self._clock)
         return levels
 
     async def admit(self, tenant: str, *, generates: bool) -> None:
-        """Counts a request. If it `generates`, tokens must be left. RequestRateExceeded, TokenRateExceeded."""
+        """Counts a request. One that `generates` needs tokens left. Raises RequestRateExceeded or TokenRateExceeded."""
         draws = self._draws(generates)
         if draws:
             self._require(tenant, await self._counts.spend(tenant, Spend(draws)))
@@ -172,7 +172,7 @@ class RateLimiter:
         try:
             spent = await self._counts.spend(tenant, spend)
         except BaseException:
-            self._settling.end(tenant, slot)  # the store may have counted it
+            self._settling.end(tenant, slot)  # the store may have taken the slot before the call failed
             raise
         self._require(tenant, spent)
         self._settling.hold(tenant, slot)
@@ -200,7 +200,7 @@ class RateLimiter:
             raise self._rejection(spent.refusal)
 
     def _draws(self, generates: bool) -> list[Draw]:
-        """The draws of a request, tokens first: if there are none left, the request is not counted."""
+        """The draws of a request. Tokens come first: if both limits are exceeded, the error names the tokens."""
         draws = []
         if self._limits.tokens_per_minute:
             draws.append(_draw(TOKENS, self._limits.tokens_per_minute, at_least=1 if generates else 0))
@@ -235,7 +235,7 @@ class RateLimiter:
 
 
 def _nothing() -> None:
-    """Ends a request that is no turn."""
+    """The `end_turn` of a request that generates nothing."""
 
 
 def _draw(bucket: str, per_minute: int, *, amount: int = 0, at_least: int = 0) -> Draw:

@@ -52,9 +52,9 @@ class EventLogWriter:
         timing: TurnTiming = DEFAULT_TIMING,
         on_lost: Callable[[AntiphonError], None] = lambda _error: None,
     ) -> None:
-        """`under_fence` gives each append its fence. `ids_before` is the number of token ids that the log's checkpoints
-        already have. `flow` is paused while more than EVENT_LOG_WAITING_BYTES_MAX are waiting. `on_lost` is called with
-        an error that no retry can mend, such as StaleFence."""
+        """`under_fence` calls each append with the fence of a live lease. `ids_before` is the number of token ids that
+        the log's checkpoints already have. `flow` is paused while more than EVENT_LOG_WAITING_BYTES_MAX are waiting.
+        `on_lost` is called with an error that no retry can mend, such as StaleFence."""
         self._logs = logs
         self._tenant = tenant
         self._response_id = response_id
@@ -65,10 +65,10 @@ class EventLogWriter:
         self._on_lost = on_lost
         self._waiting: list[Batch] = []
         self._waiting_bytes = 0
-        self._waiting_since_s = self._oldest_s = 0.0
-        """When the first waiting batch came, and the first batch of the current append."""
+        self._waiting_since_s = self._appending_since_s = 0.0
+        """The arrival times of the first waiting batch and of the first batch of the current append."""
         self._portions: deque[Sequence[Batch]] = deque()
-        """The portions to append next. They are cut only once: after a timeout the same append must be sent again."""
+        """The portions to append next. They are split only once: after a timeout, the retry must be the same append."""
         self._error: AntiphonError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None
@@ -81,7 +81,7 @@ class EventLogWriter:
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
             self._flow.pause(self)
-        if self._are_enough_waiting:
+        if self._has_enough_waiting:
             self._start()
         elif self._timer is None and not self._is_writing:
             self._start_later()
@@ -109,7 +109,7 @@ class EventLogWriter:
         return self._writer is not None and not self._writer.done()
 
     @property
-    def _are_enough_waiting(self) -> bool:
+    def _has_enough_waiting(self) -> bool:
         return self._waiting_bytes >= EVENT_LOG_APPEND_BYTES
 
     def _start_later(self) -> None:
@@ -127,19 +127,19 @@ class EventLogWriter:
             self._timer = None
 
     async def _write(self) -> None:
-        """Appends the waiting batches. Later ones wait for the next multiple of `linger_s`, unless they are enough."""
+        """Appends what waits; later batches at once if they have EVENT_LOG_APPEND_BYTES, else within `linger_s`."""
         self._error = None
         try:
             is_due = True
             while self._portions or (self._waiting and is_due):
                 if not self._portions:
                     batches, self._waiting, self._waiting_bytes = self._waiting, [], 0
-                    self._oldest_s = self._waiting_since_s
+                    self._appending_since_s = self._waiting_since_s
                     self._flow.resume(self)
                     self._portions.extend(_portions(batches))
                 await self._append(self._portions[0])
                 self._portions.popleft()
-                is_due = self._are_enough_waiting
+                is_due = self._has_enough_waiting
         except AntiphonError as error:
             self._error = error
             if not isinstance(error, (Unavailable, Timeout)):
@@ -164,7 +164,7 @@ class EventLogWriter:
             return await self._under_fence(lambda fence: self._logs.append_events(self._tenant, append, fence=fence))
 
         await with_retries(write, self._timing.append_retry)
-        metrics.EVENT_LOG_LAG.of().observe(perf_counter() - self._oldest_s)
+        metrics.EVENT_LOG_LAG.of().observe(perf_counter() - self._appending_since_s)
         self._ids_before += len(ids)
 
 

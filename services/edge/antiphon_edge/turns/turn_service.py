@@ -2,12 +2,12 @@
 
 1. A response is committed before its terminal event is sent, so that a client that saw `response.completed` can
    continue the response at once, on any edge.
-2. A turn that produced its first event ends in exactly one terminal state. When no translator can continue it, or the
-   store cannot take the record, the events so far are folded, and `error` and `response.failed` follow.
-3. When the caller goes away, the model is stopped first and the record is written as cancelled afterwards, by a task
-   of its own, which the caller's cancellation does not reach.
-4. A turn under an idempotency key runs once and does not end with its caller: a repeated request is sent the same
-   events, and takes the turn over when its edge is gone (idempotent_replies.py).
+2. A turn that produced its first event ends in exactly one terminal state. When no translator can continue the turn, or
+   the store cannot take the record, `error` and `response.failed` follow, with the output so far.
+3. When the client disconnects, the model is stopped first. Then a separate task, which the request's cancellation does
+   not reach, writes the record as cancelled.
+4. A turn under an idempotency key runs once and continues when its client disconnects. A repeated request is sent the
+   same events, and takes the turn over if the edge that ran the turn has died (idempotent_replies.py).
 
 turn_runner.py runs a turn, with the policy of caller_turn.py.
 """
@@ -55,7 +55,7 @@ class TurnService:
         meter: Meter | None = None,
         timing: TurnTiming = DEFAULT_TIMING,
     ) -> None:
-        """Without a `sealer`, content is sealed with keys that only this process has. `wait_ms` is for TurnStarter."""
+        """Without a `sealer`, content is sealed with keys that only this process has. `wait_ms` goes to TurnStarter."""
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self._translator = translator
         self.starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms)
@@ -96,15 +96,15 @@ class TurnService:
         """Sends all events of a new response, and returns after the terminal one. Raises before the first batch if the
         request is wrong.
 
-        Cancelling stops the model within one token. A keyed turn goes on.
+        Cancellation stops the model within one token. A keyed turn continues after a cancellation.
         """
 
         async def begin() -> AcceptedTurn | RepeatedRequest:
             return await self.starter.begin(tenant, request, session_id=session_id, key=key)
 
-        begun = await begin() if key is None else None
-        if isinstance(begun, AcceptedTurn):
-            await self.run(TurnRun(begun, receive, flow))
+        accepted = await begin() if key is None else None
+        if isinstance(accepted, AcceptedTurn):
+            await self.run(TurnRun(accepted, receive, flow))
         else:
             await self._replies.send(begin, receive, flow)
 
@@ -127,11 +127,11 @@ class TurnService:
         return await self._translator.count_tokens(turn)
 
     async def is_running(self, tenant: str, response_id: str) -> bool:
-        """Whether a keyed turn with this id is queued or running on any edge. Other turns are not in the store yet."""
+        """Whether a keyed turn with this id is queued or running on any edge. Other turns are stored when they end."""
         return await self._keyed_jobs.is_open(tenant, response_id)
 
     async def settle(self) -> None:
-        """Leaves keyed turns to other edges, and waits for the records of turns whose caller went away."""
+        """Leaves keyed turns to other edges, and waits for the records of turns whose client disconnected."""
         await self._keyed_turns.stop()
         await self.starter.cleanup.settle()
 

@@ -1,4 +1,4 @@
-"""A model server over HTTP that answers a generation with server-sent events: NIM, vLLM, SGLang, llama.cpp.
+"""A model server over HTTP that streams a generation as server-sent events: NIM, vLLM, SGLang, llama.cpp.
 
 Stopping a generation closes its connection, which makes these servers stop, too. A generation that ends by itself
 leaves its connection open for the next request. openai_chat.py and vllm_tokens.py build on this module; the modules
@@ -48,7 +48,7 @@ class EventReader(Protocol):
 
     def read(self, event: Object) -> EngineChunk | None:
         """Returns the content of one event. Raises EngineFault for an event that cannot be read, and EngineUnavailable
-        or EngineFault for one that says that the generation was broken off."""
+        or EngineFault for one that reports that the generation was aborted."""
 
     def finish(self) -> EngineChunk | None:
         """Returns the last chunk, once the stream has ended."""
@@ -107,14 +107,14 @@ class HttpModelServer:
             rest = reader.finish()
             if rest is not None:
                 deliver((rest,))
-            await self._drain(response.content, timer)
+            await self._drain(response.content, reader, timer)
 
     async def _pass_on(
         self, content: aiohttp.StreamReader, reader: EventReader, deliver: Deliver, flow: Flow, timer: TokenTimer
     ) -> bool:
-        """Delivers the content of each read up to `[DONE]`. Returns False as soon as nothing more is wanted."""
+        """Delivers the content of each read up to `[DONE]`. Returns False as soon as `deliver` does."""
         events, is_done = EventData(), False
-        while not is_done and (received := await content.readany()):
+        while not is_done and (received := await _read_some(content, reader)):
             chunks: list[EngineChunk] = []
             found = events.feed(received)
             if is_done := _DONE in found:
@@ -123,19 +123,19 @@ class HttpModelServer:
             if chunks:
                 timer.token_came()
                 if not deliver(chunks):
-                    if reader.complete:  # the end of the stream is about to come, and then the connection is free
-                        await self._drain(content, timer)
+                    if reader.complete:  # the stream ends soon, and its connection can be used again
+                        await self._drain(content, reader, timer)
                     return False
             if error is not None:
                 raise error
             await flow.wait_until_open()
         return True
 
-    async def _drain(self, content: aiohttp.StreamReader, timer: TokenTimer) -> None:
-        """Reads the end of a stream in which nothing more is expected, so that its connection can be used again."""
+    async def _drain(self, content: aiohttp.StreamReader, reader: EventReader, timer: TokenTimer) -> None:
+        """Reads a complete stream to its end, so that its connection can be used again."""
         timer.end_within(self._end_grace_s)
         size = 0
-        while size <= _END_BYTES_MAX and (received := await content.readany()):
+        while size <= _END_BYTES_MAX and (received := await _read_some(content, reader)):
             size += len(received)
 
     def _read(self, events: list[bytes], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
@@ -168,7 +168,7 @@ class HttpModelServer:
 
     @asynccontextmanager
     async def _response(self, method: str, url: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Sends a request. Yields its response if the status is 200, and raises the error that it stands for otherwise.
+        """Sends a request. Yields the response if its status is 200, and raises the server's error otherwise.
         At the end the connection is closed, unless the whole response was read."""
         with self._translated():
             response = await self._connected().request(method, url, body, self._headers())
@@ -226,3 +226,13 @@ class HttpModelServer:
         if self._pool is None:
             self._pool = HttpPool()
         return self._pool
+
+
+async def _read_some(content: aiohttp.StreamReader, reader: EventReader) -> bytes:
+    """Reads the bytes that came; none at the end. After the finish reason, a broken connection is an end, too."""
+    try:
+        return await content.readany()
+    except aiohttp.ClientError:
+        if not reader.complete:
+            raise
+        return b""

@@ -1,10 +1,12 @@
-"""The outcomes of fetching a URL, shared by the fetcher and the readers of parts. Values only."""
+"""The outcomes of fetching a URL, shared by the fetcher and the readers of media parts. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+
+from antiphon_core.limits import IMAGES_ITEMS_MAX
 
 
 class Problem(Enum):
@@ -33,10 +35,10 @@ class Failure:
 
 
 Downloads = Mapping[str, Download | Failure]
-"""The outcomes by URL, as the client wrote it."""
+"""The outcomes by URL; a URL is spelled as the client wrote it."""
 NOTHING: Downloads = {}
 
-_NOT_FETCHED = Failure(Problem.DOWNLOAD, "one turn can have no more URLs")
+_NOT_FETCHED = Failure(Problem.DOWNLOAD, f"a turn and its history can have at most {IMAGES_ITEMS_MAX} URLs")
 
 
 def at(url: str, downloads: Downloads) -> Download | Failure:

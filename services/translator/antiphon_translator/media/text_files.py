@@ -1,8 +1,8 @@
 """Text files in a request: which files are text, and how the prompt shows one to the model.
 
-A file is text if its media type says so, or its name where the media type is unspecific, and if its content is UTF-8
-without control characters that no text has. Any other file is rejected: of a PDF, for example, the model would see what
-one of many programs extracts. A file is shown as:
+A file is text if its media type says so, or its name if the media type is unspecific. The content must be UTF-8, and
+have no control characters that no text has. Any other file is rejected: the text of a PDF, for example, depends on the
+program that extracts it. A file is shown as:
 
     <file name="notes.md">
     # Notes
@@ -40,7 +40,7 @@ EXTENSIONS = frozenset(
 NAMES = frozenset("makefile dockerfile containerfile jenkinsfile license readme changelog notice".split())
 """Names of text files that have no extension, in lower case."""
 
-_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # without ESC, which logs with colours have
+_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # ESC is permitted: coloured logs have it
 _PDF = b"%PDF-"
 
 
@@ -52,7 +52,7 @@ def read(content: bytes, *, media_type: str, name: str) -> str:
     """The text of a file. NotText: the file is of another kind, or is not UTF-8."""
     if content.startswith(_PDF):
         raise NotText("it is a PDF")
-    if not _is_called_text(media_type, name):
+    if not _is_declared_text(media_type, name):
         checked = media_type if media_type not in UNSPECIFIC_TYPES else f"'{name}'"
         raise NotText(f"{checked} is not known to be text")
     try:
@@ -70,7 +70,7 @@ def shown(text: str, name: str) -> str:
     return f"<file name={dumps(name).decode()}>\n{text}{ending}</file>"
 
 
-def _is_called_text(media_type: str, name: str) -> bool:
+def _is_declared_text(media_type: str, name: str) -> bool:
     if media_type in UNSPECIFIC_TYPES:
         last = PurePosixPath(name.lower()).name
         return last.rpartition(".")[2] in (EXTENSIONS if "." in last else NAMES)

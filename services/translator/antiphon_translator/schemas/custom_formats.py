@@ -1,8 +1,8 @@
 """The input formats of custom tools: the description that a model is shown, and the schema that guides a call.
 
-A grammar is shown to the model together with its tool. A call that the model is free to make is not guided by the
-grammar, as a call of a `strict` function is not. A forced call is guided by the schema of its arguments; where no
-schema can express the grammar, the request is rejected (forced_calls.py).
+A grammar is shown to the model together with its tool. Calls that the model is free to make are not guided by the
+grammar, just as calls of `strict` functions are not guided by their schemas. A forced call is guided by the schema of
+its arguments; if no schema can express the grammar, the request is rejected (forced_calls.py).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from antiphon_core.request.tools import GrammarInput, PlainInput
 from antiphon_translator.schemas import schemas
 from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
 
-# Regular expressions that match only text without characters that JSON escapes. A grammar made of a JSON schema takes a
-# pattern literally, so a quote or a backslash in the text would end the JSON string or break it. Only the common syntax
-# of regular expressions is accepted, and of that only what every engine supports.
+# Regular expressions that match only text without characters that JSON escapes. Engines apply a `pattern` to the JSON
+# text itself, so a quote or a backslash that the pattern matches would end or break the JSON string. Only syntax that
+# every engine supports is accepted.
 _CLASS = r'\[(?:a-z|A-Z|0-9|\\[dw]|[^\\\[\]^"&~\x00-\x1f-])+-?\]'
 _REPEATED = r"(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{])"
-_PLAIN = re.compile(rf'(?:\\[dw.+*?()|\[\]{{}}^$]|{_CLASS}|{_REPEATED}|\((?!\?)|[^\\"\[\](){{}}*+?^$.\x00-\x1f]|\))+')
+_PIECE = rf'\\[dw.+*?()|\[\]{{}}^$]|{_CLASS}|{_REPEATED}|\((?!\?)|[^\\"\[\](){{}}*+?^$.\x00-\x1f]|\)'
+_PLAIN = re.compile(rf"(?![*+?{{])(?:{_PIECE})+")  # `^*` is valid, but without its anchor begins with a repetition
 _RANGES = {r"\d": "0-9", r"\w": "a-zA-Z0-9_"}
 
 
@@ -42,7 +43,7 @@ def require(grammar: GrammarInput, path: str) -> None:
         schemas.compiled(Outline({"pattern": grammar.definition}))
     except InvalidSchema as flaw:
         raise InvalidRequest(
-            f"Invalid value: '{path}.definition' is not a regular expression, or one that takes too much memory.",
+            f"Invalid value: '{path}.definition' is not a regular expression, or takes too much memory.",
             field=f"{path}.definition",
             code="invalid_value",
         ) from flaw
@@ -50,20 +51,20 @@ def require(grammar: GrammarInput, path: str) -> None:
 
 def can_be_held(grammar: GrammarInput) -> bool:
     """Whether the schema of the arguments can express the grammar, as a `pattern`."""
-    return grammar.syntax == "regex" and _PLAIN.fullmatch(_inner(grammar)) is not None
+    return grammar.syntax == "regex" and _PLAIN.fullmatch(_without_anchors(grammar)) is not None
 
 
 def _shown(given: PlainInput | GrammarInput | None) -> Object:
     if not isinstance(given, GrammarInput):
         return {}
     if can_be_held(given):
-        return {"pattern": f"^({_spelt_out(_inner(given))})$"}
+        return {"pattern": f"^({_spelt_out(_without_anchors(given))})$"}
     name = "regular expression" if given.syntax == "regex" else "Lark grammar"
     return {"description": f"It must match this {name}:\n{given.definition}"}
 
 
-def _inner(grammar: GrammarInput) -> str:
-    """A regular expression without its anchors: an input always matches from beginning to end."""
+def _without_anchors(grammar: GrammarInput) -> str:
+    """A regular expression without its anchors: a match always spans the whole input."""
     return grammar.definition.removeprefix("^").removesuffix("$")
 
 

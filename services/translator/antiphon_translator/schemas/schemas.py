@@ -6,9 +6,9 @@
 
 Rule 1: nothing is ever fetched. By default, the library loads the documents in `$ref` and `$schema` from the network
 and the disk. So each call into it gets a retriever that fails, `$schema` is replaced by one of DRAFTS, and references
-to other documents are rejected before.
+to other documents are rejected first.
 
-Rule 2: no schema takes long. The library holds the GIL while it works, so a slow schema would block all requests of the
+Rule 2: no check takes long. The library holds the GIL while it works, so a slow schema would block all requests of the
 process; hence the limits in antiphon_core.limits.
 """
 
@@ -70,15 +70,15 @@ def require_schema(outline: Outline) -> None:
 
 
 def require_guidable(outline: Outline) -> None:
-    """InvalidSchema: no grammar can be made of the schema, or only a too large one. Grammars follow the newest draft,
-    whatever the schema names."""
+    """InvalidSchema: no grammar can be made of the schema, or only one that is too large. Grammars follow the newest
+    draft, whatever `$schema` says."""
     _require_metaschema(outline.schema | {"$schema": _NEWEST})
     for place in outline.places.values():
         _require_targets(outline, place)
     looping = outline.loop()
     if looping is not None:
-        raise InvalidSchema(looping.path, "this schema says of a value only that it matches this schema.")
-    _require_few(outline)
+        raise InvalidSchema(looping.path, "this schema only refers back to itself, so it describes no value.")
+    _require_counts(outline)
     _require_patterns(outline)
 
 
@@ -95,12 +95,12 @@ def compiled(outline: Outline) -> Validator:
 def _written_bytes(schema: Object) -> int:
     try:
         return len(dumps(schema))
-    except TypeError as error:  # orjson's: too deep, too large a number, half a character
+    except TypeError as error:  # of orjson: nested too deep, a number too large, or a lone surrogate
         raise InvalidSchema((), f"this cannot be written as JSON: {error}.") from error
 
 
 def require_size(size: int) -> None:
-    """InvalidSchema: a schema of so many bytes is too long."""
+    """InvalidSchema: a schema of `size` bytes is too long."""
     if size > limits.SCHEMA_BYTES_MAX:
         raise InvalidSchema((), f"the schema is {size} bytes long; at most {limits.SCHEMA_BYTES_MAX} are possible.")
 
@@ -125,7 +125,7 @@ def _invalid_schema(error: Exception) -> InvalidSchema:
         return InvalidSchema((), f"{error}.")
     path = tuple(map(str, error.instance_path))
     if isinstance(error.kind, ValidationErrorKind.Format):
-        return InvalidSchema(path, "this is not a regular expression, or one that takes too much memory.")
+        return InvalidSchema(path, "this is not a regular expression, or takes too much memory.")
     return InvalidSchema(path, f"{error.message}.")
 
 
@@ -139,7 +139,7 @@ def _require_targets(outline: Outline, place: Place) -> None:
         raise InvalidSchema((*place.path, "$id"), "'$id' is not permitted within a schema.")
 
 
-def _require_few(outline: Outline) -> None:
+def _require_counts(outline: Outline) -> None:
     places = outline.places.values()
     properties = sum(len(place.get("properties", dict)) for place in places)
     values = sum(len(place.get("enum", list)) for place in places)

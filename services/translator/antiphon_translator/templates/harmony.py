@@ -6,7 +6,7 @@ reasoning or rejects it, leaves out later developer messages, and fails on a too
 (docs/adr/0026-harmony-without-a-template.md).
 
     system        identity of the model, date, reasoning effort, channels
-    developer     instructions, and the tools as a namespace of TypeScript; later instructions in their place
+    developer     instructions, and the tools as a namespace of TypeScript; later instructions where they occur
     user          the user's text
     assistant     analysis, commentary before calls, calls, final
     functions.f   the result of a call
@@ -33,7 +33,7 @@ class HarmonyTemplate:
     """The prompt writer of gpt-oss, in place of a chat template."""
 
     variables: Collection[str] = frozenset({_EFFORT})
-    literals: Collection[str] = ()  # no text of this module ends in a part of a control token; a test checks that
+    literals: Collection[str] = ()  # no text here ends with the beginning of a control token; a test checks that
     image_mark = ""  # these models see no images
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
@@ -50,12 +50,12 @@ def _prompt(conversation: Conversation, now_s: int, effort: str) -> Iterator[str
     first = list(takewhile(lambda message: message.role in _DEVELOPERS, messages))
     yield _block("system", _system(now_s, effort, has_tools=bool(tools)))
     yield from _developer(first, tools)
-    begun = messages[-1:] if conversation.continues_last else ()
-    whole = messages[len(first) : len(messages) - len(begun)]
-    answered = max((place for place, message in enumerate(whole) if _is_final(message)), default=-1)
-    for place, message in enumerate(whole):
-        yield from _rendered(message, with_reasoning=place > answered)
-    open_message = "".join(part for message in begun for part in _assistant(message, with_reasoning=True))
+    unfinished = messages[-1:] if conversation.continues_last else ()
+    finished = messages[len(first) : len(messages) - len(unfinished)]
+    last_final = max((index for index, message in enumerate(finished) if _is_final(message)), default=-1)
+    for index, message in enumerate(finished):
+        yield from _rendered(message, with_reasoning=index > last_final)
+    open_message = "".join(part for message in unfinished for part in _assistant(message, with_reasoning=True))
     yield open_message.removesuffix("<|end|>") or "<|start|>assistant"
 
 

@@ -84,6 +84,15 @@ async def test_a_goodbye_that_does_not_come_is_waited_for_no_longer_than_its_gra
     await server.close()
 
 
+@pytest.mark.parametrize("end", [[], [DONE]], ids=["without [DONE]", "with [DONE]"])
+@pytest.mark.parametrize("most", [1, 100])
+async def test_a_connection_that_breaks_after_the_finish_reason_does_not_fail_the_generation(
+    fake: FakeGenerate, server: HttpModelServer, most: int, end: list[bytes]
+) -> None:
+    fake.script = [ids_event([1], "stop"), *end, 0.01, Ending.LOST]
+    assert await generated(server, most=most) == ([1] if most == 1 else [1, 99])
+
+
 @pytest.mark.parametrize("error", [EngineFault, EngineUnavailable])
 async def test_a_stream_that_ends_before_the_generation_raises_the_error_that_was_asked_for(
     fake: FakeGenerate, server: HttpModelServer, error: type[EngineFault | EngineUnavailable]

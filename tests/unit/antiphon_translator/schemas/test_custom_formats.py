@@ -63,6 +63,8 @@ def test_a_plain_regular_expression_is_a_pattern(definition: str, pattern: str) 
         r"\ba",
         r"a\$",
         "a^b",
+        "^*a",
+        "^{2}a$",
     ],
 )
 def test_pattern_of_texts_that_json_escapes_is_shown_and_does_not_guide(definition: str) -> None:

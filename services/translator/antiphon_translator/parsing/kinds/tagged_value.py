@@ -13,11 +13,11 @@ from antiphon_translator.parsing.reading import Reading
 
 @dataclass(frozen=True, slots=True)
 class ValueEnds:
-    """The literals that may end a value. A value may itself spell a marker, so the text behind a marker decides.
+    """The literals that may end a value. A value may itself contain one of them, so the text behind it decides.
 
-    A closer in `closers` ends the value if one of `followers` comes next, or always if there are none. The `tags` of
-    further parameters always end it. An end of the call in `ends` does if one of `beginnings` comes next: literals that
-    end the section or begin another call."""
+    One of `closers` ends the value if one of `followers` comes next, or always if there are none. One of `tags`, which
+    open further parameters, always ends the value. One of `ends`, which close the call, ends the value if one of
+    `beginnings` comes next, which end the section or begin another call."""
 
     closers: tuple[str, ...]
     followers: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class ValueEnds:
     beginnings: tuple[str, ...] = ()
 
     def read(self, reading: Reading, emit: Emit) -> Reader[None]:
-        """Emits a value, and moves behind its closer. Malformed: it has no end."""
+        """Emits a value, and moves behind its closer, or before another end. Malformed: the value has no end."""
         cursor = reading.cursor
         markers = _markers((*self.closers, *self.tags, *self.ends))
         while True:
