@@ -2,8 +2,8 @@
 authenticated, so these limits are small.
 
 A head that arrives in one piece is parsed at once, and is not counted. The beginning of a head that arrives in the same
-read as another request is counted (head_detector.py). aiohttp's own limits, for each header and for
-their number, would allow a head of 8 MiB.
+read as another request is counted (head_detector.py). aiohttp's own limits, for each header and for their number, would
+allow a head of 8 MiB.
 """
 
 from __future__ import annotations
