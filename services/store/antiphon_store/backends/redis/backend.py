@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain, repeat, starmap
 from typing import Any
 
@@ -66,7 +67,7 @@ class RedisRows:
         self._clock = clock
         self._announced_s: dict[str, float] = {}  # tenant -> when this process last announced it
         self._link: Link | None = None
-        self.maintenance = RedisMaintenance(lambda: self._opened)
+        self.maintenance = RedisMaintenance(self._atom)
 
     async def open(self) -> None:
         servers = connect(self._address)
@@ -85,10 +86,11 @@ class RedisRows:
             await self._link.close()
 
     async def ready(self) -> None:
-        await self._opened.ready()
+        with self._atom() as link:
+            await link.ready()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        with self._opened.atom():
+        with self._atom():
             if any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes):
                 await self._announce(partition.tenant)
             return await (self._apply_on_cluster if self._is_cluster else self._apply)(partition, program)
@@ -108,7 +110,8 @@ class RedisRows:
         names = [keys.root(partition) if with_rows else entries, entries]
         place = ("", "") if after is None else after
         options: list[Argument] = [int(descending), limit, *place, int(with_rows)]
-        _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
+        with self._atom():
+            _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
         rows = starmap(programs.to_row, zip(*map(programs.joined, nodes), strict=True)) if with_rows else repeat(None)
         pairs = zip(lines[::2], lines[1::2], rows, strict=False)
         return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
@@ -118,23 +121,26 @@ class RedisRows:
     ) -> tuple[int, Sequence[Entry]]:
         names = [keys.root(partition)]
         arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
-        _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
+        with self._atom():
+            _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
         rows = map(programs.to_row, fields)
         return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         names = [keys.tenant_wide(tenant, index, key)]
-        _ok, due, taken_until = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
+        with self._atom():
+            _ok, due, taken_until = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
         pairs = zip(due[::2], due[1::2], strict=True)
         return [Entry(entry_id.decode(), int(at), taken_until=taken_until) for entry_id, at in pairs]
 
     async def tenants(self) -> Sequence[str]:
         found: dict[str, None] = {}
         position = None
-        while position != 0:
-            command = "SSCAN", keys.TENANTS, position or 0, "COUNT", TENANTS_PER_CALL
-            position, names = await self._opened.ask(*command)
-            found |= dict.fromkeys(name.decode() for name in names)
+        with self._atom() as link:
+            while position != 0:
+                command = "SSCAN", keys.TENANTS, position or 0, "COUNT", TENANTS_PER_CALL
+                position, names = await link.ask(*command)
+                found |= dict.fromkeys(name.decode() for name in names)
         return list(found)
 
     # ---- Programs and calls ----
@@ -154,9 +160,12 @@ class RedisRows:
             raise StoreUnavailable("The store is not open.")
         return self._link
 
+    def _atom(self) -> AbstractContextManager[Link]:
+        return self._opened.atom()
+
     async def _apply(self, partition: Partition, program: Program) -> Outcome:
         script, names = _script(partition, program), [keys.root(partition)]
-        is_short = not any(isinstance(each, Range) for each in program.reads)
+        is_short = not (self._is_cluster or any(isinstance(each, Range) for each in program.reads))
         answer = await self._run(script, names, programs.arguments(partition, program), is_short=is_short)
         return programs.outcome(program, answer)
 
@@ -191,7 +200,7 @@ class RedisRows:
         not keep the durability."""
         infos = await servers.ask_masters("INFO")
         settings = await servers.ask_masters("CONFIG GET", *promises.SETTINGS)
-        facts = [promises.ServerFacts.of(*pair) for pair in zip(infos, settings, strict=True)]
+        facts = [{**info, **set_to} for info, set_to in zip(infos, settings, strict=True)]
         for each in facts:
             promises.require(each, self.durability)
         if self.durability is not Durability.QUORUM:

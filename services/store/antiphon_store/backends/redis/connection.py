@@ -56,9 +56,10 @@ class Servers:
         return await _on_open_connection(lambda: self.client.execute_command(*command, **options))
 
     async def ask_together(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The answers to commands that are sent as one pipeline, with an error for a command that the server rejected.
-        Not on a Cluster. Connections that the server has closed are skipped."""
-        assert isinstance(self.client, Redis)  # noqa: S101 - the caller checks that
+        """The answers to commands, with an error for a command that failed. Commands to one server are one pipeline, so
+        an error that is not of the server fails all. Connections that the server has closed are skipped."""
+        if isinstance(self.client, RedisCluster):
+            return await asyncio.gather(*[self.ask(*command) for command in commands], return_exceptions=True)
         pool = self.client.connection_pool
         packed = b"".join(hiredis.pack_command(tuple(command)) for command in commands)
         return await _on_open_connection(lambda: _exchanged(pool, packed, answers=len(commands)))

@@ -1,6 +1,5 @@
 #!lua flags=no-writes
 -- Reads the entries of an index after one of them.
--- needs: rows
 -- KEYS: the partition's root; the index
 -- ARGV: now; 1 for descending order; how many; time and id of the entry before, or both empty; 1 with nodes
 -- Answer: ok, now, ids and times in turns; fields, items, bodies of the nodes, in parts

@@ -1,6 +1,5 @@
 #!lua
 -- Applies a program to the rows of a partition, or changes nothing.
--- needs: rows entries chains
 -- KEYS: the partition's root; the program has the keys of entries, which are in this slot or on this only server
 -- ARGV: now, the program as programs.py writes it: JSON of [guards, chains, changes, reads]; payloads, by number
 -- Answer: ok, applied, now, answers of chains, answers of the other reads
