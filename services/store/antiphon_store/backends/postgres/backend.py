@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from functools import partial
 from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock
@@ -75,17 +74,14 @@ class PostgresRows:
         self._room_connection = Connections(server.conninfo_of(url), configure=self._configure, most=1)
         self._room = Room(self._room_connection)
         self._writing: JointCalls[Call, Outcome] = JointCalls(isolated(self._transact), TOGETHER, size_bytes=size_of)
-        self._fetching, self._explaining = (
-            JointCalls[Call, Outcome | None](isolated(partial(self._fetch, in_full=in_full)), TOGETHER)
-            for in_full in (False, True)
-        )
+        self._fetching: JointCalls[Call, Outcome | None] = JointCalls(isolated(self._fetch), TOGETHER)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
         await self._room_connection.open(_nothing)
 
     async def close(self) -> None:
-        for each in (self._fetching, self._explaining, self._writing):
+        for each in (self._fetching, self._writing):
             await each.settle()
         await self._room_connection.close()
         await self._connections.close()
@@ -105,11 +101,8 @@ class PostgresRows:
                 with self._room.rechecked_if_full():
                     return await self._writing.run(Call(partition, program))
             return await self._in_reserve(lambda: self._writing.run(Call(partition, program)))
-        outcome = await self._fetching.run(Call(partition, program))
-        if outcome is None:
-            outcome = await self._explaining.run(Call(partition, program))
-        assert outcome is not None  # noqa: S101 - the full read has the reason
-        return outcome
+        applied = await self._fetching.run(Call(partition, program))
+        return applied or await self._writing.run(Call(partition, program))
 
     async def page(
         self,
@@ -170,10 +163,9 @@ class PostgresRows:
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
 
-    async def _fetch(self, calls: Sequence[Call], *, in_full: bool) -> list[Outcome | None]:
-        documents = fetched(calls, in_full=in_full)
-        lines = await self._run(queries.fetch(*documents), documents)
-        return outcomes_of_fetch(calls, lines, in_full=in_full)
+    async def _fetch(self, calls: Sequence[Call]) -> Sequence[Outcome | None]:
+        documents = fetched(calls)
+        return outcomes_of_fetch(calls, await self._run(queries.fetch(*documents), documents))
 
     # ---- Connections ----
 

@@ -132,14 +132,11 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- A get: [number, kind, id, payload].
-CREATE FUNCTION got_rows(a_tenant text, a_tree text, gets jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+CREATE FUNCTION got_rows(a_tenant text, a_tree text, get jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
     SELECT (get ->> 0)::int, NULL::bigint, id, fields, CASE WHEN get ->> 3 <> '' THEN items END,
         CASE get ->> 3 WHEN 'ib' THEN body END
-    FROM jsonb_array_elements(gets) AS get
-    CROSS JOIN LATERAL (
-        SELECT * FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
-    ) AS found
+    FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
 $$;
 
 -- A range: [number, kind, prefix, start, max_bytes].
@@ -215,7 +212,7 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes, under its locks; programs.py writes `program`.
+-- Applies a program, under its locks; programs.py writes `program`.
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
@@ -337,12 +334,12 @@ BEGIN
         ON CONFLICT (tenant, tree, index, key, id) DO UPDATE SET at = excluded.at;
     END IF;
     IF program ? 'gets' THEN
-        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'gets') AS get
+            CROSS JOIN LATERAL got_rows(a_tenant, a_tree, get) AS found;
     END IF;
     IF program ? 'ranges' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
-        END LOOP;
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'ranges') AS range
+            CROSS JOIN LATERAL range_rows(a_tenant, a_tree, range) AS found;
     END IF;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END

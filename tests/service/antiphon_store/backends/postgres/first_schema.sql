@@ -1,12 +1,12 @@
 -- The store's tables, and the functions that apply one program to one partition (rows/model.py).
 --
--- A function of one SELECT becomes part of the statement that calls it. LIMIT and OFFSET 0 in a LATERAL keep the planner
--- from reading a whole tree where it takes the tree for small.
+-- PostgreSQL inlines a function of one SELECT. LIMIT and OFFSET 0 in a LATERAL keep the planner from reading a whole
+-- tree that it takes for small.
 --
 -- Every key begins with tenant and tree, so each table can be partitioned by hash of the two, and a partition of rows
--- is never split. What orders is compared byte by byte (COLLATE "C"), which is the order of code points.
+-- is never split. Text is compared byte by byte (COLLATE "C"), which is the order of code points.
 --
--- Fields are JSON as text: rows are read as they lie, thousands in a chain, and few fields of few rows are looked at here.
+-- Fields are JSON as text: rows are read whole, thousands in a chain, and few fields of few rows are evaluated here.
 
 -- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch.
 CREATE TABLE stored_row (
@@ -20,7 +20,7 @@ CREATE TABLE stored_row (
     items bytea NOT NULL DEFAULT '',
     body bytea NOT NULL DEFAULT '',
     PRIMARY KEY (tenant, tree, kind, id)
-) WITH (toast_tuple_target = 4080); -- a usual response in one piece, two on a page
+) WITH (toast_tuple_target = 4080); -- keeps a typical response in one piece, two on a page
 CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
 
 -- A branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
@@ -33,7 +33,7 @@ CREATE TABLE branch (
     PRIMARY KEY (tenant, tree, id)
 );
 
--- Lines of indexes. The tree of a tenant-wide index is ''.
+-- Entries of indexes. The tree of a tenant-wide index is ''.
 CREATE TABLE entry (
     tenant text COLLATE "C" NOT NULL,
     tree text COLLATE "C" NOT NULL,
@@ -45,15 +45,15 @@ CREATE TABLE entry (
 );
 CREATE INDEX entry_by_time ON entry (tenant, tree, index, key, at, id);
 
--- One line of what a program comes to. The last one has number -1, and as id "applied", "refused", "depth" or "bytes".
--- The others are rows: of the guard of that number when refused, else of the read.
+-- A line of the answer to a program. The last one has number -1 and the id "applied", "refused", "depth" or "bytes".
+-- The others have the number of a read and one of its rows or, if refused, the number of a guard and its row.
 CREATE TYPE answer AS (number int, at bigint, id text, fields text, items bytea, body bytea);
 
 CREATE FUNCTION clock_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT coalesce(given, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
 $$;
 
--- The rows whose guards do not hold. A guard: [number, kind, id, test, field, value]. A list of values has no lists in it.
+-- The rows whose guards do not hold. A guard: [number, kind, id, test, field, value]. A list of values has no lists.
 CREATE FUNCTION failing(a_tenant text, a_tree text, now_ms bigint, guards jsonb) RETURNS SETOF answer
 LANGUAGE sql STABLE AS $$
     SELECT (guard ->> 0)::int, NULL::bigint, found.id, fields, items, body
@@ -73,7 +73,7 @@ LANGUAGE sql STABLE AS $$
     END
 $$;
 
--- The indexes that are too full. A bound: [number, index, key, count].
+-- The bounds that do not hold. A bound: [number, index, key, count].
 CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
     SELECT (bound ->> 0)::int, NULL::bigint, NULL::text, NULL::text, NULL::bytea, NULL::bytea
     FROM jsonb_array_elements(bounds) AS bound
@@ -84,8 +84,8 @@ CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF 
     )
 $$;
 
--- A chain, in no order: [number, start, payload, max_depth, max_bytes, from_head]. `at` is the depth of a node. None when
--- it exceeds a bound. `excess`: asks for the bound that it exceeds instead, which is the last line of the outcome.
+-- The nodes of a chain in no order, none if the chain exceeds a bound. A chain: [number, start, payload, max_depth,
+-- max_bytes, from_head]. `at` is the depth. `excess`: returns instead the last line of an answer, with the bound.
 CREATE FUNCTION chain_rows(a_tenant text, a_tree text, now_ms bigint, chain jsonb, excess boolean) RETURNS SETOF answer
 LANGUAGE sql STABLE AS $$
     WITH RECURSIVE tip AS MATERIALIZED (
@@ -132,14 +132,11 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- A get: [number, kind, id, payload].
-CREATE FUNCTION got_rows(a_tenant text, a_tree text, gets jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+CREATE FUNCTION got_rows(a_tenant text, a_tree text, get jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
     SELECT (get ->> 0)::int, NULL::bigint, id, fields, CASE WHEN get ->> 3 <> '' THEN items END,
         CASE get ->> 3 WHEN 'ib' THEN body END
-    FROM jsonb_array_elements(gets) AS get
-    CROSS JOIN LATERAL (
-        SELECT * FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
-    ) AS found
+    FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
 $$;
 
 -- A range: [number, kind, prefix, start, max_bytes].
@@ -165,7 +162,7 @@ BEGIN
 END
 $$;
 
--- The place of a new node: behind its parent, or the first of a new branch.
+-- The place of a new node: after its parent, or the first of a new branch.
 CREATE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     behind bigint; -- the parent's place
@@ -203,8 +200,8 @@ BEGIN
 END
 $$;
 
--- Takes the locks of programs, in their order: [name, whether it is exclusive]. Each later statement sees what was
--- committed under them.
+-- Takes the locks of programs, in their order: [name, whether it is exclusive]. Each later statement sees the changes
+-- that were committed under them.
 CREATE FUNCTION take_locks(locks jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM CASE lock ->> 1
@@ -215,7 +212,7 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes, under its locks; programs.py writes `program`.
+-- Applies a program, under its locks; programs.py writes `program`.
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
@@ -337,12 +334,12 @@ BEGIN
         ON CONFLICT (tenant, tree, index, key, id) DO UPDATE SET at = excluded.at;
     END IF;
     IF program ? 'gets' THEN
-        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'gets') AS get
+            CROSS JOIN LATERAL got_rows(a_tenant, a_tree, get) AS found;
     END IF;
     IF program ? 'ranges' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
-        END LOOP;
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'ranges') AS range
+            CROSS JOIN LATERAL range_rows(a_tenant, a_tree, range) AS found;
     END IF;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END
