@@ -152,7 +152,7 @@ async def test_nobody_is_answered_before_the_commit(
 ) -> None:
     """When COMMIT fails all are told, those that were refused as well: what refused them was not written."""
     watched.broken_commit = 2
-    outcomes = await together(writer, insert, refuse, insert)
+    outcomes = await together(writer, insert, lambda _connection: AlreadyExists.of("x"), insert)  # type: ignore[arg-type,return-value]
     assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
     assert await writer.run(insert) == 1
     assert insert(connection) == 2
