@@ -95,14 +95,10 @@ class PostgresRows:
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         if partition.tree in VOLATILE_TREES:  # alone: it would make the other programs of its statement volatile
             return (await self._transact([Call(partition, program)]))[0]
+        call = Call(partition, program)
         if program.changes:
-            if brings_rows(program):
-                self._room.require_not_full()
-                with self._room.rechecked_if_full():
-                    return await self._writing.run(Call(partition, program))
-            return await self._in_reserve(lambda: self._writing.run(Call(partition, program)))
-        applied = await self._fetching.run(Call(partition, program))
-        return applied or await self._writing.run(Call(partition, program))
+            return await self._room.write(lambda: self._writing.run(call), in_reserve=not brings_rows(program))
+        return await self._fetching.run(call) or await self._writing.run(call)
 
     async def page(
         self,
@@ -147,7 +143,7 @@ class PostgresRows:
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
-        taken = await self._in_reserve(lambda: self._run(QUERIES["take_due"], parameters))
+        taken = await self._room.write(lambda: self._run(QUERIES["take_due"], parameters), in_reserve=True)
         found = [Entry(original(entry_id), at) for entry_id, at in taken]
         return sorted(found, key=lambda entry: (entry.at, entry.id))
 
@@ -168,15 +164,6 @@ class PostgresRows:
         return outcomes_of_fetch(calls, await self._run(queries.fetch(*documents), documents))
 
     # ---- Connections ----
-
-    async def _in_reserve(self, write: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Runs a write that needs little space; on a full disk, in the reserve."""
-        while True:
-            try:
-                return await write()
-            except StoreUnavailable as error:
-                if not (error.is_full and await self._room.lend()):
-                    raise
 
     async def _run(self, query: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
         """The rows that a statement returns."""

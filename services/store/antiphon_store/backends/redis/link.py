@@ -35,11 +35,11 @@ FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
 class Link:
     """Runs scripts, and owns the servers' client. `replicas`: how many must have a write before it is answered.
 
-    Every method but `close` is called in an `atom`."""
+    After it was opened, every method but `close` is called in an `atom`."""
 
     def __init__(self, servers: Servers, *, replicas: int = 0) -> None:
         self._servers = servers
-        self._replicas = replicas
+        self.replicas = replicas
         self._call_slots = asyncio.Semaphore(CALLS_MAX)
         self._joint_calls: dict[bool, JointCalls[ScriptCall, Any]] = {
             lasts: JointCalls(self._run_together, TOGETHER, size_bytes=attrgetter("size_bytes"))
@@ -82,13 +82,18 @@ class Link:
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis | RedisCluster]:
         """The client, for commands of maintenance. StoreUnavailable: Redis failed."""
-        async with self._call_slots, self._translating():
+        async with self._translating():
             yield self._servers.client
 
     async def ask(self, *command: Any) -> Any:
         """The answer to a command. StoreUnavailable: Redis failed."""
-        async with self._call_slots, self._translating():
+        async with self._translating():
             return await self._servers.ask(*command)
+
+    async def ask_masters(self, *command: str) -> list[Any]:
+        """The answer of every master to a command without keys. StoreUnavailable: Redis failed."""
+        async with self._translating():
+            return await self._servers.ask_masters(*command)
 
     async def ready(self) -> None:
         """StoreUnavailable: a master would reject a script that writes, or does not answer in time."""
@@ -105,7 +110,7 @@ class Link:
 
     async def _run_together(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
         """The answers to the calls of a batch, with an error for a call that failed."""
-        replicas = self._replicas if any(call.script.lasts for call in calls) else 0
+        replicas = self.replicas if any(call.script.lasts for call in calls) else 0
         by_sha = [("EVALSHA", call.script.sha, *call.arguments) for call in calls]
         async with self._call_slots, self._translating():
             outcomes = await self._ask_together(by_sha, replicas)

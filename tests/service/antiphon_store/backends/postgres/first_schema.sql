@@ -185,21 +185,6 @@ BEGIN
 END
 $$;
 
--- Removes a row and, with the last node of a branch, the branch.
-CREATE FUNCTION remove_row(a_tenant text, a_tree text, a_kind text, a_id text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    removed bigint;
-BEGIN
-    DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = a_kind AND id = a_id
-    RETURNING place INTO removed;
-    DELETE FROM branch
-    WHERE tenant = a_tenant AND tree = a_tree AND id = removed >> 32 AND NOT EXISTS (
-        SELECT FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN removed & ~4294967295 AND removed | 4294967295
-    );
-END
-$$;
-
 -- Takes the locks of programs, in their order: [name, whether it is exclusive]. Each later statement sees the changes
 -- that were committed under them.
 CREATE FUNCTION take_locks(locks jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -226,7 +211,7 @@ DECLARE
     plus_ms bigint;
     new_items bytea;
     new_body bytea;
-    new_place bigint;
+    new_place bigint; -- of a node that is written or deleted
 BEGIN
     now_ms := clock_ms(given_ms);
     IF program ? 'volatile' THEN
@@ -310,7 +295,13 @@ BEGIN
                     to_char(new_place & 4294967295, 'FM00000000') || '/' || (part ->> 2), now_ms));
             END IF;
         WHEN 'delete' THEN
-            PERFORM remove_row(a_tenant, a_tree, part ->> 1, part ->> 2);
+            DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2
+            RETURNING place INTO new_place;
+            DELETE FROM branch -- with its last node
+            WHERE tenant = a_tenant AND tree = a_tree AND id = new_place >> 32 AND NOT EXISTS (
+                SELECT FROM stored_row
+                WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN new_place & ~4294967295 AND new_place | 4294967295
+            );
         WHEN 'delete_below' THEN
             DELETE FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1
