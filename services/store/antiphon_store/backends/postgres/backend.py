@@ -78,7 +78,7 @@ class PostgresRows:
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
-        await self._room_connection.open(_nothing)
+        await self._room_connection.open()
 
     async def close(self) -> None:
         for each in (self._fetching, self._writing):
@@ -182,10 +182,6 @@ class PostgresRows:
         if self.migrate:
             await schema.migrate(connection, self._schema)
         await schema.require_current(connection, self._schema)
-
-
-async def _nothing(_connection: Connection) -> None:
-    """Prepares nothing."""
 
 
 def isolated(

@@ -22,10 +22,6 @@ async def configure(connection: Connection) -> None:
     await server.configure(connection, schema="public", durability=Durability.PROCESS)
 
 
-async def nothing(_connection: Connection) -> None:
-    """Prepares nothing."""
-
-
 async def succeed() -> None:
     """A write that finds space."""
 
@@ -38,7 +34,7 @@ async def find_disk_full() -> None:
 async def aside(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connections]:
     monkeypatch.setattr(room_module, "READY_TIMEOUT_S", 30.0)
     connections = Connections(url, configure=configure, most=1)
-    await connections.open(nothing)
+    await connections.open()
     yield connections
     await connections.close()
 
