@@ -181,7 +181,7 @@ class PostgresRows:
         await server.require_server(connection, self.durability)
         if self.migrate:
             await schema.migrate(connection, self._schema)
-        await schema.require_current(connection, self._schema)
+        await schema.require_current(connection)
 
 
 def isolated(

@@ -52,7 +52,7 @@ class PostgresMaintenance(SqlMaintenance):
         with new_file(file) as draft:
             async with self._connection() as connection:
                 await connection.execute(QUERIES["snapshot"])
-                version = await schemas.version_of(connection, self._schema)
+                version = await schemas.version_of(connection)
                 if not version:
                     raise OperationError("There is no store in this database.")
                 tables = dict(await (await connection.execute(QUERIES["tables"])).fetchall())

@@ -15,10 +15,6 @@ SELECT set_config('search_path', %(schema)s, false), set_config('synchronous_com
     set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
     set_config('jit', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false);
 
--- name: find_schema_version
--- NULL if there is no such table.
-SELECT to_regclass(%(table)s)::text;
-
 -- name: lock_schema
 SELECT pg_advisory_xact_lock(%(key)s);
 

@@ -9,8 +9,10 @@ do that: WAIT covers only the writes of its own connection.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -18,10 +20,12 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.redis.connection import CALLS_MAX, Servers
+from antiphon_store.backends.redis.connection import CALLS_MAX, Servers, exchanged, on_open_connection
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
 from antiphon_store.backends.redis.scripts import READY, Argument, Script, ScriptCall
 from antiphon_store.joint_calls import JointCalls, Limits
+
+log = logging.getLogger(__name__)
 
 READY_TIMEOUT_S = 0.8
 TOGETHER = Limits(together=8, together_bytes=2**20, runs=CALLS_MAX)
@@ -38,7 +42,7 @@ class Link:
     After it was opened, every method but `close` is called in an `atom`."""
 
     def __init__(self, servers: Servers, *, replicas: int = 0) -> None:
-        self._servers = servers
+        self._client, self._sentinels = servers
         self.replicas = replicas
         self._call_slots = asyncio.Semaphore(CALLS_MAX)
         self._joint_calls: dict[bool, JointCalls[ScriptCall, Any]] = {
@@ -83,22 +87,25 @@ class Link:
     async def client(self) -> AsyncIterator[Redis | RedisCluster]:
         """The client, for commands of maintenance. StoreUnavailable: Redis failed."""
         async with self._translating():
-            yield self._servers.client
+            yield self._client
 
-    async def ask(self, *command: Any) -> Any:
+    async def ask(self, *command: Any, **options: Any) -> Any:
         """The answer to a command. StoreUnavailable: Redis failed."""
         async with self._translating():
-            return await self._servers.ask(*command)
+            return await on_open_connection(lambda: self._client.execute_command(*command, **options))
 
     async def ask_masters(self, *command: str) -> list[Any]:
         """The answer of every master to a command without keys. StoreUnavailable: Redis failed."""
+        if isinstance(self._client, Redis):
+            return [await self.ask(*command)]
         async with self._translating():
-            return await self._servers.ask_masters(*command)
+            await self._client.initialize()
+        return [await self.ask(*command, target_nodes=node) for node in self._client.get_primaries()]
 
     async def ready(self) -> None:
         """StoreUnavailable: a master would reject a script that writes, or does not answer in time."""
         async with self._translating(), asyncio.timeout(READY_TIMEOUT_S):
-            await self._servers.ask_masters("EVAL", READY.text, "0")
+            await self.ask_masters("EVAL", READY.text, "0")
 
     async def close(self) -> None:
         """Waits for running atoms; later ones are rejected."""
@@ -106,7 +113,11 @@ class Link:
         await self._idle.wait()
         for each in self._joint_calls.values():
             await each.settle()
-        await self._servers.close()
+        for client in (self._client, *self._sentinels):
+            try:
+                await client.aclose()
+            except RedisError as error:
+                log.info("a connection was not closed in time: %s", error)
 
     async def _run_together(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
         """The answers to the calls of a batch, with an error for a call that failed."""
@@ -122,10 +133,16 @@ class Link:
         return [await self._translated(each) if isinstance(each, FAULTS) else each for each in outcomes]
 
     async def _ask_together(self, commands: Sequence[tuple[Any, ...]], replicas: int) -> list[Any]:
-        """The answers to scripts, after enough replicas have their writes: one WAIT covers all writes before it."""
+        """The answers to scripts, after enough replicas have their writes: one WAIT covers all writes before it. They
+        are one pipeline, except on a Cluster, where `replicas` is 0."""
+        if isinstance(self._client, RedisCluster):
+            calls = [on_open_connection(partial(self._client.execute_command, *each)) for each in commands]
+            return await asyncio.gather(*calls, return_exceptions=True)
+        pool = self._client.connection_pool
         if not replicas:
-            return await self._servers.ask_together(commands)
-        *outcomes, copies = await self._servers.ask_together([*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)])
+            return await on_open_connection(lambda: exchanged(pool, commands))
+        with_wait = [*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)]
+        *outcomes, copies = await on_open_connection(lambda: exchanged(pool, with_wait))
         if not isinstance(copies, Exception):
             if copies >= replicas:
                 return outcomes
@@ -140,7 +157,10 @@ class Link:
             raise await self._translated(error) from error
 
     async def _translated(self, error: Exception) -> Exception:
-        await self._servers.ask_again_for_master()
+        """The error for the caller. Under Sentinel it also closes idle connections, so that the next call asks for the
+        master: a master that was replaced while it was frozen keeps its connections, and rejects writes on them."""
+        if self._sentinels and isinstance(self._client, Redis):
+            await self._client.connection_pool.disconnect(inuse_connections=False)
         return translate(error)
 
 
