@@ -68,8 +68,8 @@ async def on_open_connection(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 async def exchanged(pool: ConnectionPool, commands: Sequence[Sequence[Any]]) -> list[Any]:
-    """The answers to commands, with an error for a command that the server rejected. It takes 8 us a command; a pipeline
-    of redis-py takes 36, because it packs in Python and sets a timer for each answer."""
+    """The answers to commands, with an error for one that the server rejected. It takes 8 us a command; a pipeline of
+    redis-py takes 36, because it packs in Python and sets a timer for each answer."""
     packed = b"".join(hiredis.pack_command(tuple(command)) for command in commands)
     connection = await pool.get_connection()  # type: ignore[no-untyped-call]
     try:
