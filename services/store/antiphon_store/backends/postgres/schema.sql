@@ -8,7 +8,9 @@
 --
 -- Fields are JSON as text: rows are read whole, thousands in a chain, and few fields of few rows are evaluated here.
 
--- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch.
+-- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch. A
+-- branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
+-- branch of its own.
 CREATE TABLE stored_row (
     tenant text COLLATE "C" NOT NULL,
     tree text COLLATE "C" NOT NULL,
@@ -22,16 +24,6 @@ CREATE TABLE stored_row (
     PRIMARY KEY (tenant, tree, kind, id)
 ) WITH (toast_tuple_target = 4080); -- keeps a typical response in one piece, two on a page
 CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
-
--- A branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
--- branch of its own.
-CREATE TABLE branch (
-    tenant text COLLATE "C" NOT NULL,
-    tree text COLLATE "C" NOT NULL,
-    id bigint NOT NULL,
-    forked_at bigint, -- the place of the node that the branch's first one continues; NULL for a root
-    PRIMARY KEY (tenant, tree, id)
-);
 
 -- Entries of indexes. The tree of a tenant-wide index is ''.
 CREATE TABLE entry (
@@ -102,11 +94,14 @@ LANGUAGE sql STABLE AS $$
     ), segment (first, last) AS (
         SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
         UNION ALL
-        SELECT forked_at & ~4294967295, forked_at
+        SELECT parent.place & ~4294967295, parent.place
         FROM segment CROSS JOIN LATERAL (
-            SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
-        ) AS begun
-        WHERE forked_at IS NOT NULL
+            SELECT fields::jsonb ->> 'parent' AS parent_id FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place LIMIT 1
+        ) AS begun CROSS JOIN LATERAL (
+            SELECT place FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = parent_id LIMIT 1
+        ) AS parent
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
             WHEN 'ib' THEN sum(size)
@@ -167,7 +162,7 @@ CREATE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS big
 DECLARE
     behind bigint; -- the parent's place
     taken bigint;
-    new_branch bigint;
+    newest bigint; -- the place of the last node of the last branch
 BEGIN
     IF a_parent IS NOT NULL THEN
         SELECT parent.place, child.place INTO STRICT behind, taken
@@ -178,10 +173,9 @@ BEGIN
             RETURN behind + 1;
         END IF;
     END IF;
-    INSERT INTO branch (tenant, tree, id, forked_at)
-    SELECT a_tenant, a_tree, coalesce(max(id), 0) + 1, behind FROM branch WHERE tenant = a_tenant AND tree = a_tree
-    RETURNING id INTO new_branch;
-    RETURN (new_branch << 32) + coalesce((behind & 4294967295) + 1, 0);
+    SELECT place INTO newest FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND place IS NOT NULL ORDER BY place DESC LIMIT 1;
+    RETURN (coalesce(newest, 0) | 4294967295) + 1 + coalesce((behind & 4294967295) + 1, 0);
 END
 $$;
 
@@ -211,7 +205,7 @@ DECLARE
     plus_ms bigint;
     new_items bytea;
     new_body bytea;
-    new_place bigint; -- of a node that is written or deleted
+    new_place bigint;
 BEGIN
     now_ms := clock_ms(given_ms);
     IF program ? 'volatile' THEN
@@ -295,13 +289,7 @@ BEGIN
                     to_char(new_place & 4294967295, 'FM00000000') || '/' || (part ->> 2), now_ms));
             END IF;
         WHEN 'delete' THEN
-            DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2
-            RETURNING place INTO new_place;
-            DELETE FROM branch -- with its last node
-            WHERE tenant = a_tenant AND tree = a_tree AND id = new_place >> 32 AND NOT EXISTS (
-                SELECT FROM stored_row
-                WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN new_place & ~4294967295 AND new_place | 4294967295
-            );
+            DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
         WHEN 'delete_below' THEN
             DELETE FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1
