@@ -22,6 +22,8 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 
 def read_metadata(path: Path) -> dict[str, Value]:
     """All key-value pairs of the file. Raises LocalModelError when it is not a readable GGUF file."""
+    from gguf import GGUFReader  # with numpy, which a start whose model directory is there does not need
+
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Reader(data).pairs()
