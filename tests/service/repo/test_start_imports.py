@@ -23,7 +23,7 @@ HEAVY = {
     "tokenizers",
     "uvloop",
 }
-TRANSLATING = {"jinja2", "jsonschema_rs", "minijinja", "numpy", "tokenizers", "tritonclient"}
+TRANSLATING = {"jinja2", "jsonschema_rs", "minijinja", "numpy", "tokenizers", "tritonclient", "gguf"}
 UNASKED = {"opentelemetry", "prometheus_client", "structlog"}
 """Imported when metrics are read, traces are turned on, or logs are JSON."""
 DATABASES = {"psycopg", "psycopg_pool", "redis", "hiredis"}
