@@ -6,6 +6,8 @@ that is made of the metadata is kept (model_directory.py).
 
 from pathlib import Path
 
+from gguf import GGUFReader
+
 from antiphon_local_triton.errors import LocalModelError
 
 Value = bool | int | float | str | list["Value"]
