@@ -30,8 +30,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
 DELTA = "response.output_text.delta"
 WORDS = 10
-STREAMS, JOBS = 50, 20
-REQUESTS = volume(240, 20_000)
+STREAMS, JOBS = volume((12, 6), (50, 20))
+REQUESTS = volume(120, 20_000)
 
 _Answer = TypeVar("_Answer")
 
