@@ -40,6 +40,7 @@ FREEZES_S = volume((3,), (1, 3, 5, 30, 100))
 SOON_S = volume(PATIENCE_S, 4.0)
 """Two seconds are promised; the nightly run gives a busy machine as much again. In `make test` no clock decides: a part
 stays frozen until all have their answers, so nobody gets one from it."""
+SIZES = {"store": 1, "translator": 2, "edge": 2, "worker": 2}
 PARTS = ("edge", "translator", "store", "worker", "engine", "database")
 PATIENT_S = 8
 """A freeze that lasts longer may outlast the retries of a commit, ten seconds, and the token timeout of an engine."""
@@ -144,7 +145,7 @@ async def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         between = below.enter_context(relay(triton.endpoint))
         url, freeze_database = _database(below, request.param)
         folder = tmp_path_factory.mktemp("fleet")
-        replicas = await life.enter_async_context(fleet(folder, between.endpoint, store_url=url))
+        replicas = await life.enter_async_context(fleet(folder, between.endpoint, store_url=url, sizes=SIZES))
         processes = {part: replicas.pods[replicas.of(part)[0]].command.process for part in PARTS[:4]}
         parts = {part: _by_signal(process.pid) for part, process in (processes | {"engine": between.process}).items()}
         triton.pause_s = PAUSE_S
