@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SIZES = {"store": 1, "translator": 2, "edge": 2, "worker": 2}
 WORDS = 30
-KEYS = volume(10, 100)
+KEYS = volume(4, 100)
 SAME_KEY = 32
 SOME_IDS, MOST_IDS = len(story_ids(WORDS)) // 4, len(story_ids(WORDS)) // 2
 LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
