@@ -47,9 +47,12 @@ async def fleet_of_triton(
         yield replicas, triton
 
 
-@pytest.fixture
-def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
-    return fleet_of_triton[0]
+@pytest_asyncio.fixture(loop_scope="module")
+async def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
+    """All processes run."""
+    replicas = fleet_of_triton[0]
+    await replicas.start(*replicas.dead())
+    return replicas
 
 
 @pytest.fixture
@@ -257,7 +260,6 @@ async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_document
             replicas.kill(name)
         triton.go_on()
         await asyncio.gather(*reading)
-    await replicas.start(*killed)
     for log in seen:
         assert [event.sequence_number for event in log] == list(range(len(log)))
         assert log[-1].type == "response.completed"
