@@ -32,7 +32,12 @@ def test_no_other_python_is_run_when_the_first_suits(monkeypatch: pytest.MonkeyP
     _known(monkeypatch, ("3.10", True), ("3.12", True))
     asked: list[str] = []
     known = interpreter._described
-    monkeypatch.setattr(interpreter, "_described", lambda path: asked.append(path) or known(path))
+
+    def ask(path: str) -> Interpreter | None:
+        asked.append(path)
+        return known(path)
+
+    monkeypatch.setattr(interpreter, "_described", ask)
     find_interpreter()
     assert asked == ["/bin/python3.10"]
 
