@@ -36,6 +36,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)
 
 WORDS = 20
 PAUSE_S = 0.07  # between two words
+BETWEEN_S = volume(1.0, 0.5)  # between the requests of a freeze
 FREEZES_S = volume((3,), (1, 3, 5, 30, 100))
 SOON_S = volume(PATIENCE_S, 4.0)
 """Two seconds are promised; the nightly run gives a busy machine as much again. In `make test` no clock decides: a part
@@ -198,7 +199,7 @@ async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze
             calls += new
             if loop.time() >= until_s:
                 break
-            await asyncio.sleep(min(0.5, max(0.0, until_s - loop.time())))
+            await asyncio.sleep(min(BETWEEN_S, max(0.0, until_s - loop.time())))
     await store_answers(town, urls[1])
     outage_s = loop.time() - began_s
     is_long = outage_s > PATIENT_S

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
 DELTA = "response.output_text.delta"
 WORDS = 10
-STREAMS, JOBS = volume((12, 6), (50, 20))
+STREAMS, JOBS = volume((12, 4), (50, 20))
 REQUESTS = volume(120, 20_000)
 
 _Answer = TypeVar("_Answer")
@@ -59,7 +59,7 @@ async def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Repl
 def triton(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> StorytellingTriton:
     triton = fleet_of_triton[1]
     triton.starts.clear()
-    triton.pause_s = 0.07
+    triton.pause_s = 0.12
     return triton
 
 
@@ -114,7 +114,7 @@ async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> in
         job = await answered(partial(client.responses.create, model="m", input=said, background=True))
         async with asyncio.timeout(2 * PATIENCE_S):
             while job.status in ("queued", "in_progress"):
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.5)
                 job = await answered(partial(client.responses.retrieve, job.id))
         assert (job.status, job.output_text) == ("completed", story(WORDS))
         count += 1
