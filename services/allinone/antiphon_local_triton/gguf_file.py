@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gguf import GGUFReader
-
 from antiphon_local_triton.errors import LocalModelError
 
 Value = bool | int | float | str | list["Value"]
