@@ -1,13 +1,20 @@
-"""The state machine of `model` with the operations of `LineageStore`."""
+"""The state machine of `model` with the operations of `LineageStore`.
+
+    TestAgainstMemory = against_memory(open_my_store)
+
+`open_my_store` takes a clock and returns an asynchronous context with a store that uses it. It is opened once for all
+sequences, and may contain data: each sequence has a tenant of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
+from unittest import TestCase
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import rule
 
 from antiphon_core.jsons import loads
 from antiphon_core.ports.lineage import ForkSource, LineageStore, TreeNode
@@ -18,12 +25,23 @@ from antiphon_store.testing.subject import new_session_id
 targets = st.sampled_from((*SESSIONS, new_session_id(beside=SESSIONS[0]), "a-session-of-any-name"))
 
 
-def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:
-    """Makes the state machine for one implementation; pytest runs its `TestCase`."""
-    name = f"{LineageMachine.__name__}_{getattr(open_store, '__name__', 'store')}"
-    made: type[LineageMachine] = type(name, (LineageMachine,), {"open_store": staticmethod(open_store)})
-    made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)
-    return made
+def against_memory(open_store: OpenStore, *, sequences: int = 40) -> type[TestCase]:
+    """Makes the test of one implementation."""
+    members = {"open_store": staticmethod(open_store)}
+    machine: type[LineageMachine] = type("Machine", (LineageMachine,), members)
+
+    class AgainstMemory(machine.TestCase):  # type: ignore[misc, name-defined]
+        settings = settings(max_examples=sequences, stateful_step_count=40, deadline=None, database=None)
+
+        @classmethod
+        def setUpClass(cls) -> None:
+            machine.open()
+
+        @classmethod
+        def tearDownClass(cls) -> None:
+            machine.close()
+
+    return AgainstMemory
 
 
 class LineageMachine(StoreMachine):
@@ -65,13 +83,11 @@ class LineageMachine(StoreMachine):
         yield from cast("Iterator[Ask]", self.lineage_reads())
 
     def lineage_reads(self) -> Iterator[Callable[[LineageStore], Awaitable[Any]]]:
-        for record in self.known[-4:]:
+        for record in self.at_turn():
             yield lambda store, each=record: store.children(self.tenant, each.id)  # type: ignore[misc]
             yield lambda store, each=record: store.siblings(self.tenant, each.id, limit=2)  # type: ignore[misc]
             yield lambda store, each=record: store.leaves(self.tenant, each.id)  # type: ignore[misc]
-        asked = self.known[-6:]
-        item_ids = [item["id"] for record in asked for item in loads(record.output_items)]
-        if asked:
+            for item_id in [item["id"] for item in loads(record.output_items)]:
+                yield lambda store, each=item_id: store.resolve_items(self.tenant, [each, "none"])  # type: ignore[misc]
+        if asked := self.known[-6:]:
             yield lambda store: store.batch_get(self.tenant, [record.id for record in asked])
-        if item_ids:
-            yield lambda store: store.resolve_items(self.tenant, item_ids)
