@@ -36,7 +36,7 @@ from tests.support.redis_servers import (
     redis_cluster,
     redis_rows,
     redis_server,
-    wait_until,
+    start_all,
 )
 from tests.support.rows import SpiedRows
 from tests.support.volume import volume
@@ -148,20 +148,9 @@ def durable_cluster() -> Iterator[Durable]:
 
 
 def restart(servers: Collection[RedisServer]) -> None:
-    """They are killed, and read their append-only files."""
     for server in servers:
         server.kill()
-    for server in servers:
-        server.start()
-    wait_until(lambda: all(map(covers_its_slots, servers)), "the servers after their restart")
-
-
-def covers_its_slots(server: RedisServer) -> bool:
-    """Whether it takes commands: a node of a cluster does not before it has heard of the others."""
-    with server.client() as client:
-        if not client.info("cluster")["cluster_enabled"]:
-            return True
-        return "cluster_state:ok" in client.execute_command("CLUSTER", "INFO")  # type: ignore[no-untyped-call]
+    start_all(servers)
 
 
 # ---- The rows ----
