@@ -214,7 +214,7 @@ def wait_until(check: Callable[[], bool], what: str) -> None:
     while not check():
         if time.monotonic() > deadline:
             pytest.fail(f"{what} did not get ready within {START_TIMEOUT_S} s")
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def _folder(stack: ExitStack) -> Path:
