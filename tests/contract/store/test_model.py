@@ -1,5 +1,7 @@
-"""Every engine against memory: any sequence of operations on records, leases, turns and lineage has the same answers
-and errors. Jobs: test_jobs_model.py.
+"""Every engine against memory: any sequence of operations has the same answers and errors.
+
+Once with records, leases and turns only, so that a sequence has more of them, and once with lineage on top. Jobs:
+test_jobs_model.py.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from tempfile import TemporaryDirectory
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import ResponseStore
 from antiphon_store.service import StoreService
-from antiphon_store.testing.lineage_model import against_memory
+from antiphon_store.testing.lineage_model import LineageMachine
+from antiphon_store.testing.model import StoreMachine, against_memory
 from tests.contract.store.conftest import open_pair, title_of
 from tests.contract.store.implementations import ENGINES, Engine
 from tests.support.volume import volume
@@ -29,7 +32,10 @@ def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[Resp
     return open_store
 
 
+SEQUENCES = volume(20, 400)
+
 for _name, _engine in ENGINES.items():
     if _name != "memory":
-        _open = opener(_engine)
-        globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = against_memory(_open, sequences=volume(20, 400))
+        _open, _title = opener(_engine), title_of(_name)
+        globals()[f"Test{_title}AgainstMemory"] = against_memory(StoreMachine, _open, sequences=SEQUENCES)
+        globals()[f"Test{_title}LineageAgainstMemory"] = against_memory(LineageMachine, _open, sequences=SEQUENCES)

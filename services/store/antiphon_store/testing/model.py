@@ -1,5 +1,10 @@
-"""Compares a store with the memory backend: random sequences of operations on responses, sessions and turns must have
-equal answers and errors. `lineage_model` adds the operations of `LineageStore`, and makes the test.
+"""Compares a store with the memory backend: random sequences of operations must have equal answers and errors.
+
+    TestAgainstMemory = against_memory(StoreMachine, open_my_store)
+
+`open_my_store` takes a clock and returns an asynchronous context with a store that uses it. It is opened once for all
+sequences, and may contain data: each sequence has a tenant of its own. `lineage_model` has a machine with more
+operations.
 """
 
 # ruff: noqa: S101 - asserting is what a suite does
@@ -12,7 +17,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
+from unittest import TestCase
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
@@ -53,9 +60,28 @@ preconditions = st.builds(
 )
 
 
+def against_memory(machine_class: type[StoreMachine], open_store: OpenStore, *, sequences: int = 40) -> type[TestCase]:
+    """Makes the test of one implementation."""
+    members = {"open_store": staticmethod(open_store)}
+    machine: type[StoreMachine] = type("Machine", (machine_class,), members)
+
+    class AgainstMemory(machine.TestCase):  # type: ignore[misc, name-defined]
+        settings = settings(max_examples=sequences, stateful_step_count=40, deadline=None, database=None)
+
+        @classmethod
+        def setUpClass(cls) -> None:
+            machine.open()
+
+        @classmethod
+        def tearDownClass(cls) -> None:
+            machine.close()
+
+    return AgainstMemory
+
+
 class StoreMachine(RuleBasedStateMachine):
     """Makes each call on both stores, and compares the outcomes. After each, it compares what they say of the sessions
-    and of one response: the last four take turns."""
+    and of the last responses."""
 
     open_store: ClassVar[OpenStore]
     runner: ClassVar[asyncio.Runner]
@@ -69,7 +95,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.tenant = f"tenant-{secrets.token_hex(4)}"
         self.known: list[Record] = []
-        self.turn = 0
+        self.steps = 0
 
     @classmethod
     def open(cls) -> None:
@@ -191,17 +217,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def everything_reads_the_same(self) -> None:
-        self.turn += 1
+        self.steps += 1
         self.same(*self.reads())
 
-    def at_turn(self) -> list[Record]:
-        """One of the last four responses, if there is one."""
-        last = self.known[-4:]
-        return [last[self.turn % len(last)]] if last else []
+    def looked_at(self) -> list[Record]:
+        """The responses that are read after a step."""
+        return self.known[-4:]
 
     def reads(self) -> Iterator[Ask]:
         """Yields the reads that are compared after every step."""
-        for record in self.at_turn():
+        for record in self.looked_at():
             yield lambda store, each=record: store.get(self.tenant, each.id)  # type: ignore[misc]
             yield lambda store, each=record: store.chain(self.tenant, each.id)  # type: ignore[misc]
         for session_id in SESSIONS:
