@@ -1,7 +1,6 @@
 """Every engine against memory: any sequence of operations has the same answers and errors.
 
-Once with records, leases and turns only, so that a sequence has more of them, and once with lineage on top. Jobs:
-test_jobs_model.py.
+With what the first machine does (records, leases, turns), and with lineage on top. Jobs: test_jobs_model.py.
 """
 
 from __future__ import annotations
@@ -10,12 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import TestCase
+
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine
 
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import ResponseStore
 from antiphon_store.service import StoreService
-from antiphon_store.testing.lineage_model import LineageMachine
-from antiphon_store.testing.model import StoreMachine, against_memory
+from antiphon_store.testing import lineage_model, model
 from tests.contract.store.conftest import open_pair, title_of
 from tests.contract.store.implementations import ENGINES, Engine
 from tests.support.volume import volume
@@ -32,10 +34,14 @@ def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[Resp
     return open_store
 
 
-SEQUENCES = volume(20, 400)
+def case_of(machine: type[RuleBasedStateMachine]) -> type[TestCase]:
+    made: type[TestCase] = machine.TestCase
+    made.settings = settings(made.settings, max_examples=volume(20, 400))  # type: ignore[attr-defined]
+    return made
+
 
 for _name, _engine in ENGINES.items():
     if _name != "memory":
-        _open, _title = opener(_engine), title_of(_name)
-        globals()[f"Test{_title}AgainstMemory"] = against_memory(StoreMachine, _open, sequences=SEQUENCES)
-        globals()[f"Test{_title}LineageAgainstMemory"] = against_memory(LineageMachine, _open, sequences=SEQUENCES)
+        _open = opener(_engine)
+        globals()[f"Test{title_of(_name)}AgainstMemory"] = case_of(model.machine(_open))
+        globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = case_of(lineage_model.machine(_open))

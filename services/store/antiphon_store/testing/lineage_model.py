@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
+from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from antiphon_core.jsons import loads
 from antiphon_core.ports.lineage import ForkSource, LineageStore, TreeNode
 from antiphon_core.ports.store import Order, Precondition, Record, Status
-from antiphon_store.testing.model import SESSIONS, Ask, StoreMachine, preconditions, sessions, statuses
+from antiphon_store.testing.model import SESSIONS, Ask, OpenStore, StoreMachine, preconditions, sessions, statuses
 from antiphon_store.testing.subject import new_session_id
 
 targets = st.sampled_from((*SESSIONS, new_session_id(beside=SESSIONS[0]), "a-session-of-any-name"))
 
 
-class LineageMachine(StoreMachine):
-    """Reads more of each response than its base does, so the last four take turns."""
+def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:
+    """Makes the state machine for one implementation; pytest runs its `TestCase`."""
+    name = f"{LineageMachine.__name__}_{getattr(open_store, '__name__', 'store')}"
+    made: type[LineageMachine] = type(name, (LineageMachine,), {"open_store": staticmethod(open_store)})
+    made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)
+    return made
 
+
+class LineageMachine(StoreMachine):
     def alike(self, ask: Callable[[LineageStore], Awaitable[Any]]) -> None:
         self.same(lambda store: ask(cast("LineageStore", store)))
 
@@ -53,20 +60,18 @@ class LineageMachine(StoreMachine):
     def list_a_session(self, session_id: str, order: Order, limit: int) -> None:
         self.alike(lambda store: store.list_responses(self.tenant, session_id, order=order, limit=limit))
 
-    def looked_at(self) -> list[Record]:
-        last = super().looked_at()
-        return [last[self.steps % len(last)]] if last else []
-
     def reads(self) -> Iterator[Ask]:
         yield from super().reads()
         yield from cast("Iterator[Ask]", self.lineage_reads())
 
     def lineage_reads(self) -> Iterator[Callable[[LineageStore], Awaitable[Any]]]:
-        for record in self.looked_at():
+        for record in self.known[-4:]:
             yield lambda store, each=record: store.children(self.tenant, each.id)  # type: ignore[misc]
             yield lambda store, each=record: store.siblings(self.tenant, each.id, limit=2)  # type: ignore[misc]
             yield lambda store, each=record: store.leaves(self.tenant, each.id)  # type: ignore[misc]
-            for item_id in [item["id"] for item in loads(record.output_items)]:
-                yield lambda store, each=item_id: store.resolve_items(self.tenant, [each, "none"])  # type: ignore[misc]
-        if asked := self.known[-6:]:
+        asked = self.known[-6:]
+        item_ids = [item["id"] for record in asked for item in loads(record.output_items)]
+        if asked:
             yield lambda store: store.batch_get(self.tenant, [record.id for record in asked])
+        if item_ids:
+            yield lambda store: store.resolve_items(self.tenant, item_ids)

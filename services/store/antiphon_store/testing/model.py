@@ -1,10 +1,9 @@
 """Compares a store with the memory backend: random sequences of operations must have equal answers and errors.
 
-    TestAgainstMemory = against_memory(StoreMachine, open_my_store)
+    TestAgainstMemory = machine(open_my_store).TestCase
 
-`open_my_store` takes a clock and returns an asynchronous context with a store that uses it. It is opened once for all
-sequences, and may contain data: each sequence has a tenant of its own. `lineage_model` has a machine with more
-operations.
+`open_my_store` takes a clock and returns an asynchronous context with a store that uses it. The store may contain data:
+each sequence has a tenant of its own.
 """
 
 # ruff: noqa: S101 - asserting is what a suite does
@@ -16,12 +15,11 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
-from unittest import TestCase
+from typing import Any, TypeVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.errors import AntiphonError
@@ -60,61 +58,43 @@ preconditions = st.builds(
 )
 
 
-def against_memory(machine_class: type[StoreMachine], open_store: OpenStore, *, sequences: int = 40) -> type[TestCase]:
-    """Makes the test of one implementation."""
-    members = {"open_store": staticmethod(open_store)}
-    machine: type[StoreMachine] = type("Machine", (machine_class,), members)
-
-    class AgainstMemory(machine.TestCase):  # type: ignore[misc, name-defined]
-        settings = settings(max_examples=sequences, stateful_step_count=40, deadline=None, database=None)
-
-        @classmethod
-        def setUpClass(cls) -> None:
-            machine.open()
-
-        @classmethod
-        def tearDownClass(cls) -> None:
-            machine.close()
-
-    return AgainstMemory
+def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:
+    """Makes the state machine for one implementation; pytest runs its `TestCase`."""
+    name = f"{StoreMachine.__name__}_{getattr(open_store, '__name__', 'store')}"
+    made: type[StoreMachine] = type(name, (StoreMachine,), {"open_store": staticmethod(open_store)})
+    made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)
+    return made
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Makes each call on both stores, and compares the outcomes. After each, it compares what they say of the sessions
-    and of the last responses."""
+    """Makes each call on both stores, and compares the outcomes."""
 
-    open_store: ClassVar[OpenStore]
-    runner: ClassVar[asyncio.Runner]
-    clock: ClassVar[ManualClock]
-    model: ClassVar[ResponseStore]
-    subject: ClassVar[ResponseStore]
-    context: ClassVar[AbstractAsyncContextManager[ResponseStore]]
+    open_store: OpenStore
     responses = Bundle("responses")
 
     def __init__(self) -> None:
         super().__init__()
+        self.clock = ManualClock()
         self.tenant = f"tenant-{secrets.token_hex(4)}"
+        self.runner = asyncio.Runner()
         self.known: list[Record] = []
-        self.steps = 0
 
-    @classmethod
-    def open(cls) -> None:
-        """Opens both stores, once for all sequences."""
-        cls.runner, cls.clock = asyncio.Runner(), ManualClock()
-        model = StoreService(MemoryRows(cls.clock))
-        cls.run(model.open())
-        cls.model, cls.context = model, cls.open_store(cls.clock)
-        cls.subject = cls.run(_enter(cls.context))
+    @initialize()
+    def open(self) -> None:
+        model = StoreService(MemoryRows(self.clock))
+        self.run(model.open())
+        self.model: ResponseStore = model
+        self.context = self.open_store(self.clock)
+        self.subject: ResponseStore = self.run(_enter(self.context))
 
-    @classmethod
-    def close(cls) -> None:
-        cls.run(_leave(cls.context))
-        cls.runner.close()
+    def teardown(self) -> None:
+        if hasattr(self, "context"):
+            self.run(_leave(self.context))
+        self.runner.close()
 
-    @classmethod
-    def run(cls, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Replaces `Runner.run`, which sets a signal handler each time: that takes longer than most calls."""
-        return cls.runner.get_loop().run_until_complete(work)
+        return self.runner.get_loop().run_until_complete(work)
 
     def same(self, *asks: Ask) -> None:
         """Makes the calls concurrently, so several calls must be reads."""
@@ -217,16 +197,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def everything_reads_the_same(self) -> None:
-        self.steps += 1
-        self.same(*self.reads())
-
-    def looked_at(self) -> list[Record]:
-        """The responses that are read after a step."""
-        return self.known[-4:]
+        if hasattr(self, "subject"):
+            self.same(*self.reads())
 
     def reads(self) -> Iterator[Ask]:
         """Yields the reads that are compared after every step."""
-        for record in self.looked_at():
+        for record in self.known[-4:]:
             yield lambda store, each=record: store.get(self.tenant, each.id)  # type: ignore[misc]
             yield lambda store, each=record: store.chain(self.tenant, each.id)  # type: ignore[misc]
         for session_id in SESSIONS:
