@@ -159,12 +159,15 @@ class JobOperations(Topic):
 
     async def _claim_due(self, tenant: str, queues: Sequence[str], claim: _Claim) -> Job | None:
         while due := await self._due(tenant, queues):
-            for place, ticket in enumerate(due):
+            while due:
+                ticket, *others = due
                 job = await self._claim(tenant, ticket, claim)
                 if job is not None:
-                    for unused in due[place + 1 :]:
+                    for unused in others:
                         await self._trees.decide(jobs.put_back, tenant, unused.job_id, unused.at_ms)
                     return job
+                # its job is gone: the next one of this queue may have waited longer than those of the others
+                due = sorted([*others, *await self._take_first(tenant, ticket.queue)])
         return None
 
     async def _claim(self, tenant: str, ticket: _Ticket, claim: _Claim) -> Job | None:
@@ -188,12 +191,16 @@ class JobOperations(Topic):
         first. If none is due, returns those that lie too far ahead."""
         due: list[_Ticket] = []
         for queue in queues:
-            entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
-            due += [_Ticket(each.at, each.id, queue, each.taken_until) for each in entries]
+            due += await self._take_first(tenant, queue)
         if not due:
             for queue in queues:
                 due += [_Ticket(each.at, each.id, queue) for each in await far_ahead(self._rows, tenant, queue)]
         return sorted(due)
+
+    async def _take_first(self, tenant: str, queue: str) -> list[_Ticket]:
+        """Takes the first due ticket of one queue, if there is one."""
+        entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
+        return [_Ticket(each.at, each.id, queue, each.taken_until) for each in entries]
 
     async def _page(self, tenant: str, limit: int) -> tuple[int, Sequence[Entry]]:
         """Reads the first entries of DISPATCH_QUEUE."""
