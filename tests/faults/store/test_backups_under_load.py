@@ -16,7 +16,6 @@ import pytest
 
 from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.backends.postgres.backend import PostgresRows
-from antiphon_store.backends.sqlite import maintenance
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.backend import Durability
@@ -109,7 +108,8 @@ class Database:
 def sqlite(folder: Path) -> Database:
     paths = folder / "store.db", folder / "restored.db"
     source, target = (SqliteRows(each, durability=Durability.PROCESS) for each in paths)
-    return Database(source, target, lambda file, told: maintenance.backup(paths[0], file, told, pages=1))
+    source.maintenance.pages_at_once = 1
+    return Database(source, target, source.maintenance.backup)
 
 
 def postgres(_folder: Path) -> Database:

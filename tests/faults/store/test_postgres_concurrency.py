@@ -25,30 +25,19 @@ from tests.support.volume import volume
 TENANT = "t"
 REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence)
 
-# A response whose branch is not there, or that is not the first of its branch and has nobody before it; a branch
-# without responses, or that begins behind nobody.
+# A response whose parent is missing or not one level above, or that is behind another response on its branch.
 BROKEN = """
-WITH node AS (SELECT tenant, tree, place FROM stored_row WHERE kind = 'node')
-SELECT 'response', tree, place FROM node WHERE NOT EXISTS (
-        SELECT FROM branch WHERE (branch.tenant, branch.tree, branch.id) = (node.tenant, node.tree, node.place >> 32)
-    ) OR (
-        place & 4294967295 > coalesce((
-            SELECT (forked_at & 4294967295) + 1 FROM branch
-            WHERE (branch.tenant, branch.tree, branch.id) = (node.tenant, node.tree, node.place >> 32)
-        ), 0)
-        AND NOT EXISTS (
-            SELECT FROM node AS before
-            WHERE (before.tenant, before.tree, before.place) = (node.tenant, node.tree, node.place - 1)
-        )
-    )
-UNION ALL
-SELECT 'branch', tree, id FROM branch WHERE NOT EXISTS (
-        SELECT FROM node WHERE (node.tenant, node.tree, node.place >> 32) = (branch.tenant, branch.tree, branch.id)
-    ) OR (
-        forked_at IS NOT NULL AND NOT EXISTS (
-            SELECT FROM node WHERE (node.tenant, node.tree, node.place) = (branch.tenant, branch.tree, branch.forked_at)
-        )
-    )
+WITH node AS (
+    SELECT tenant, tree, id, place, fields::jsonb ->> 'parent' AS parent_id FROM stored_row WHERE kind = 'node'
+)
+SELECT node.tree, node.id, node.place
+FROM node LEFT JOIN node AS parent ON (parent.tenant, parent.tree, parent.id) = (node.tenant, node.tree, node.parent_id)
+WHERE (node.parent_id IS NOT NULL AND parent.id IS NULL)
+    OR node.place & 4294967295 <> coalesce((parent.place & 4294967295) + 1, 0)
+    OR (parent.place <> node.place - 1 AND EXISTS (
+        SELECT FROM node AS before
+        WHERE (before.tenant, before.tree, before.place) = (node.tenant, node.tree, node.place - 1)
+    ))
 """
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from functools import partial
 from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock
@@ -75,17 +74,14 @@ class PostgresRows:
         self._room_connection = Connections(server.conninfo_of(url), configure=self._configure, most=1)
         self._room = Room(self._room_connection)
         self._writing: JointCalls[Call, Outcome] = JointCalls(isolated(self._transact), TOGETHER, size_bytes=size_of)
-        self._fetching, self._explaining = (
-            JointCalls[Call, Outcome | None](isolated(partial(self._fetch, in_full=in_full)), TOGETHER)
-            for in_full in (False, True)
-        )
+        self._fetching: JointCalls[Call, Outcome | None] = JointCalls(isolated(self._fetch), TOGETHER)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
-        await self._room_connection.open(_nothing)
+        await self._room_connection.open()
 
     async def close(self) -> None:
-        for each in (self._fetching, self._explaining, self._writing):
+        for each in (self._fetching, self._writing):
             await each.settle()
         await self._room_connection.close()
         await self._connections.close()
@@ -99,17 +95,10 @@ class PostgresRows:
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         if partition.tree in VOLATILE_TREES:  # alone: it would make the other programs of its statement volatile
             return (await self._transact([Call(partition, program)]))[0]
+        call = Call(partition, program)
         if program.changes:
-            if brings_rows(program):
-                self._room.require_not_full()
-                with self._room.rechecked_if_full():
-                    return await self._writing.run(Call(partition, program))
-            return await self._in_reserve(lambda: self._writing.run(Call(partition, program)))
-        outcome = await self._fetching.run(Call(partition, program))
-        if outcome is None:
-            outcome = await self._explaining.run(Call(partition, program))
-        assert outcome is not None  # noqa: S101 - the full read has the reason
-        return outcome
+            return await self._room.write(lambda: self._writing.run(call), in_reserve=not brings_rows(program))
+        return await self._fetching.run(call) or await self._writing.run(call)
 
     async def page(
         self,
@@ -154,7 +143,7 @@ class PostgresRows:
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
-        taken = await self._in_reserve(lambda: self._run(QUERIES["take_due"], parameters))
+        taken = await self._room.write(lambda: self._run(QUERIES["take_due"], parameters), in_reserve=True)
         found = [Entry(original(entry_id), at) for entry_id, at in taken]
         return sorted(found, key=lambda entry: (entry.at, entry.id))
 
@@ -170,21 +159,11 @@ class PostgresRows:
         outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
         return [outcomes[place] for place in range(len(calls))]
 
-    async def _fetch(self, calls: Sequence[Call], *, in_full: bool) -> list[Outcome | None]:
-        documents = fetched(calls, in_full=in_full)
-        lines = await self._run(queries.fetch(*documents), documents)
-        return outcomes_of_fetch(calls, lines, in_full=in_full)
+    async def _fetch(self, calls: Sequence[Call]) -> Sequence[Outcome | None]:
+        documents = fetched(calls)
+        return outcomes_of_fetch(calls, await self._run(queries.fetch(*documents), documents))
 
     # ---- Connections ----
-
-    async def _in_reserve(self, write: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Runs a write that needs little space; on a full disk, in the reserve."""
-        while True:
-            try:
-                return await write()
-            except StoreUnavailable as error:
-                if not (error.is_full and await self._room.lend()):
-                    raise
 
     async def _run(self, query: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
         """The rows that a statement returns."""
@@ -202,11 +181,7 @@ class PostgresRows:
         await server.require_server(connection, self.durability)
         if self.migrate:
             await schema.migrate(connection, self._schema)
-        await schema.require_current(connection, self._schema)
-
-
-async def _nothing(_connection: Connection) -> None:
-    """Prepares nothing."""
+        await schema.require_current(connection)
 
 
 def isolated(

@@ -7,7 +7,6 @@ its connection is dropped. The next atom connects again.
 from __future__ import annotations
 
 import asyncio
-import random
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.postgres.faults import is_conflict, translate
+from antiphon_store.backends.postgres.faults import translate
 from antiphon_store.backends.postgres.server import Connection
 
 CONNECTIONS_MAX = 16  # of one process: writers that wait for the disk together share one flush
@@ -27,8 +26,6 @@ ATOM_TIMEOUT_S = 12.0  # above the server's timeouts, whose errors say more
 READY_TIMEOUT_S = 0.8
 CANCEL_GRACE_S = 1.0  # for the server to cancel a statement
 OPEN_TIMEOUT_S = 30.0
-CONFLICT_ATTEMPTS_MAX = 5
-CONFLICT_PAUSE_S = 0.02
 
 _Answer = TypeVar("_Answer")
 Atom = Callable[[Connection], Awaitable[_Answer]]
@@ -46,7 +43,7 @@ class Connections:
         self._running: set[asyncio.Task[Any]] = set()
         self._waiting: set[asyncio.Timeout] = set()  # of atoms that wait for a connection
 
-    async def open(self, prepare: Prepare) -> None:
+    async def open(self, prepare: Prepare | None = None) -> None:
         """Runs `prepare` on a first connection, then opens the pool. StoreUnavailable: the server cannot be reached, or
         `prepare` raised it."""
         pool = AsyncConnectionPool(
@@ -67,7 +64,8 @@ class Connections:
                 first = await AsyncConnection.connect(self._conninfo, autocommit=True)
                 try:
                     await self._configure(first)
-                    await prepare(first)
+                    if prepare is not None:
+                        await prepare(first)
                 finally:
                     await first.close()
                 await pool.open(wait=True, timeout=OPEN_TIMEOUT_S)
@@ -106,17 +104,11 @@ class Connections:
         return self._pool
 
     async def _attempt(self, pool: AsyncConnectionPool[Connection], atom: Atom[_Answer]) -> _Answer:
-        """Runs the atom, with retries after a conflict, which has rolled its transaction back."""
-        attempts_left = CONFLICT_ATTEMPTS_MAX
-        while True:
-            attempts_left -= 1
-            try:
-                async with self._connection(pool) as connection:
-                    return await atom(connection)
-            except psycopg.Error as error:
-                if not is_conflict(error) or not attempts_left:
-                    raise translate(error) from error
-            await asyncio.sleep(random.uniform(0, CONFLICT_PAUSE_S))  # noqa: S311 - spreads two writers, nothing more
+        try:
+            async with self._connection(pool) as connection:
+                return await atom(connection)
+        except psycopg.Error as error:
+            raise translate(error) from error
 
     @asynccontextmanager
     async def _connection(self, pool: AsyncConnectionPool[Connection]) -> AsyncIterator[Connection]:

@@ -30,12 +30,6 @@ _UNAVAILABLE = {
     "XX002": "its database is damaged",
 }
 _LOST = ("08", "57P")  # the connection was lost: the transaction may have been committed
-_CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: nothing was written, and a retry may succeed
-
-
-def is_conflict(error: psycopg.Error) -> bool:
-    """Whether a retry of the transaction may succeed at once."""
-    return error.sqlstate in _CONFLICTS
 
 
 def has_changed_nothing(error: AntiphonError) -> bool:

@@ -48,10 +48,43 @@ class PostgresMaintenance(SqlMaintenance):
         self._connections = connections
 
     async def backup(self, file: Path, on_progress: Progress) -> None:
-        await backup(self._conninfo, self._schema, file, on_progress)
+        """Copies the schema's tables into a file."""
+        with new_file(file) as draft:
+            async with self._connection() as connection:
+                await connection.execute(QUERIES["snapshot"])
+                version = await schemas.version_of(connection)
+                if not version:
+                    raise OperationError("There is no store in this database.")
+                tables = dict(await (await connection.execute(QUERIES["tables"])).fetchall())
+                with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION_LEVEL) as archive:
+                    manifest = {"format": FORMAT, "schema_version": version, "tables": tables}
+                    archive.writestr(MANIFEST, dumps(manifest))
+                    for table, columns in tables.items():
+                        await _copy_out(connection, archive, table, columns, on_progress)
 
     async def restore(self, file: Path, on_progress: Progress) -> None:
-        await restore(self._conninfo, self._schema, file, on_progress)
+        """Fills the tables from a file, all in one transaction."""
+        try:
+            with zipfile.ZipFile(file) as archive:
+                tables = _tables(archive, file)
+                async with self._connection() as connection:
+                    await schemas.migrate(connection, self._schema)
+                    async with connection.transaction():
+                        for table, columns in tables.items():
+                            await _copy_in(connection, archive, table, columns, on_progress)
+        except (zipfile.BadZipFile, zlib.error) as error:
+            raise OperationError(f"{file} is damaged, cut off, or not a backup of a PostgreSQL store.") from error
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        """A connection to the store's schema, without timeouts. StoreUnavailable."""
+        try:
+            async with await AsyncConnection.connect(self._conninfo, autocommit=True) as connection:
+                await server.configure(connection, schema=self._schema, durability=Durability.DISK)
+                await connection.execute(QUERIES["without_timeouts"])
+                yield connection
+        except psycopg.Error as error:
+            raise translate(error) from error
 
     async def _count(self, name: str, values: dict[str, Any]) -> int:
         ((count,),) = await self._run(name, values)
@@ -65,38 +98,6 @@ class PostgresMaintenance(SqlMaintenance):
 
         found = await self._connections.run(atom)
         return [tuple(original(value) if isinstance(value, str) else value for value in line) for line in found]
-
-
-async def backup(conninfo: str, schema: str, file: Path, on_progress: Progress) -> None:
-    """Copies the schema's tables into a file."""
-    with new_file(file) as draft:
-        async with _connection(conninfo, schema) as connection:
-            await connection.execute(QUERIES["snapshot"])
-            version = await schemas.version_of(connection, schema)
-            if not version:
-                raise OperationError("There is no store in this database.")
-            tables = dict(await (await connection.execute(QUERIES["tables"])).fetchall())
-            with zipfile.ZipFile(
-                draft, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION_LEVEL
-            ) as archive:
-                manifest = {"format": FORMAT, "schema_version": version, "tables": tables}
-                archive.writestr(MANIFEST, dumps(manifest))
-                for table, columns in tables.items():
-                    await _copy_out(connection, archive, table, columns, on_progress)
-
-
-async def restore(conninfo: str, schema: str, file: Path, on_progress: Progress) -> None:
-    """Fills the tables from a file, all in one transaction."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            tables = _tables(archive, file)
-            async with _connection(conninfo, schema) as connection:
-                await schemas.migrate(connection, schema)
-                async with connection.transaction():
-                    for table, columns in tables.items():
-                        await _copy_in(connection, archive, table, columns, on_progress)
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise OperationError(f"{file} is damaged, cut off, or not a backup of a PostgreSQL store.") from error
 
 
 def _tables(archive: zipfile.ZipFile, file: Path) -> dict[str, Sequence[str]]:
@@ -142,15 +143,3 @@ async def _copy_in(
 
 def _names(table: str, columns: Sequence[str]) -> tuple[sql.Identifier, sql.Composed]:
     return sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
-
-
-@asynccontextmanager
-async def _connection(conninfo: str, schema: str) -> AsyncIterator[Connection]:
-    """A connection to the store's schema, without timeouts. StoreUnavailable."""
-    try:
-        async with await AsyncConnection.connect(conninfo, autocommit=True) as connection:
-            await server.configure(connection, schema=schema, durability=Durability.DISK)
-            await connection.execute(QUERIES["without_timeouts"])
-            yield connection
-    except psycopg.Error as error:
-        raise translate(error) from error

@@ -18,8 +18,6 @@ ORDER BY tree, index, key LIMIT %(limit)s;
 -- The rows of a tree, under its lock. erase_entries deletes its entries with those of the tenant.
 WITH locked AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s || '/' || %(tree)s, 0))
-), branches AS (
-    DELETE FROM branch USING locked WHERE tenant = %(tenant)s AND tree = %(tree)s
 ), gone AS (
     DELETE FROM stored_row USING locked WHERE tenant = %(tenant)s AND tree = %(tree)s RETURNING 1
 )

@@ -13,8 +13,6 @@ from typing import Any
 
 from antiphon_core.jsons import dumps, loads
 
-_PLAIN = {"\x00": "\x01\x01", "\x01": "\x01\x02"}
-_ORIGINAL = {plain: original for original, plain in _PLAIN.items()}
 _PLAIN_JSON = {rb"\u0000": rb"\u0001\u0001", rb"\u0001": rb"\u0001\u0002"}
 _ORIGINAL_JSON = {plain.decode(): original.decode() for original, plain in _PLAIN_JSON.items()}
 
@@ -25,16 +23,12 @@ _PLAIN_IN_JSON = re.compile(r"\\\\|\\u0001\\u000[12]")
 
 def plain(text: str) -> str:
     """Escapes text for the database."""
-    if "\x00" not in text and "\x01" not in text:
-        return text
-    return re.sub("[\x00\x01]", lambda found: _PLAIN[found[0]], text)
+    return str(loads(to_json(text))) if "\x00" in text or "\x01" in text else text
 
 
 def original(text: str) -> str:
     """Restores text from the database."""
-    if "\x01" not in text:
-        return text
-    return re.sub("\x01[\x01\x02]", lambda found: _ORIGINAL[found[0]], text)
+    return str(from_json(dumps(text).decode())) if "\x01" in text else text
 
 
 def to_json(value: Any) -> str:

@@ -50,7 +50,7 @@ Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes |
 """The number of a program, and the columns of the type `answer`."""
 _Found = dict[tuple[int, int], list[Line]]
 _DEPTH = itemgetter(2)
-_PARTS = 1_000_000  # numbers of `_parts` begin here, so that they differ from those of rows
+_READS = 1_000_000  # numbers of chains and ranges begin here, so that they differ from those of rows
 
 _Part = TypeVar("_Part")
 
@@ -101,66 +101,47 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
     return {name: each for name, each in document.items() if each}
 
 
-def _named_rows(program: Program, *, in_full: bool) -> dict[Ref, Payload]:
+def _named_rows(program: Program) -> dict[Ref, Payload]:
     """The rows that a program names, with the payloads to read of each."""
-    of_guards = Payload.ALL if in_full else Payload.NONE
-    rows = {each.ref: of_guards for each in program.guards if isinstance(each, Guard)}
+    rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
     for read in program.reads:
         if isinstance(read, Get):
             rows[read.ref] = max(rows.get(read.ref, Payload.NONE), read.payload)
     return rows
 
 
-def _parts(program: Program) -> Sequence[Any]:
-    return *program.reads, *program.guards
-
-
-def fetched(calls: Sequence[Call], *, in_full: bool) -> dict[str, str]:
-    """The parameters of a read of programs without changes, by the part of the statement that has each. `in_full`: with
-    all that `Refused` contains."""
-    gets = [
-        [place, number, *partition, *ref, payload]
-        for place, (partition, program) in enumerate(calls)
-        for number, (ref, payload) in enumerate(_named_rows(program, in_full=in_full).items())
-    ]
-    chains, ranges, bounds = (
-        [
-            [place, *partition, [_PARTS + number, *part]]
-            for place, (partition, program) in enumerate(calls)
-            for number, part in _numbered(_parts(program), kind)
-        ]
-        for kind in (Chain, Range, Fewer)
-    )
-    excesses = chains if in_full else []
-    documents = {"gets": gets, "chains": chains, "excesses": excesses, "ranges": ranges, "bounds": bounds}
+def fetched(calls: Sequence[Call]) -> dict[str, str]:
+    """The parameters of a read of programs without changes, by the part of the statement that has each."""
+    gets, chains, ranges = [], [], []
+    for place, (partition, program) in enumerate(calls):
+        part = (place, *partition)
+        gets += [(*part, (number, *ref, payload)) for number, (ref, payload) in enumerate(_named_rows(program).items())]
+        chains += [(*part, (_READS + number, *read)) for number, read in _numbered(program.reads, Chain)]
+        ranges += [(*part, (_READS + number, *read)) for number, read in _numbered(program.reads, Range)]
+    documents = {"gets": gets, "chains": chains, "ranges": ranges}
     return {name: to_json(each) for name, each in documents.items() if each}
 
 
-def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line], *, in_full: bool) -> list[Outcome | None]:
-    """Reads the lines of `fetch`. None: the program may be refused, and a read `in_full` finds out."""
+def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
+    """Reads the lines of `fetch`. None: the program may be refused, and `transact` tells."""
     found = _grouped(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
-    return [_outcome_of_fetch(place, call.program, found, now_ms, in_full) for place, call in enumerate(calls)]
+    return [_outcome_of_fetch(place, call.program, found, now_ms) for place, call in enumerate(calls)]
 
 
-def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int, in_full: bool) -> Outcome | None:
+def _outcome_of_fetch(place: int, program: Program, found: _Found, now_ms: int) -> Applied | None:
     rows = {
         ref: _row(found[place, number][0]) if (place, number) in found else None
-        for number, ref in enumerate(_named_rows(program, in_full=in_full))
+        for number, ref in enumerate(_named_rows(program))
     }
-    guards = [each for each in program.guards if isinstance(each, Guard)]
-    failing = {each.ref: rows[each.ref] for each in guards if not holds(each, rows[each.ref], now_ms)}
-    is_crowded = any((place, _PARTS + number) in found for number, _ in _numbered(_parts(program), Fewer))
-    if failing or is_crowded:
-        return Refused(now_ms, failing, crowded=is_crowded) if in_full else None
-    if (place, -1) in found:
-        return Refused(now_ms, {}, too_long=found[place, -1][0][3] or "")
+    if not all(isinstance(each, Guard) and holds(each, rows[each.ref], now_ms) for each in program.guards):
+        return None
     answers = [
-        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _PARTS + number), []))
+        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _READS + number), []))
         for number, read in enumerate(program.reads)
     ]
-    if not in_full and any(isinstance(each, ChainRows) and not each.ids for each in answers):
+    if any(isinstance(each, ChainRows) and not each.ids for each in answers):
         return None  # a chain may exceed a bound
     return Applied(now_ms, answers)
 
@@ -228,8 +209,10 @@ def _locks(calls: Sequence[Call]) -> list[tuple[str, bool]]:
 
 
 def _needs_its_tree(program: Program) -> bool:
-    """Whether a program locks its tree exclusively."""
-    return any(isinstance(each, Grow | Delete | DeleteBelow | Fewer) for each in (*program.changes, *program.guards))
+    """Whether a program locks its tree exclusively. One without changes does, so that it reads one moment."""
+    return not program.changes or any(
+        isinstance(each, Grow | Delete | DeleteBelow | Fewer) for each in (*program.changes, *program.guards)
+    )
 
 
 def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:

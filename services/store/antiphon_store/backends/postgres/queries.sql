@@ -15,10 +15,6 @@ SELECT set_config('search_path', %(schema)s, false), set_config('synchronous_com
     set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
     set_config('jit', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false);
 
--- name: find_schema_version
--- NULL if there is no such table.
-SELECT to_regclass(%(table)s)::text;
-
 -- name: lock_schema
 SELECT pg_advisory_xact_lock(%(key)s);
 
@@ -33,39 +29,13 @@ CREATE TABLE IF NOT EXISTS schema_version (
 -- name: note_schema_version
 INSERT INTO schema_version (version, name) VALUES (%(version)s, %(name)s);
 
--- name: fetch_gets
--- Programs without changes are read by one statement that is made of these parts, and so in one snapshot. A get:
--- [program, number, tenant, tree, kind, id, payload].
-SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields,
-    CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
-FROM jsonb_array_elements(%(gets)s::jsonb) AS get
-CROSS JOIN LATERAL (
-    SELECT * FROM stored_row
-    WHERE tenant = get ->> 2 AND tree = get ->> 3 AND kind = get ->> 4 AND id = get ->> 5 LIMIT 1
-) AS found;
-
--- name: fetch_chains
--- A part: [program, tenant, tree, argument of the function].
+-- name: fetch_part
+-- Programs without changes are read by one statement that is made of such parts, and so in one snapshot. A part of a
+-- program: [program, tenant, tree, argument of the function].
 SELECT (part ->> 0)::int, number, at, id, fields, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
-CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
-CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false);
-
--- name: fetch_excesses
-SELECT (part ->> 0)::int, number, at, id, fields, items, body
-FROM clock_ms(%(now_ms)s) AS now_ms
-CROSS JOIN jsonb_array_elements(%(excesses)s::jsonb) AS part
-CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, true);
-
--- name: fetch_ranges
-SELECT (part ->> 0)::int, number, at, id, fields, items, body
-FROM jsonb_array_elements(%(ranges)s::jsonb) AS part
-CROSS JOIN LATERAL range_rows(part ->> 1, part ->> 2, part -> 3);
-
--- name: fetch_bounds
-SELECT (part ->> 0)::int, number, at, id, fields, items, body
-FROM jsonb_array_elements(%(bounds)s::jsonb) AS part
-CROSS JOIN LATERAL crowded(part ->> 1, part ->> 2, jsonb_build_array(part -> 3));
+CROSS JOIN jsonb_array_elements(%(PARTS)s::jsonb) AS part
+CROSS JOIN LATERAL FUNCTION;
 
 -- name: fetch_time
 SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;

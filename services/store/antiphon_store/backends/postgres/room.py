@@ -9,8 +9,8 @@ the cursors is closed and the write is repeated. The disk has space again when a
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from psycopg import errors
 
@@ -22,6 +22,8 @@ from antiphon_store.backends.postgres.server import Connection
 CANARY_S = 5.0  # between two checks of a disk that had space
 PARTS = [f"antiphon_reserve_{number}" for number in range(8)]  # of a megabyte each
 
+_Answer = TypeVar("_Answer")
+
 
 class Room:
     """The space on the disk, and the reserve. `connections` is open, and has one connection."""
@@ -31,15 +33,19 @@ class Room:
         self._seen_s = float("-inf")
         self.is_full = False
 
-    @contextmanager
-    def rechecked_if_full(self) -> Iterator[None]:
-        """A context for a write. If the write finds the disk full, the next `require` checks the disk."""
-        try:
-            yield
-        except StoreUnavailable as error:
-            if error.is_full:
-                self._seen_s = float("-inf")
-            raise
+    async def write(self, write: Callable[[], Awaitable[_Answer]], *, in_reserve: bool) -> _Answer:
+        """Runs a write and returns its answer. A write that needs little space runs in the reserve if the disk is full.
+        StoreUnavailable: the disk was full at the last check, or the write failed."""
+        if not in_reserve:
+            self._require_not_full()
+        while True:
+            try:
+                return await write()
+            except StoreUnavailable as error:
+                if error.is_full:
+                    self._seen_s = float("-inf")
+                if not (error.is_full and in_reserve and await self.lend()):
+                    raise
 
     async def require(self) -> None:
         """Returns if the disk had space within the last CANARY_S seconds. StoreUnavailable: it is full."""
@@ -47,11 +53,10 @@ class Room:
             return
         self._seen_s = float("-inf")
         self.is_full = not await self._connections.run(_has_space, timeout_s=READY_TIMEOUT_S)
-        self.require_not_full()
+        self._require_not_full()
         self._seen_s = time.monotonic()
 
-    def require_not_full(self) -> None:
-        """StoreUnavailable: the disk was full at the last check."""
+    def _require_not_full(self) -> None:
         if self.is_full:
             raise StoreUnavailable("The store cannot be used: its database's disk is full.", full=True)
 

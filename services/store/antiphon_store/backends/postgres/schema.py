@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
-from psycopg import sql
+from psycopg import errors, sql
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.postgres.queries import QUERIES
@@ -31,7 +31,7 @@ async def migrate(connection: Connection, schema: str = SCHEMA, migrations: Sequ
         await connection.execute(QUERIES["lock_schema"], {"key": LOCK_KEY})
         await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
         await connection.execute(QUERIES["make_schema_version"])
-        version = await version_of(connection, schema, newest)
+        version = await version_of(connection, newest)
         if version == 0:
             script = (files("antiphon_store.backends.postgres") / "schema.sql").read_text(encoding="utf-8")
             await connection.execute(script, prepare=False)
@@ -41,29 +41,27 @@ async def migrate(connection: Connection, schema: str = SCHEMA, migrations: Sequ
             version = await _note(connection, version + 1, "migration")
 
 
-async def require_current(connection: Connection, schema: str = SCHEMA) -> None:
+async def require_current(connection: Connection) -> None:
     """StoreUnavailable: the schema is not the one that this release works with."""
-    version = await version_of(connection, schema)
+    version = await version_of(connection)
     if version < VERSION:
         raise StoreUnavailable(
             f"The database has schema version {version}, this release needs {VERSION}: run `antiphon store migrate`."
         )
 
 
-async def version_of(connection: Connection, schema: str, newest: int = VERSION) -> int:
+async def version_of(connection: Connection, newest: int = VERSION) -> int:
     """The version of the schema; 0 if there is none. StoreUnavailable: it is above `newest`."""
-    table = sql.Identifier(schema, "schema_version").as_string(connection)
-    row = await (await connection.execute(QUERIES["find_schema_version"], {"table": table})).fetchone()
-    if row is None or row[0] is None:
+    try:
+        ((version,),) = await (await connection.execute(QUERIES["read_schema_version"])).fetchall()
+    except errors.UndefinedTable:
         return 0
-    row = await (await connection.execute(QUERIES["read_schema_version"])).fetchone()
-    version = int(row[0]) if row else 0
     if version > newest:
         raise StoreUnavailable(
             f"The database has schema version {version}, made by a newer release; this one knows {newest}. "
             "Use that release."
         )
-    return version
+    return int(version)
 
 
 async def _note(connection: Connection, version: int, name: str) -> int:

@@ -8,7 +8,9 @@
 --
 -- Fields are JSON as text: rows are read whole, thousands in a chain, and few fields of few rows are evaluated here.
 
--- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch.
+-- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch. A
+-- branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
+-- branch of its own.
 CREATE TABLE stored_row (
     tenant text COLLATE "C" NOT NULL,
     tree text COLLATE "C" NOT NULL,
@@ -22,16 +24,6 @@ CREATE TABLE stored_row (
     PRIMARY KEY (tenant, tree, kind, id)
 ) WITH (toast_tuple_target = 4080); -- keeps a typical response in one piece, two on a page
 CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
-
--- A branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
--- branch of its own.
-CREATE TABLE branch (
-    tenant text COLLATE "C" NOT NULL,
-    tree text COLLATE "C" NOT NULL,
-    id bigint NOT NULL,
-    forked_at bigint, -- the place of the node that the branch's first one continues; NULL for a root
-    PRIMARY KEY (tenant, tree, id)
-);
 
 -- Entries of indexes. The tree of a tenant-wide index is ''.
 CREATE TABLE entry (
@@ -102,11 +94,14 @@ LANGUAGE sql STABLE AS $$
     ), segment (first, last) AS (
         SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
         UNION ALL
-        SELECT forked_at & ~4294967295, forked_at
+        SELECT parent.place & ~4294967295, parent.place
         FROM segment CROSS JOIN LATERAL (
-            SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
-        ) AS begun
-        WHERE forked_at IS NOT NULL
+            SELECT fields::jsonb ->> 'parent' AS parent_id FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place LIMIT 1
+        ) AS begun CROSS JOIN LATERAL (
+            SELECT place FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = parent_id LIMIT 1
+        ) AS parent
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
             WHEN 'ib' THEN sum(size)
@@ -132,14 +127,11 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- A get: [number, kind, id, payload].
-CREATE FUNCTION got_rows(a_tenant text, a_tree text, gets jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+CREATE FUNCTION got_rows(a_tenant text, a_tree text, get jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
     SELECT (get ->> 0)::int, NULL::bigint, id, fields, CASE WHEN get ->> 3 <> '' THEN items END,
         CASE get ->> 3 WHEN 'ib' THEN body END
-    FROM jsonb_array_elements(gets) AS get
-    CROSS JOIN LATERAL (
-        SELECT * FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
-    ) AS found
+    FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
 $$;
 
 -- A range: [number, kind, prefix, start, max_bytes].
@@ -170,7 +162,7 @@ CREATE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS big
 DECLARE
     behind bigint; -- the parent's place
     taken bigint;
-    new_branch bigint;
+    newest bigint; -- the place of the last node of the last branch
 BEGIN
     IF a_parent IS NOT NULL THEN
         SELECT parent.place, child.place INTO STRICT behind, taken
@@ -181,25 +173,9 @@ BEGIN
             RETURN behind + 1;
         END IF;
     END IF;
-    INSERT INTO branch (tenant, tree, id, forked_at)
-    SELECT a_tenant, a_tree, coalesce(max(id), 0) + 1, behind FROM branch WHERE tenant = a_tenant AND tree = a_tree
-    RETURNING id INTO new_branch;
-    RETURN (new_branch << 32) + coalesce((behind & 4294967295) + 1, 0);
-END
-$$;
-
--- Removes a row and, with the last node of a branch, the branch.
-CREATE FUNCTION remove_row(a_tenant text, a_tree text, a_kind text, a_id text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    removed bigint;
-BEGIN
-    DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = a_kind AND id = a_id
-    RETURNING place INTO removed;
-    DELETE FROM branch
-    WHERE tenant = a_tenant AND tree = a_tree AND id = removed >> 32 AND NOT EXISTS (
-        SELECT FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN removed & ~4294967295 AND removed | 4294967295
-    );
+    SELECT place INTO newest FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND place IS NOT NULL ORDER BY place DESC LIMIT 1;
+    RETURN (coalesce(newest, 0) | 4294967295) + 1 + coalesce((behind & 4294967295) + 1, 0);
 END
 $$;
 
@@ -215,7 +191,7 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes, under its locks; programs.py writes `program`.
+-- Applies a program, under its locks; programs.py writes `program`.
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
@@ -313,7 +289,7 @@ BEGIN
                     to_char(new_place & 4294967295, 'FM00000000') || '/' || (part ->> 2), now_ms));
             END IF;
         WHEN 'delete' THEN
-            PERFORM remove_row(a_tenant, a_tree, part ->> 1, part ->> 2);
+            DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
         WHEN 'delete_below' THEN
             DELETE FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1
@@ -337,12 +313,12 @@ BEGIN
         ON CONFLICT (tenant, tree, index, key, id) DO UPDATE SET at = excluded.at;
     END IF;
     IF program ? 'gets' THEN
-        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'gets') AS get
+            CROSS JOIN LATERAL got_rows(a_tenant, a_tree, get) AS found;
     END IF;
     IF program ? 'ranges' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
-        END LOOP;
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'ranges') AS range
+            CROSS JOIN LATERAL range_rows(a_tenant, a_tree, range) AS found;
     END IF;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote, urlsplit
 
 from antiphon_core.config import SettingsError
 
@@ -67,12 +67,11 @@ def parse_address(scheme: str, rest: str) -> Address:
 
 
 def _node(scheme: str, host: str, default_port: int) -> Node:
-    name, colon, port = host.rpartition(":")
-    if not colon or host.endswith("]"):  # an IPv6 address without a port ends with a bracket
-        return host.strip("[]"), default_port
-    if not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise SettingsError(f"'{scheme}://{host}': '{port}' is no port.")
-    return name.strip("[]"), int(port)
+    try:
+        url = urlsplit(f"//{host}")
+        return url.hostname or "", url.port or default_port
+    except ValueError as error:
+        raise SettingsError(f"'{scheme}://{host}': '{host.rpartition(':')[2]}' is no port.") from error
 
 
 def _path(scheme: str, topology: Topology, path: str) -> tuple[str | None, int]:
@@ -87,8 +86,7 @@ def _path(scheme: str, topology: Topology, path: str) -> tuple[str | None, int]:
 
 
 def _has_tls(scheme: str, topology: Topology, query: str) -> bool:
-    known = ["no options here"] if topology is Topology.SINGLE else ["tls=true", "tls=false"]
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if f"{name}={value}" not in known:
-            raise SettingsError(f"'{scheme}://...?{name}={value}': known are {', '.join(known)}.")
-    return dict(parse_qsl(query)).get("tls") == "true"
+    known = {"": False} if topology is Topology.SINGLE else {"": False, "tls=true": True, "tls=false": False}
+    if query not in known:
+        raise SettingsError(f"'{scheme}://...?{query}': known are {', '.join(list(known)[1:]) or 'no options here'}.")
+    return known[query]

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from itertools import chain, repeat, starmap
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import repeat, starmap
 from typing import Any
 
 from antiphon_core.clock import Clock
@@ -20,9 +22,8 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.redis import keys, programs, promises, scripts
 from antiphon_store.backends.redis.addresses import Address, Topology
-from antiphon_store.backends.redis.connection import Servers, connect
-from antiphon_store.backends.redis.faults import translate
-from antiphon_store.backends.redis.link import FAULTS, Link
+from antiphon_store.backends.redis.connection import connect
+from antiphon_store.backends.redis.link import Link
 from antiphon_store.backends.redis.maintenance import RedisMaintenance
 from antiphon_store.backends.redis.scripts import Argument, Script
 from antiphon_store.rows.backend import Durability
@@ -45,7 +46,7 @@ TENANTS_PER_CALL = 1000
 
 _TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # indexes for `take_due`
 
-_Entries = Mapping[str, Mapping[Argument, Argument]]  # key -> id -> time
+_Entry = tuple[str, Argument, Argument]  # key, id and time
 
 
 class RedisRows:
@@ -66,29 +67,27 @@ class RedisRows:
         self._clock = clock
         self._announced_s: dict[str, float] = {}  # tenant -> when this process last announced it
         self._link: Link | None = None
-        self.maintenance = RedisMaintenance(lambda: self._opened)
+        self.maintenance = RedisMaintenance(self._atom)
 
     async def open(self) -> None:
-        servers = connect(self._address)
+        link = Link(connect(self._address))
         try:
-            replicas = await self._check(servers)
-        except FAULTS as error:
-            await servers.close()
-            raise translate(error) from error
+            link.replicas = await self._check(link)
         except StoreUnavailable:
-            await servers.close()
+            await link.close()
             raise
-        self._link = Link(servers, replicas=replicas)
+        self._link = link
 
     async def close(self) -> None:
         if self._link is not None:
             await self._link.close()
 
     async def ready(self) -> None:
-        await self._opened.ready()
+        with self._atom() as link:
+            await link.ready()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        with self._opened.atom():
+        with self._atom():
             if any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes):
                 await self._announce(partition.tenant)
             return await (self._apply_on_cluster if self._is_cluster else self._apply)(partition, program)
@@ -108,7 +107,8 @@ class RedisRows:
         names = [keys.root(partition) if with_rows else entries, entries]
         place = ("", "") if after is None else after
         options: list[Argument] = [int(descending), limit, *place, int(with_rows)]
-        _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
+        with self._atom():
+            _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
         rows = starmap(programs.to_row, zip(*map(programs.joined, nodes), strict=True)) if with_rows else repeat(None)
         pairs = zip(lines[::2], lines[1::2], rows, strict=False)
         return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
@@ -118,23 +118,26 @@ class RedisRows:
     ) -> tuple[int, Sequence[Entry]]:
         names = [keys.root(partition)]
         arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
-        _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
+        with self._atom():
+            _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
         rows = map(programs.to_row, fields)
         return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         names = [keys.tenant_wide(tenant, index, key)]
-        _ok, due, taken_until = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
+        with self._atom():
+            _ok, due, taken_until = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
         pairs = zip(due[::2], due[1::2], strict=True)
         return [Entry(entry_id.decode(), int(at), taken_until=taken_until) for entry_id, at in pairs]
 
     async def tenants(self) -> Sequence[str]:
         found: dict[str, None] = {}
         position = None
-        while position != 0:
-            command = "SSCAN", keys.TENANTS, position or 0, "COUNT", TENANTS_PER_CALL
-            position, names = await self._opened.ask(*command)
-            found |= dict.fromkeys(name.decode() for name in names)
+        with self._atom() as link:
+            while position != 0:
+                command = "SSCAN", keys.TENANTS, position or 0, "COUNT", TENANTS_PER_CALL
+                position, names = await link.ask(*command)
+                found |= dict.fromkeys(name.decode() for name in names)
         return list(found)
 
     # ---- Programs and calls ----
@@ -154,30 +157,36 @@ class RedisRows:
             raise StoreUnavailable("The store is not open.")
         return self._link
 
+    def _atom(self) -> AbstractContextManager[Link]:
+        return self._opened.atom()
+
     async def _apply(self, partition: Partition, program: Program) -> Outcome:
         script, names = _script(partition, program), [keys.root(partition)]
-        is_short = not any(isinstance(each, Range) for each in program.reads)
+        is_short = not (self._is_cluster or any(isinstance(each, Range) for each in program.reads))
         answer = await self._run(script, names, programs.arguments(partition, program), is_short=is_short)
         return programs.outcome(program, answer)
 
     async def _apply_on_cluster(self, partition: Partition, program: Program) -> Outcome:
         """Applies a program whose entries lie in other slots."""
-        filed, again, unfiled = _entries(partition, program)
+        before, after = _entries(partition, program)
         changes = [each for each in program.changes if not programs.is_tenant_wide(each)]
-        late = await self._write_entries(filed, may_be_earlier=True)
+        late = await self._write_entries(before, may_be_earlier=True)
         outcome = await self._apply(partition, program._replace(changes=changes))
         if isinstance(outcome, Applied):
-            await asyncio.gather(*map(self._write_entries, (late, again, unfiled)))
+            await self._write_entries([*late, *after])
         return outcome
 
-    async def _write_entries(self, entries: _Entries, *, may_be_earlier: bool = False) -> _Entries:
+    async def _write_entries(self, entries: Iterable[_Entry], *, may_be_earlier: bool = False) -> Sequence[_Entry]:
         """Writes entries. `may_be_earlier`: entries that have an earlier time keep it, and are returned."""
-        calls = [
-            self._run(scripts.ENTRIES, [key], [int(may_be_earlier), *chain.from_iterable(lines.items())])
-            for key, lines in entries.items()
+        lines: defaultdict[str, list[Argument]] = defaultdict(lambda: [int(may_be_earlier)])
+        for key, entry_id, at in entries:
+            lines[key] += (entry_id, at)
+        answers = await asyncio.gather(*[self._run(scripts.ENTRIES, [key], each) for key, each in lines.items()])
+        return [
+            (key, *line)
+            for key, (_ok, left) in zip(lines, answers, strict=True)
+            for line in zip(left[::2], left[1::2], strict=True)
         ]
-        answers = zip(entries, await asyncio.gather(*calls), strict=True)
-        return {key: dict(zip(left[::2], left[1::2], strict=True)) for key, (_ok, left) in answers if left}
 
     async def _run(
         self, script: Script, names: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
@@ -186,12 +195,12 @@ class RedisRows:
         answer: Sequence[Any] = await self._opened.run(script, names, (now_ms, *arguments), is_short=is_short)
         return answer
 
-    async def _check(self, servers: Servers) -> int:
+    async def _check(self, link: Link) -> int:
         """Checks the servers, and returns how many replicas a write waits for. StoreUnavailable: a server's settings do
         not keep the durability."""
-        infos = await servers.ask_masters("INFO")
-        settings = await servers.ask_masters("CONFIG GET", *promises.SETTINGS)
-        facts = [promises.ServerFacts.of(*pair) for pair in zip(infos, settings, strict=True)]
+        infos = await link.ask_masters("INFO")
+        settings = await link.ask_masters("CONFIG GET", *promises.SETTINGS)
+        facts = [{**info, **set_to} for info, set_to in zip(infos, settings, strict=True)]
         for each in facts:
             promises.require(each, self.durability)
         if self.durability is not Durability.QUORUM:
@@ -208,20 +217,21 @@ def _script(partition: Partition, program: Program) -> Script:
     return scripts.TRANSACT if brings_rows(program) else scripts.TRANSACT_SMALL
 
 
-def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries, _Entries]:
-    """Splits entries, by key: those filed before a program, those of them filed again after it, and those removed after
-    it. Of an entry that is changed twice the last change counts."""
+def _entries(partition: Partition, program: Program) -> tuple[Sequence[_Entry], Sequence[_Entry]]:
+    """The entries to write before a program, and after it: some of the former again, and the removals. Of an entry that
+    is changed twice the last change counts."""
     changes = {
         (keys.entries(partition, each.of, each.key), each.id): each
         for each in program.changes
         if isinstance(each, File | Unfile) and programs.is_tenant_wide(each)
     }
-    filed: dict[str, dict[Argument, Argument]] = {}
-    unfiled: dict[str, dict[Argument, Argument]] = {}
-    for (key, entry_id), change in changes.items():
-        if isinstance(change, File):
-            filed.setdefault(key, {})[entry_id] = programs.entry_time(change.at)
-        else:
-            unfiled.setdefault(key, {})[entry_id] = f"={change.taken_until}" if change.taken_until else ""
-    taken = {keys.entries(partition, each.of, each.key) for each in changes.values() if each.of in _TAKEN}
-    return filed, {key: lines for key, lines in filed.items() if key in taken}, unfiled
+    before: list[_Entry] = []
+    after: list[_Entry] = []
+    for name, change in changes.items():
+        if isinstance(change, Unfile):
+            after.append((*name, f"={change.taken_until}" if change.taken_until else ""))
+            continue
+        before.append((*name, programs.entry_time(change.at)))
+        if change.of in _TAKEN:
+            after.append(before[-1])
+    return before, after

@@ -11,8 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import hiredis
 from redis.asyncio import Redis, RedisCluster, Sentinel
@@ -20,7 +19,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff, NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
 from antiphon_store.backends.redis.addresses import Address, Topology
 
@@ -44,48 +43,14 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Servers:
+class Servers(NamedTuple):
     """The client of the servers that hold the data, and those of the Sentinels."""
 
     client: Redis | RedisCluster
     sentinels: tuple[Redis, ...] = ()
 
-    async def ask(self, *command: Any, **options: Any) -> Any:
-        """The answer to a command. Connections that the server has closed are skipped."""
-        return await _on_open_connection(lambda: self.client.execute_command(*command, **options))
 
-    async def ask_together(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The answers to commands that are sent as one pipeline, with an error for a command that the server rejected.
-        Not on a Cluster. Connections that the server has closed are skipped."""
-        assert isinstance(self.client, Redis)  # noqa: S101 - the caller checks that
-        pool = self.client.connection_pool
-        packed = b"".join(hiredis.pack_command(tuple(command)) for command in commands)
-        return await _on_open_connection(lambda: _exchanged(pool, packed, answers=len(commands)))
-
-    async def ask_masters(self, *command: str) -> list[Any]:
-        """The answer of every master to a command without keys."""
-        if isinstance(self.client, Redis):
-            return [await self.ask(*command)]
-        await self.client.initialize()
-        return [await self.ask(*command, target_nodes=node) for node in self.client.get_primaries()]
-
-    async def ask_again_for_master(self) -> None:
-        """Under Sentinel, closes idle connections, so that the next call asks for the master. A master that was
-        replaced while it was frozen keeps its connections, and rejects writes on them."""
-        if self.sentinels and isinstance(self.client, Redis):
-            await self.client.connection_pool.disconnect(inuse_connections=False)
-
-    async def close(self) -> None:
-        """Closes all connections, also to servers that do not answer."""
-        for client in (self.client, *self.sentinels):
-            try:
-                await client.aclose()
-            except RedisError as error:
-                log.info("a connection was not closed in time: %s", error)
-
-
-async def _on_open_connection(ask: Callable[[], Awaitable[T]]) -> T:
+async def on_open_connection(ask: Callable[[], Awaitable[T]]) -> T:
     """Calls `ask` until it uses a connection that the server has not closed.
 
     With asyncio redis-py connects again after such a connection, or raises its own ConnectionError. uvloop raises
@@ -102,14 +67,15 @@ async def _on_open_connection(ask: Callable[[], Awaitable[T]]) -> T:
     raise ConnectionError("all connections were closed by the server")
 
 
-async def _exchanged(pool: ConnectionPool, packed: bytes, *, answers: int) -> list[Any]:
-    """The answers to packed commands. It takes 8 us a command; redis-py's own pipeline takes 36, because it packs in
-    Python and sets a timer for each answer."""
+async def exchanged(pool: ConnectionPool, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    """The answers to commands, with an error for one that the server rejected. It takes 8 us a command; a pipeline of
+    redis-py takes 36, because it packs in Python and sets a timer for each answer."""
+    packed = b"".join(hiredis.pack_command(tuple(command)) for command in commands)
     connection = await pool.get_connection()  # type: ignore[no-untyped-call]
     try:
         await connection.send_packed_command(packed)
         async with asyncio.timeout(connection.socket_timeout):
-            return [await _answer(connection) for _ in range(answers)]
+            return [await _answer(connection) for _ in commands]
     finally:
         await asyncio.shield(pool.release(connection))
 

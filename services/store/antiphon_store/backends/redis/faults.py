@@ -12,7 +12,7 @@ class TooFewCopies(exceptions.RedisError):
     """Too few replicas had a write within the timeout of WAIT."""
 
 
-# The first words of a server's errors that pass, or that an operator can mend.
+# The codes of a server's errors that pass, or that an operator can mend.
 _REASONS = {
     "LOADING": "Redis is still loading its data",
     "READONLY": "the server is a replica",
@@ -29,17 +29,11 @@ _REASONS = {
     "WRONGPASS": "Redis rejects the credentials",
     "NOPERM": "Redis rejects the credentials",
 }
-_FULL = (_REASONS["OOM"], _REASONS["MISCONF"])
-"""Reasons for which Redis rejects new rows; stored rows can be read."""
-# The client's error classes, whose texts lack that first word; subclasses before their parents.
+_FULL = ("OOM", "MISCONF")  # Redis rejects new rows; stored rows can be read
+# Errors of the client, which have no code; subclasses before their parents.
 _CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (TooFewCopies, "a write reached too few replicas in time, and may be kept or lost"),
-    (exceptions.BusyLoadingError, _REASONS["LOADING"]),
     (exceptions.AuthenticationError, _REASONS["NOAUTH"]),
-    (exceptions.AuthorizationError, _REASONS["NOAUTH"]),
-    (exceptions.NoPermissionError, _REASONS["NOAUTH"]),
-    (exceptions.ReadOnlyError, _REASONS["READONLY"]),
-    (exceptions.OutOfMemoryError, _REASONS["OOM"]),
     (exceptions.ClusterError, _REASONS["CLUSTERDOWN"]),
     (exceptions.RedisClusterException, _REASONS["CLUSTERDOWN"]),
     (exceptions.TimeoutError, "Redis does not answer"),
@@ -51,12 +45,6 @@ _CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 def translate(error: Exception) -> AntiphonError:
     """Logs a database error, and returns the error for the caller."""
-    reason = _reason(error)
-    return report("redis", error, type(error).__name__, reason, is_full=reason in _FULL)
-
-
-def _reason(error: Exception) -> str | None:
-    for cls, reason in _CLASSES:
-        if isinstance(error, cls):
-            return reason
-    return _REASONS.get(str(error).partition(" ")[0].removeprefix("-"))
+    code = getattr(error, "status_code", None) or str(error).partition(" ")[0]  # the client knows not every code
+    reason = _REASONS.get(code) or next((reason for cls, reason in _CLASSES if isinstance(error, cls)), None)
+    return report("redis", error, type(error).__name__, reason, is_full=code in _FULL)

@@ -9,9 +9,10 @@ do that: WAIT covers only the writes of its own connection.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -19,10 +20,12 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.redis.connection import CALLS_MAX, Servers
+from antiphon_store.backends.redis.connection import CALLS_MAX, Servers, exchanged, on_open_connection
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
 from antiphon_store.backends.redis.scripts import READY, Argument, Script, ScriptCall
 from antiphon_store.joint_calls import JointCalls, Limits
+
+log = logging.getLogger(__name__)
 
 READY_TIMEOUT_S = 0.8
 TOGETHER = Limits(together=8, together_bytes=2**20, runs=CALLS_MAX)
@@ -32,19 +35,18 @@ WAIT_TIMEOUT_MS = 2_000  # of WAIT, shorter than the client's timeout for the an
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
 
-_atom_of: ContextVar[Link | None] = ContextVar("_atom_of", default=None)
-
 
 class Link:
-    """Runs scripts, and owns the servers' client. `replicas`: how many must have a write before it is answered."""
+    """Runs scripts, and owns the servers' client. `replicas`: how many must have a write before it is answered.
+
+    After it was opened, every method but `close` is called in an `atom`."""
 
     def __init__(self, servers: Servers, *, replicas: int = 0) -> None:
-        self._servers = servers
-        self._client = servers.client
-        self._replicas = replicas
+        self._client, self._sentinels = servers
+        self.replicas = replicas
         self._call_slots = asyncio.Semaphore(CALLS_MAX)
         self._joint_calls: dict[bool, JointCalls[ScriptCall, Any]] = {
-            lasts: JointCalls(self._run_jointly, TOGETHER, size_bytes=attrgetter("size_bytes"))
+            lasts: JointCalls(self._run_together, TOGETHER, size_bytes=attrgetter("size_bytes"))
             for lasts in (False, True)  # a read does not wait for replicas
         }
         self._running = 0
@@ -52,134 +54,114 @@ class Link:
         self._idle.set()
         self._closed = False
 
-    async def run(
-        self, script: Script, keys: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
-    ) -> Any:
-        """Runs a script. `is_short`: its answer is short, so that the call may share a pipeline. StoreUnavailable:
-        closed, or Redis failed; a write may still have happened."""
-        call = ScriptCall(script, (len(keys), *keys, *arguments))
-        if is_short and isinstance(self._client, Redis):
-            self._require_open_or_atom()
-            with cancellation_kept():
-                return await self._joint_calls[script.lasts].run(call)
-        async with self._call(), self._call_slots:
-            if isinstance(self._client, Redis):
-                return _raised((await self._run_together([call]))[0])
-            return await self._run(call)
-
     @contextmanager
-    def atom(self) -> Iterator[None]:
-        """A context for calls that belong together: a `close` that begins meanwhile waits for the last of them, and
-        rejects none of them. StoreUnavailable after `close`."""
-        self.require_open()
-        with self._counted():
-            former = _atom_of.set(self)
-            try:
-                yield
-            finally:
-                _atom_of.reset(former)
-
-    @asynccontextmanager
-    async def client(self) -> AsyncIterator[Redis | RedisCluster]:
-        """The client, for commands of maintenance. StoreUnavailable."""
-        async with self._call():
-            yield self._client
-
-    async def ask(self, *command: Any) -> Any:
-        """The answer to a command. StoreUnavailable."""
-        async with self._call(), self._call_slots:
-            return await self._servers.ask(*command)
-
-    async def ready(self) -> None:
-        """StoreUnavailable: a master would reject a script that writes, or does not answer in time."""
-        async with self._call(), asyncio.timeout(READY_TIMEOUT_S):
-            await self._servers.ask_masters("EVAL", READY.text, "0")
-
-    async def close(self) -> None:
-        """Waits for running calls; later calls are rejected."""
-        self._closed = True
-        await self._idle.wait()
-        for each in self._joint_calls.values():
-            await each.settle()
-        await self._servers.close()
-
-    def require_open(self) -> None:
-        """StoreUnavailable after `close`."""
+    def atom(self) -> Iterator[Link]:
+        """A context for calls that belong together: a `close` that begins meanwhile waits for the last of them.
+        StoreUnavailable after `close`."""
         if self._closed:
             raise StoreUnavailable("The store is closed.")
-
-    def _require_open_or_atom(self) -> None:
-        """StoreUnavailable after `close`, unless the call belongs to an atom that began before."""
-        if _atom_of.get() is not self:
-            self.require_open()
-
-    @asynccontextmanager
-    async def _call(self) -> AsyncIterator[None]:
-        self._require_open_or_atom()
-        with cancellation_kept(), self._counted():
-            async with self._translated():
-                yield
-
-    @asynccontextmanager
-    async def _translated(self) -> AsyncIterator[None]:
-        try:
-            yield
-        except FAULTS as error:
-            await self._servers.ask_again_for_master()
-            raise translate(error) from error
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
         self._running += 1
         self._idle.clear()
         try:
-            yield
+            with cancellation_kept():
+                yield self
         finally:
             self._running -= 1
             if not self._running:
                 self._idle.set()
 
-    async def _run(self, call: ScriptCall) -> Any:
-        """Returns the script's answer on a cluster."""
-        try:
-            return await self._servers.ask("EVALSHA", call.script.sha, *call.arguments)
-        except NoScriptError:
-            return await self._servers.ask("EVAL", call.script.text, *call.arguments)
+    async def run(
+        self, script: Script, keys: Sequence[str], arguments: Sequence[Argument], *, is_short: bool = False
+    ) -> Any:
+        """Runs a script. `is_short`: its answer is short, so that the call may share a pipeline, which a Cluster does
+        not have. StoreUnavailable: Redis failed; a write may still have happened."""
+        call = ScriptCall(script, (len(keys), *keys, *arguments))
+        if is_short:
+            return await self._joint_calls[script.lasts].run(call)
+        (outcome,) = await self._run_together([call])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
-    async def _run_jointly(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
-        """The answers to the calls of a batch, with an error for a call that failed."""
-        async with self._call_slots, self._translated():
-            outcomes = await self._run_together(calls)
-        return [translate(each) if isinstance(each, FAULTS) else each for each in outcomes]
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Redis | RedisCluster]:
+        """The client, for commands of maintenance. StoreUnavailable: Redis failed."""
+        async with self._translating():
+            yield self._client
+
+    async def ask(self, *command: Any, **options: Any) -> Any:
+        """The answer to a command. StoreUnavailable: Redis failed."""
+        async with self._translating():
+            return await on_open_connection(lambda: self._client.execute_command(*command, **options))
+
+    async def ask_masters(self, *command: str) -> list[Any]:
+        """The answer of every master to a command without keys. StoreUnavailable: Redis failed."""
+        if isinstance(self._client, Redis):
+            return [await self.ask(*command)]
+        async with self._translating():
+            await self._client.initialize()
+        return [await self.ask(*command, target_nodes=node) for node in self._client.get_primaries()]
+
+    async def ready(self) -> None:
+        """StoreUnavailable: a master would reject a script that writes, or does not answer in time."""
+        async with self._translating(), asyncio.timeout(READY_TIMEOUT_S):
+            await self.ask_masters("EVAL", READY.text, "0")
+
+    async def close(self) -> None:
+        """Waits for running atoms; later ones are rejected."""
+        self._closed = True
+        await self._idle.wait()
+        for each in self._joint_calls.values():
+            await each.settle()
+        for client in (self._client, *self._sentinels):
+            try:
+                await client.aclose()
+            except RedisError as error:
+                log.info("a connection was not closed in time: %s", error)
 
     async def _run_together(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
-        """The answers of one server, with an error for a call that failed."""
-        replicas = self._replicas if any(call.script.lasts for call in calls) else 0
+        """The answers to the calls of a batch, with an error for a call that failed."""
+        replicas = self.replicas if any(call.script.lasts for call in calls) else 0
         by_sha = [("EVALSHA", call.script.sha, *call.arguments) for call in calls]
-        outcomes = await self._ask_together(by_sha, replicas)
-        unseen = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, NoScriptError)]
-        if unseen:
-            by_text = [("EVAL", calls[number].script.text, *calls[number].arguments) for number in unseen]
-            for number, outcome in zip(unseen, await self._ask_together(by_text, replicas), strict=True):
-                outcomes[number] = outcome
-        return outcomes
+        async with self._call_slots, self._translating():
+            outcomes = await self._ask_together(by_sha, replicas)
+            unseen = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, NoScriptError)]
+            if unseen:
+                by_text = [("EVAL", calls[number].script.text, *calls[number].arguments) for number in unseen]
+                for number, outcome in zip(unseen, await self._ask_together(by_text, replicas), strict=True):
+                    outcomes[number] = outcome
+        return [await self._translated(each) if isinstance(each, FAULTS) else each for each in outcomes]
 
     async def _ask_together(self, commands: Sequence[tuple[Any, ...]], replicas: int) -> list[Any]:
-        """The answers to scripts, after enough replicas have their writes: one WAIT covers all writes before it."""
+        """The answers to scripts, after enough replicas have their writes: one WAIT covers all writes before it. They
+        are one pipeline, except on a Cluster, where `replicas` is 0."""
+        if isinstance(self._client, RedisCluster):
+            calls = [on_open_connection(partial(self._client.execute_command, *each)) for each in commands]
+            return await asyncio.gather(*calls, return_exceptions=True)
+        pool = self._client.connection_pool
         if not replicas:
-            return await self._servers.ask_together(commands)
-        *outcomes, copies = await self._servers.ask_together([*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)])
-        return [self._acknowledged(outcome, copies) for outcome in outcomes]
+            return await on_open_connection(lambda: exchanged(pool, commands))
+        with_wait = [*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)]
+        *outcomes, copies = await on_open_connection(lambda: exchanged(pool, with_wait))
+        if not isinstance(copies, Exception):
+            if copies >= replicas:
+                return outcomes
+            copies = TooFewCopies(f"a write reached {copies} of {replicas} replicas in time")
+        return [outcome if isinstance(outcome, Exception) else copies for outcome in outcomes]
 
-    def _acknowledged(self, outcome: Any, copies: Any) -> Any:
-        """The outcome of a script, or an error if too few replicas have its writes."""
-        if isinstance(outcome, Exception) or outcome[0] != b"ok":
-            return outcome
-        if isinstance(copies, Exception):
-            return copies
-        if copies < self._replicas:
-            return TooFewCopies(f"a write reached {copies} of {self._replicas} replicas in time")
-        return outcome
+    @asynccontextmanager
+    async def _translating(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except FAULTS as error:
+            raise await self._translated(error) from error
+
+    async def _translated(self, error: Exception) -> Exception:
+        """The error for the caller. Under Sentinel it also closes idle connections, so that the next call asks for the
+        master: a master that was replaced while it was frozen keeps its connections, and rejects writes on them."""
+        if self._sentinels and isinstance(self._client, Redis):
+            await self._client.connection_pool.disconnect(inuse_connections=False)
+        return translate(error)
 
 
 @contextmanager
@@ -196,10 +178,3 @@ def cancellation_kept() -> Iterator[None]:
     finally:
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError
-
-
-def _raised(outcome: Any) -> Any:
-    """Returns an answer, or raises the error in its place."""
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any
 from urllib.parse import unquote
 
-from antiphon_store.backends.redis import keys, scripts
+from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.link import Link
-from antiphon_store.backends.redis.scripts import Argument
 from antiphon_store.rows.maintenance import IndexKey, Name
 from antiphon_store.rows.model import Index, Kind, Partition, Ref
 
-ROWS_PER_CALL = 500
+ROWS_PER_CALL = 500  # that a server scans
 KEYS_PER_CALL = 1000  # that a server scans
 KEYS_AT_ONCE = 200  # that are deleted
 
@@ -23,10 +24,10 @@ _TENANT_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*):([^:}]*)\}")
 
 
 class RedisMaintenance:
-    """`link` returns the backend's link, once the backend is open."""
+    """`atom` begins an atom on the backend's link."""
 
-    def __init__(self, link: Callable[[], Link]) -> None:
-        self._link = link
+    def __init__(self, atom: Callable[[], AbstractContextManager[Link]]) -> None:
+        self._atom = atom
 
     async def partitions(self, tenant: str | None = None) -> AsyncIterator[Partition]:
         seen: set[Partition] = set()
@@ -39,16 +40,17 @@ class RedisMaintenance:
 
     async def names(self, partition: Partition) -> Sequence[Name]:
         found: dict[Ref, int] = {}
-        for kind in Kind:
-            place = b"0"
-            while True:
-                arguments: list[Argument] = [kind, place, ROWS_PER_CALL]
-                _ok, place, lines = await self._link().run(scripts.NAMES, [keys.root(partition)], arguments)
-                found |= {
-                    Ref(kind, row_id.decode()): size for row_id, size in zip(lines[::2], lines[1::2], strict=True)
-                }
-                if place == b"0":
-                    break
+        async with self._client() as client:
+            for kind in Kind:
+                key, place = f"{keys.root(partition)}:{kind}", None
+                while place != 0:
+                    place, rows = await client.hscan(key, place or 0, count=ROWS_PER_CALL)
+                    pipeline = client.pipeline(transaction=False)
+                    for row_id in rows:
+                        pipeline.hstrlen(f"{key}:items", row_id).hstrlen(f"{key}:body", row_id)
+                    sizes = iter(await pipeline.execute())
+                    for row_id, fields in rows.items():
+                        found[Ref(kind, row_id.decode())] = len(fields) + next(sizes) + next(sizes)
         return [Name(*each) for each in found.items()]
 
     async def index_keys(self, tenant: str) -> AsyncIterator[IndexKey]:
@@ -62,16 +64,22 @@ class RedisMaintenance:
     async def erase(self, tenant: str) -> AsyncIterator[int]:
         while found := [key async for key in self._keys(tenant)]:
             for start in range(0, len(found), KEYS_AT_ONCE):
-                async with self._link().client() as client:
+                async with self._client() as client:
                     yield await client.unlink(*found[start : start + KEYS_AT_ONCE])
-        async with self._link().client() as client:
+        async with self._client() as client:
             await client.srem(keys.TENANTS, tenant)
 
     async def _keys(self, tenant: str | None) -> AsyncIterator[str]:
         """All keys of a tenant, or of all tenants; a key may come twice."""
-        async with self._link().client() as client:
+        async with self._client() as client:
             async for key in client.scan_iter(match=keys.of_tenant(tenant), count=KEYS_PER_CALL):
                 yield key.decode()
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Any]:  # redis-py's types are those of all its clients
+        with self._atom() as link:
+            async with link.client() as client:
+                yield client
 
 
 def _index_key(tenant: str, key: str) -> IndexKey | None:

@@ -151,17 +151,11 @@ def _guard(partition: Partition, guard: Guard | Fewer) -> Sequence[Any]:
     if isinstance(guard, Fewer):
         return "fewer", keys.entries(partition, guard.of, guard.key), guard.bound
     (kind, row_id), test = guard.ref, guard.test
-    if test is Condition.IS:
-        return "is", kind, row_id, guard.field, _texts([guard.value])
-    if test is Condition.IN or test is Condition.NOT_IN:
-        name = "is" if test is Condition.IN else test
-        return name, kind, row_id, guard.field, _texts(guard.value)
-    return test, kind, row_id, guard.field
-
-
-def _texts(values: Iterable[Value]) -> list[str]:
-    """Values as they are stored in a row."""
-    return [_json(value) for value in values]
+    if test in (Condition.ABSENT, Condition.PRESENT, Condition.AHEAD, Condition.BEHIND):
+        return test, kind, row_id, guard.field
+    values = [guard.value] if test is Condition.IS else guard.value
+    lines = "".join(f"\n{_json(each)}\n" for each in values)
+    return "not_in" if test is Condition.NOT_IN else "in", kind, row_id, guard.field, lines
 
 
 def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequence[Any]:

@@ -1,13 +1,7 @@
-"""Composes the Lua scripts of their files. A script or a part that is missing fails at import.
-
-A script begins with its `#!lua` line and a comment that names the parts that it needs. The parts come before its own
-text, each after the parts that it needs itself, and each once.
-"""
+"""Composes the Lua scripts of their files. A file that is missing fails at import."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha1
@@ -17,7 +11,6 @@ from typing import Any
 Argument = str | bytes | int
 
 _FOLDER = files("antiphon_store.backends.redis") / "lua"
-_NEEDS = re.compile(r"^-- needs:(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -47,24 +40,15 @@ class ScriptCall:
         return sum(len(each) for each in self.arguments if isinstance(each, bytes))
 
 
-def compose(name: str) -> Script:
-    """The script `lua/<name>.lua` with its parts before it."""
-    shebang, _, body = (_FOLDER / f"{name}.lua").read_text(encoding="utf-8").partition("\n")
-    needs = _NEEDS.search(body)
-    if needs is None or not shebang.startswith("#!lua"):
-        raise ValueError(f"{name}.lua must begin with '#!lua' and say what it needs.")
-    parts = dict(_parts(body))
-    text = "\n".join([shebang, *parts.values(), body])
+def compose(name: str, *parts: str) -> Script:
+    """The script `lua/<name>.lua`: its `#!lua` line, then `lua/parts/<part>.lua` of each part, then its own text."""
+    shebang, _, body = _read(f"{name}.lua").partition("\n")
+    text = "\n".join([shebang, *[_read(f"parts/{part}.lua") for part in parts], body])
     return Script(name, text, lasts="no-writes" not in shebang)
 
 
-def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """The parts that a text needs, by name: those that they need come before them."""
-    needs = _NEEDS.search(text)
-    for name in needs.group(1).split() if needs else ():
-        part = (_FOLDER / "parts" / f"{name}.lua").read_text(encoding="utf-8")
-        yield from _parts(part)
-        yield name, part
+def _read(path: str) -> str:
+    return (_FOLDER / path).read_text(encoding="utf-8")
 
 
 def with_flags(script: Script, flags: str) -> Script:
@@ -74,14 +58,13 @@ def with_flags(script: Script, flags: str) -> Script:
     return replace(script, text=text, lasts=script.lasts and flags != "no-writes")
 
 
-TRANSACT = compose("transact")
+TRANSACT = compose("transact", "clock", "rows", "entries", "chains")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
 TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # so that turns can end and responses can be deleted then
-PAGE = compose("page")
-SUBTREE = compose("subtree")
-TAKE_DUE = compose("take_due")
-ENTRIES = compose("entries")
-NAMES = compose("names")
+PAGE = compose("page", "clock", "rows")
+SUBTREE = compose("subtree", "clock", "rows")
+TAKE_DUE = compose("take_due", "clock")
+ENTRIES = compose("entries", "clock", "entries")
 ANNOUNCE = compose("announce")
 READY = compose("ready")

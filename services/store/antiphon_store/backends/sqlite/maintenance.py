@@ -24,7 +24,6 @@ from antiphon_store.operations.files import OperationError, new_file
 from antiphon_store.rows.maintenance import Progress
 
 QUERIES = named_queries.load("antiphon_store.backends.sqlite", "maintenance.sql")
-PAGES = 1024  # of 8 KiB, between two calls of `on_progress`
 
 Run = Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]]
 
@@ -38,12 +37,14 @@ class SqliteMaintenance(SqlMaintenance):
             lambda name, values: write(lambda connection: _erase(connection, QUERIES[name], values)),
         )
         self._path = path
+        self.pages_at_once = 1024  # of 8 KiB, between two calls of `on_progress`
 
     async def backup(self, file: Path, on_progress: Progress) -> None:
-        await backup(self._path, file, on_progress)
+        await asyncio.to_thread(_copy, self._path, file, "rw", on_progress, self.pages_at_once)
 
     async def restore(self, file: Path, on_progress: Progress) -> None:
-        await restore(file, self._path, on_progress)
+        await asyncio.to_thread(self._path.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(_copy, file, self._path, "ro", on_progress, self.pages_at_once)
 
 
 def _erase(connection: sqlite3.Connection, script: str, values: dict[str, Any]) -> int:
@@ -55,18 +56,8 @@ def _erase(connection: sqlite3.Connection, script: str, values: dict[str, Any]) 
         connection.execute("PRAGMA secure_delete = OFF")
 
 
-async def backup(path: Path, file: Path, on_progress: Progress, *, pages: int = PAGES) -> None:
-    """Copies the store's file."""
-    await asyncio.to_thread(_copy, path, file, "rw", on_progress, pages)
-
-
-async def restore(file: Path, path: Path, on_progress: Progress) -> None:
-    """Makes the store's file from a backup, which is only read."""
-    await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True, mode=0o700)
-    await asyncio.to_thread(_copy, file, path, "ro", on_progress, PAGES)
-
-
 def _copy(source: Path, target: Path, mode: str, on_progress: Progress, pages: int) -> None:
+    """Copies a file of the store."""
     if not source.exists():
         raise OperationError(f"{source} does not exist.")
     try:

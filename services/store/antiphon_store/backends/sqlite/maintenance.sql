@@ -30,9 +30,6 @@ ORDER BY tag, name, key LIMIT :limit;
 
 -- name: erase
 -- The rows of a tree, and the entries of its own indexes.
-DELETE FROM branch WHERE id IN (
-    SELECT place >> 24 FROM tree JOIN node ON node.tree = number WHERE tenant = :tenant AND tag = :tree
-);
 DELETE FROM entry WHERE scope = (SELECT number FROM tree WHERE tenant = :tenant AND tag = :tree);
 DELETE FROM node WHERE tree = (SELECT number FROM tree WHERE tenant = :tenant AND tag = :tree);
 DELETE FROM row WHERE tree = (SELECT number FROM tree WHERE tenant = :tenant AND tag = :tree);

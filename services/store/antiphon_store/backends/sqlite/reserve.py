@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.sqlite.faults import is_full, translate
-from antiphon_store.backends.sqlite.transactions import Atom, Outcomes, roll_back, write
+from antiphon_store.backends.sqlite.faults import is_full
+from antiphon_store.backends.sqlite.transactions import Atom, Outcomes, roll_back, write, write_alone
 
 RESERVE_BYTES_MAX = 12 * 1024 * 1024  # for the log, which SQLite moves at 8 MiB, and some deletes of 100 KiB
 LOG_PAGES_MAX = 1_000  # SQLite's own default
@@ -102,11 +102,11 @@ class Reserve:
         return outcomes
 
     def _write_alone(self, connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
-        outcome = _written(connection, atom)
+        outcome = write_alone(connection, atom)
         if not _is_full(outcome):
             return outcome
         self.lend()
-        return _written(connection, atom)
+        return write_alone(connection, atom)
 
     @contextmanager
     def at_hand(self, connection: sqlite3.Connection) -> Iterator[None]:
@@ -156,15 +156,6 @@ class Reserve:
     def _wanted_bytes(self) -> int:
         disk = os.statvfs(self._path.parent)
         return min(RESERVE_BYTES_MAX, disk.f_blocks * disk.f_frsize // DISK_SHARE)
-
-
-def _written(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
-    """The answer of an atom in a transaction of its own, or its error."""
-    try:
-        return write(connection, [atom])[0]
-    except sqlite3.Error as error:
-        roll_back(connection)
-        return translate(error)
 
 
 def _is_full(outcome: object) -> bool:

@@ -9,15 +9,9 @@ CREATE TABLE tree (
 );
 CREATE UNIQUE INDEX tree_by_tag ON tree (tenant, tag);
 
--- A branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
--- branch of its own.
-CREATE TABLE branch (
-    id INTEGER PRIMARY KEY,
-    forked_at INTEGER -- the place of the node that the branch's first one continues; NULL for a root
-);
-
--- Rows of kind "node". A place is branch * 2^24 + depth, so a chain is one range of the table for each branch, and items
--- can be read without the bodies, which come last.
+-- Rows of kind "node". A branch is a line of nodes without forks: the first child of its last node extends it, every
+-- other child begins a branch of its own. A place is branch * 2^24 + depth, so a chain is one range of the table for each
+-- branch, and items can be read without the bodies, which come last.
 CREATE TABLE node (
     place INTEGER PRIMARY KEY,
     tree INTEGER NOT NULL,

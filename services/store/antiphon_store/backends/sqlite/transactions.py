@@ -92,7 +92,7 @@ class Transactions:
         try:
             return self._transact(connection, atoms)
         except Exception as error:  # noqa: BLE001 - the thread must serve the next calls after any error
-            return translate(error) if isinstance(error, sqlite3.Error) else error
+            return translated(error)
         finally:
             roll_back(connection)
 
@@ -116,50 +116,44 @@ def _deliver(answer: asyncio.Future[Outcomes], outcomes: Outcomes | Exception) -
         answer.set_result(outcomes)
 
 
+def translated(error: Exception) -> Exception:
+    return translate(error) if isinstance(error, sqlite3.Error) else error
+
+
 def read(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
     """Runs atoms on one snapshot. The caller rolls back: nothing was written."""
     connection.execute("BEGIN")
     return [_outcome(atom, connection) for atom in atoms]
 
 
-def write(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
-    """Runs atoms as one transaction. If an atom raises, the transaction is undone and all atoms run again, each in a
-    savepoint of its own, so that a failing atom undoes only its own writes. Answers and errors are returned after
-    COMMIT, because they may depend on the writes of another atom."""
-    outcomes = _write_all(connection, atoms)
-    connection.execute("COMMIT")
-    return outcomes
-
-
-def _write_all(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        return [atom(connection) for atom in atoms]
-    except Exception:  # for the caller of one atom, who gets it from the second run
-        if not connection.in_transaction:  # SQLite has rolled back by itself, as it does when the disk is full
-            raise
-    connection.execute("ROLLBACK")
-    connection.execute("BEGIN IMMEDIATE")
-    return [_attempt(connection, atom) for atom in atoms]
-
-
-def _attempt(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
-    """Runs one atom in a savepoint. Raises if SQLite has rolled back the whole transaction."""
-    connection.execute("SAVEPOINT atom")
-    outcome = _outcome(atom, connection)
-    if isinstance(outcome, Exception):
-        if not connection.in_transaction:
-            raise outcome
-        connection.execute("ROLLBACK TO atom")
-    connection.execute("RELEASE atom")
-    return outcome
-
-
 def _outcome(atom: Atom[Any], connection: sqlite3.Connection) -> Any:
     """The answer of an atom, or the error for its caller."""
     try:
         return atom(connection)
-    except sqlite3.Error as error:
-        return translate(error)
     except Exception as error:  # noqa: BLE001 - raised in the caller of this atom
-        return error
+        return translated(error)
+
+
+def write(connection: sqlite3.Connection, atoms: Sequence[Atom[Any]]) -> Outcomes:
+    """Runs atoms as one transaction. If an atom raises, the transaction is undone and each atom runs in one of its own,
+    so that a failing atom undoes only its own writes. Answers and errors are returned after COMMIT, because they may
+    depend on the writes of another atom."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        outcomes = [atom(connection) for atom in atoms]
+    except Exception:  # for the caller of one atom, who gets it from its own transaction
+        if not connection.in_transaction or len(atoms) == 1:  # SQLite rolls back by itself when the disk is full
+            raise
+        roll_back(connection)
+        return [write_alone(connection, atom) for atom in atoms]
+    connection.execute("COMMIT")
+    return outcomes
+
+
+def write_alone(connection: sqlite3.Connection, atom: Atom[Any]) -> Any:
+    """The answer of an atom in a transaction of its own, or its error."""
+    try:
+        return write(connection, [atom])[0]
+    except Exception as error:  # noqa: BLE001 - raised in the caller of this atom
+        roll_back(connection)
+        return translated(error)

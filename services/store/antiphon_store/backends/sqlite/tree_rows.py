@@ -43,12 +43,10 @@ _READ_NODE = f"SELECT tree, place, fields, items, body FROM node WHERE tree = ({
 _INSERT_NODE = "INSERT INTO node (place, tree, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?)"
 _WRITE_NODE = "UPDATE node SET fields = ?, items = coalesce(?, items), body = coalesce(?, body) WHERE place = ?"
 _DELETE_NODE = "DELETE FROM node WHERE place = ?"
-_NEW_BRANCH = "INSERT INTO branch (forked_at) VALUES (?)"
-_FORK_OF = "SELECT forked_at FROM branch WHERE id = ?"
-_DROP_BRANCH = "DELETE FROM branch WHERE id = ? AND NOT EXISTS (SELECT 1 FROM node WHERE place BETWEEN ? AND ?)"
+_LAST_PLACE = "SELECT coalesce(max(place), 0) FROM node"
 _PAYLOADS = {Payload.NONE: "x'', x''", Payload.ITEMS: "items, x''", Payload.ALL: "items, body"}
 _CHAIN = {
-    payload: f"SELECT place, id, fields, {columns} FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC"  # noqa: S608
+    payload: f"SELECT id, fields, {columns} FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC"  # noqa: S608
     for payload, columns in _PAYLOADS.items()
 }
 
@@ -146,19 +144,15 @@ class TreeRows(LocalRows):
 
     def ancestors(self, node_id: str, payload: Payload) -> Iterator[ChainRows]:
         """Reads one range of the table for each branch."""
-        place: int | None = self._places[node_id]
-        while place is not None:
+        step: str | None = node_id
+        while step is not None and self.row(Ref(Kind.NODE, step)) is not None:
+            place = self._places[step]
             found = self._connection.execute(_CHAIN[payload], (place & ~_DEPTH_MAX, place))
             while nodes := found.fetchmany(CHAIN_PART_NODES):
-                places, ids, fields, items, bodies = zip(*nodes, strict=True)
-                yield ChainRows(ids, loads(b"[%b]" % b",".join(fields)), items, bodies)
-                place = places[-1]
-            place = self._fork_of(place) if place & _DEPTH_MAX else None
-
-    def _fork_of(self, place: int) -> int | None:
-        """The place of the node that the branch of a place continues."""
-        found = self._connection.execute(_FORK_OF, (place // (_DEPTH_MAX + 1),)).fetchone()
-        return found[0] if found is not None else None
+                ids, texts, items, bodies = zip(*nodes, strict=True)
+                fields = loads(b"[%b]" % b",".join(texts))
+                yield ChainRows(ids, fields, items, bodies)
+                step = fields[-1]["parent"]
 
     def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
         found = self._connection.execute(_BELOW, (self._tree(), dumps(starts).decode(), levels))
@@ -191,8 +185,8 @@ class TreeRows(LocalRows):
         if before is not None:
             with contextlib.suppress(sqlite3.IntegrityError):
                 return self._connection.execute(_INSERT_NODE, (before + 1, *values)).lastrowid or 0
-        branch = self._connection.execute(_NEW_BRANCH, (before,)).lastrowid or 0
-        place = branch * (_DEPTH_MAX + 1) + ((before & _DEPTH_MAX) + 1 if before is not None else 0)
+        (last,) = self._connection.execute(_LAST_PLACE).fetchone()
+        place: int = (last | _DEPTH_MAX) + 1 + ((before & _DEPTH_MAX) + 1 if before is not None else 0)
         self._connection.execute(_INSERT_NODE, (place, *values))
         return place
 
@@ -200,10 +194,7 @@ class TreeRows(LocalRows):
         if ref.kind is not Kind.NODE:
             self._connection.execute(_DELETE_ROW, (self._tree(), *ref))
         elif self.row(ref) is not None:
-            place = self._places[ref.id]
-            self._connection.execute(_DELETE_NODE, (place,))
-            span = (place & ~_DEPTH_MAX, place | _DEPTH_MAX)
-            self._connection.execute(_DROP_BRANCH, (place // (_DEPTH_MAX + 1), *span))
+            self._connection.execute(_DELETE_NODE, (self._places[ref.id],))
         self._rows[ref] = None
         self._has_emptied = True
 

@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from psycopg import AsyncConnection, Error
+from psycopg import AsyncConnection
 
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.postgres import backend as backend_module
 from antiphon_store.backends.postgres import connections
 from antiphon_store.backends.postgres.backend import PostgresRows
-from antiphon_store.backends.postgres.faults import is_conflict
 from antiphon_store.backends.postgres.schema import migrate
 from antiphon_store.backends.postgres.server import Connection, configure
 from antiphon_store.rows.backend import Durability
@@ -106,18 +105,3 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(AsyncConnection, "execute", counted)
     return sent
-
-
-@pytest.fixture
-def conflicts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The errors of atoms that conflicted and were tried again."""
-    found: list[str] = []
-
-    def noted(error: Error) -> bool:
-        is_one = is_conflict(error)
-        if is_one:
-            found.append(str(error))
-        return is_one
-
-    monkeypatch.setattr(connections, "is_conflict", noted)
-    return found

@@ -1,14 +1,16 @@
 -- The store's tables, and the functions that apply one program to one partition (rows/model.py).
 --
--- A function of one SELECT becomes part of the statement that calls it. LIMIT and OFFSET 0 in a LATERAL keep the planner
--- from reading a whole tree where it takes the tree for small.
+-- PostgreSQL inlines a function of one SELECT. LIMIT and OFFSET 0 in a LATERAL keep the planner from reading a whole
+-- tree that it takes for small.
 --
 -- Every key begins with tenant and tree, so each table can be partitioned by hash of the two, and a partition of rows
--- is never split. What orders is compared byte by byte (COLLATE "C"), which is the order of code points.
+-- is never split. Text is compared byte by byte (COLLATE "C"), which is the order of code points.
 --
--- Fields are JSON as text: rows are read as they lie, thousands in a chain, and few fields of few rows are looked at here.
+-- Fields are JSON as text: rows are read whole, thousands in a chain, and few fields of few rows are evaluated here.
 
--- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch.
+-- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch. A
+-- branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
+-- branch of its own.
 CREATE TABLE stored_row (
     tenant text COLLATE "C" NOT NULL,
     tree text COLLATE "C" NOT NULL,
@@ -20,20 +22,10 @@ CREATE TABLE stored_row (
     items bytea NOT NULL DEFAULT '',
     body bytea NOT NULL DEFAULT '',
     PRIMARY KEY (tenant, tree, kind, id)
-) WITH (toast_tuple_target = 4080); -- a usual response in one piece, two on a page
+) WITH (toast_tuple_target = 4080); -- keeps a typical response in one piece, two on a page
 CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
 
--- A branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
--- branch of its own.
-CREATE TABLE branch (
-    tenant text COLLATE "C" NOT NULL,
-    tree text COLLATE "C" NOT NULL,
-    id bigint NOT NULL,
-    forked_at bigint, -- the place of the node that the branch's first one continues; NULL for a root
-    PRIMARY KEY (tenant, tree, id)
-);
-
--- Lines of indexes. The tree of a tenant-wide index is ''.
+-- Entries of indexes. The tree of a tenant-wide index is ''.
 CREATE TABLE entry (
     tenant text COLLATE "C" NOT NULL,
     tree text COLLATE "C" NOT NULL,
@@ -45,15 +37,15 @@ CREATE TABLE entry (
 );
 CREATE INDEX entry_by_time ON entry (tenant, tree, index, key, at, id);
 
--- One line of what a program comes to. The last one has number -1, and as id "applied", "refused", "depth" or "bytes".
--- The others are rows: of the guard of that number when refused, else of the read.
+-- A line of the answer to a program. The last one has number -1 and the id "applied", "refused", "depth" or "bytes".
+-- The others have the number of a read and one of its rows or, if refused, the number of a guard and its row.
 CREATE TYPE answer AS (number int, at bigint, id text, fields text, items bytea, body bytea);
 
 CREATE FUNCTION clock_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT coalesce(given, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
 $$;
 
--- The rows whose guards do not hold. A guard: [number, kind, id, test, field, value]. A list of values has no lists in it.
+-- The rows whose guards do not hold. A guard: [number, kind, id, test, field, value]. A list of values has no lists.
 CREATE FUNCTION failing(a_tenant text, a_tree text, now_ms bigint, guards jsonb) RETURNS SETOF answer
 LANGUAGE sql STABLE AS $$
     SELECT (guard ->> 0)::int, NULL::bigint, found.id, fields, items, body
@@ -73,7 +65,7 @@ LANGUAGE sql STABLE AS $$
     END
 $$;
 
--- The indexes that are too full. A bound: [number, index, key, count].
+-- The bounds that do not hold. A bound: [number, index, key, count].
 CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
     SELECT (bound ->> 0)::int, NULL::bigint, NULL::text, NULL::text, NULL::bytea, NULL::bytea
     FROM jsonb_array_elements(bounds) AS bound
@@ -84,8 +76,8 @@ CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF 
     )
 $$;
 
--- A chain, in no order: [number, start, payload, max_depth, max_bytes, from_head]. `at` is the depth of a node. None when
--- it exceeds a bound. `excess`: asks for the bound that it exceeds instead, which is the last line of the outcome.
+-- The nodes of a chain in no order, none if the chain exceeds a bound. A chain: [number, start, payload, max_depth,
+-- max_bytes, from_head]. `at` is the depth. `excess`: returns instead the last line of an answer, with the bound.
 CREATE FUNCTION chain_rows(a_tenant text, a_tree text, now_ms bigint, chain jsonb, excess boolean) RETURNS SETOF answer
 LANGUAGE sql STABLE AS $$
     WITH RECURSIVE tip AS MATERIALIZED (
@@ -102,11 +94,14 @@ LANGUAGE sql STABLE AS $$
     ), segment (first, last) AS (
         SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
         UNION ALL
-        SELECT forked_at & ~4294967295, forked_at
+        SELECT parent.place & ~4294967295, parent.place
         FROM segment CROSS JOIN LATERAL (
-            SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
-        ) AS begun
-        WHERE forked_at IS NOT NULL
+            SELECT fields::jsonb ->> 'parent' AS parent_id FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place LIMIT 1
+        ) AS begun CROSS JOIN LATERAL (
+            SELECT place FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = parent_id LIMIT 1
+        ) AS parent
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
             WHEN 'ib' THEN sum(size)
@@ -132,14 +127,11 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- A get: [number, kind, id, payload].
-CREATE FUNCTION got_rows(a_tenant text, a_tree text, gets jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+CREATE FUNCTION got_rows(a_tenant text, a_tree text, get jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
     SELECT (get ->> 0)::int, NULL::bigint, id, fields, CASE WHEN get ->> 3 <> '' THEN items END,
         CASE get ->> 3 WHEN 'ib' THEN body END
-    FROM jsonb_array_elements(gets) AS get
-    CROSS JOIN LATERAL (
-        SELECT * FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
-    ) AS found
+    FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
 $$;
 
 -- A range: [number, kind, prefix, start, max_bytes].
@@ -165,12 +157,12 @@ BEGIN
 END
 $$;
 
--- The place of a new node: behind its parent, or the first of a new branch.
+-- The place of a new node: after its parent, or the first of a new branch.
 CREATE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     behind bigint; -- the parent's place
     taken bigint;
-    new_branch bigint;
+    newest bigint; -- the place of the last node of the last branch
 BEGIN
     IF a_parent IS NOT NULL THEN
         SELECT parent.place, child.place INTO STRICT behind, taken
@@ -181,30 +173,14 @@ BEGIN
             RETURN behind + 1;
         END IF;
     END IF;
-    INSERT INTO branch (tenant, tree, id, forked_at)
-    SELECT a_tenant, a_tree, coalesce(max(id), 0) + 1, behind FROM branch WHERE tenant = a_tenant AND tree = a_tree
-    RETURNING id INTO new_branch;
-    RETURN (new_branch << 32) + coalesce((behind & 4294967295) + 1, 0);
+    SELECT place INTO newest FROM stored_row
+    WHERE tenant = a_tenant AND tree = a_tree AND place IS NOT NULL ORDER BY place DESC LIMIT 1;
+    RETURN (coalesce(newest, 0) | 4294967295) + 1 + coalesce((behind & 4294967295) + 1, 0);
 END
 $$;
 
--- Removes a row and, with the last node of a branch, the branch.
-CREATE FUNCTION remove_row(a_tenant text, a_tree text, a_kind text, a_id text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    removed bigint;
-BEGIN
-    DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = a_kind AND id = a_id
-    RETURNING place INTO removed;
-    DELETE FROM branch
-    WHERE tenant = a_tenant AND tree = a_tree AND id = removed >> 32 AND NOT EXISTS (
-        SELECT FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN removed & ~4294967295 AND removed | 4294967295
-    );
-END
-$$;
-
--- Takes the locks of programs, in their order: [name, whether it is exclusive]. Each later statement sees what was
--- committed under them.
+-- Takes the locks of programs, in their order: [name, whether it is exclusive]. Each later statement sees the changes
+-- that were committed under them.
 CREATE FUNCTION take_locks(locks jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM CASE lock ->> 1
@@ -215,7 +191,7 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes, under its locks; programs.py writes `program`.
+-- Applies a program, under its locks; programs.py writes `program`.
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
@@ -313,7 +289,7 @@ BEGIN
                     to_char(new_place & 4294967295, 'FM00000000') || '/' || (part ->> 2), now_ms));
             END IF;
         WHEN 'delete' THEN
-            PERFORM remove_row(a_tenant, a_tree, part ->> 1, part ->> 2);
+            DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
         WHEN 'delete_below' THEN
             DELETE FROM stored_row
             WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1
@@ -337,12 +313,12 @@ BEGIN
         ON CONFLICT (tenant, tree, index, key, id) DO UPDATE SET at = excluded.at;
     END IF;
     IF program ? 'gets' THEN
-        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'gets') AS get
+            CROSS JOIN LATERAL got_rows(a_tenant, a_tree, get) AS found;
     END IF;
     IF program ? 'ranges' THEN
-        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
-        END LOOP;
+        RETURN QUERY SELECT found.* FROM jsonb_array_elements(program -> 'ranges') AS range
+            CROSS JOIN LATERAL range_rows(a_tenant, a_tree, range) AS found;
     END IF;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END

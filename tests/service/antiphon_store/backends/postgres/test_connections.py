@@ -8,7 +8,7 @@ from psycopg import errors
 
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_store.backends.postgres import connections as module
-from antiphon_store.backends.postgres.connections import CONFLICT_ATTEMPTS_MAX, Connections
+from antiphon_store.backends.postgres.connections import Connections
 from antiphon_store.backends.postgres.server import Connection, conninfo_of
 
 
@@ -29,7 +29,7 @@ def sleep(seconds: float) -> module.Atom[object]:
 @pytest.fixture
 async def connections(url: str) -> AsyncIterator[Connections]:
     connections = Connections(conninfo_of(url), configure=nothing)
-    await connections.open(nothing)
+    await connections.open()
     yield connections
     await connections.close()
 
@@ -47,29 +47,12 @@ async def test_atoms_run_side_by_side(connections: Connections) -> None:
     assert answers == [42] * len(answers)
 
 
-async def test_a_conflict_is_tried_again(connections: Connections) -> None:
-    tries = []
-
-    async def loses_twice(connection: Connection) -> int:
-        tries.append(connection)
-        if len(tries) < 3:
-            raise errors.SerializationFailure
-        return await answer(connection)
-
-    assert await connections.run(loses_twice) == 42
-    assert len(tries) == 3
-
-
-async def test_a_conflict_that_stays_is_unavailable(connections: Connections) -> None:
-    tries = []
-
-    async def always_loses(_connection: Connection) -> None:
-        tries.append(1)
+async def test_a_conflict_is_unavailable(connections: Connections) -> None:
+    async def loses(_connection: Connection) -> None:
         raise errors.DeadlockDetected
 
     with pytest.raises(StoreUnavailable, match="transactions conflicted"):
-        await connections.run(always_loses)
-    assert len(tries) == CONFLICT_ATTEMPTS_MAX
+        await connections.run(loses)
 
 
 async def test_an_error_of_the_statement_leaves_the_connection_usable(connections: Connections) -> None:
@@ -119,7 +102,7 @@ async def test_a_connection_that_died_while_idle_is_not_used(connections: Connec
         return int(row[0])
 
     other = Connections(conninfo_of(connections._conninfo), configure=nothing)
-    await other.open(nothing)
+    await other.open()
     assert await connections.run(answer) == 42
     await other.run(end_all)
     async with asyncio.timeout(30):
@@ -142,4 +125,4 @@ async def test_what_cannot_be_opened_leaves_nothing_open(url: str) -> None:
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
     connections = Connections(conninfo_of("postgresql://127.0.0.1:1/database"), configure=nothing)
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
-        await connections.open(nothing)
+        await connections.open()

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.postgres import maintenance
 from antiphon_store.backends.postgres import schema as schemas
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.operations.files import OperationError
@@ -125,5 +124,5 @@ def test_a_database_without_a_store_has_no_backup(url: str, tmp_path: Path) -> N
 
 def test_a_server_that_is_not_there_is_said_on_one_line(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
-        asyncio.run(maintenance.backup("postgresql://127.0.0.1:1/none", "s", tmp_path / "backup", unseen))
+        asyncio.run(rows_in("postgresql://127.0.0.1:1/none", "s").maintenance.backup(tmp_path / "backup", unseen))
     assert list(tmp_path.iterdir()) == []

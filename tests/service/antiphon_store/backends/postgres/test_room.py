@@ -22,15 +22,19 @@ async def configure(connection: Connection) -> None:
     await server.configure(connection, schema="public", durability=Durability.PROCESS)
 
 
-async def nothing(_connection: Connection) -> None:
-    """Prepares nothing."""
+async def succeed() -> None:
+    """A write that finds space."""
+
+
+async def find_disk_full() -> None:
+    raise StoreUnavailable("full", full=True)
 
 
 @pytest.fixture
 async def aside(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connections]:
     monkeypatch.setattr(room_module, "READY_TIMEOUT_S", 30.0)
     connections = Connections(url, configure=configure, most=1)
-    await connections.open(nothing)
+    await connections.open()
     yield connections
     await connections.close()
 
@@ -60,9 +64,9 @@ async def test_a_full_disk_is_told_until_there_is_room(aside: Connections, monke
             await room.require()
         assert full.value.is_full
         with pytest.raises(StoreUnavailable):
-            room.require_not_full()
+            await room.write(succeed, in_reserve=False)
     await room.require()
-    room.require_not_full()
+    await room.write(succeed, in_reserve=False)
 
 
 async def test_a_disk_that_had_room_is_looked_at_again_when_a_write_finds_none(
@@ -72,7 +76,7 @@ async def test_a_disk_that_had_room_is_looked_at_again_when_a_write_finds_none(
     await room.require()
     monkeypatch.setitem(QUERIES, "canary", FULL)
     await room.require()  # it had room a moment ago
-    with pytest.raises(StoreUnavailable), room.rechecked_if_full():
-        raise StoreUnavailable("full", full=True)
+    with pytest.raises(StoreUnavailable):
+        await room.write(find_disk_full, in_reserve=False)
     with pytest.raises(StoreUnavailable, match="disk is full"):
         await room.require()

@@ -50,7 +50,7 @@ async def test_migrations_make_of_the_first_schema_what_a_new_database_has(conne
         await old.execute(FIRST_SCHEMA.read_bytes(), prepare=False)
         await old.execute(QUERIES["note_schema_version"], {"version": FIRST_VERSION, "name": "first"})
         await migrate(old, name)
-        assert await version_of(old, name) == VERSION
+        assert await version_of(old) == VERSION
         assert await schema_of(old) == await schema_of(connection)
 
 
@@ -62,7 +62,7 @@ async def test_a_replica_of_the_release_before_goes_on_during_an_upgrade(
     await before.open()
     await before.transact(partition, Program(changes=[Set(ref, {"n": 1})]))
     await migrate(empty, schema, MADE_UP)
-    assert await version_of(empty, schema, newest=99) == FIRST_VERSION + len(MADE_UP)
+    assert await version_of(empty, newest=99) == FIRST_VERSION + len(MADE_UP)
 
     outcome = await before.transact(partition, Program(changes=[Set(ref, {"n": 2})], reads=[Get(ref)]))
     assert isinstance(outcome, Applied)
@@ -84,14 +84,14 @@ async def test_replicas_that_start_together_migrate_once(empty: Connection, url:
             await migrate(connection, schema, MADE_UP)
 
     await asyncio.gather(*[start() for _ in range(4)])
-    assert await version_of(empty, schema, newest=99) == FIRST_VERSION + len(MADE_UP)
+    assert await version_of(empty, newest=99) == FIRST_VERSION + len(MADE_UP)
 
 
 async def test_a_migration_that_fails_leaves_the_database_as_it_was(connection: Connection, schema: str) -> None:
     before = await schema_of(connection)
     with pytest.raises(Exception, match="nowhere"):
         await migrate(connection, schema, [*MADE_UP, "INSERT INTO nowhere VALUES (1)"])
-    assert await version_of(connection, schema) == VERSION
+    assert await version_of(connection) == VERSION
     assert await schema_of(connection) == before
 
 

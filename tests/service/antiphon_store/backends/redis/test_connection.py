@@ -5,45 +5,49 @@ import logging
 
 import pytest
 from redis.asyncio import Redis, RedisCluster
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from antiphon_core import event_loop
+from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.connection import Servers, connect
+from antiphon_store.backends.redis.link import Link
 from tests.support.redis_servers import shared_cluster, shared_redis
 
 
-def servers_at(url: str) -> Servers:
+def servers_at(url: str) -> tuple[Servers, Link]:
     scheme, _, rest = url.partition("://")
-    return connect(parse_address(scheme, rest))
+    servers = connect(parse_address(scheme, rest))
+    return servers, Link(servers)
 
 
 async def test_one_server() -> None:
-    servers = servers_at(f"{shared_redis().url}/1")
+    servers, link = servers_at(f"{shared_redis().url}/1")
     assert isinstance(servers.client, Redis)
-    assert await servers.ask_masters("PING") == [True]
+    assert await link.ask_masters("PING") == [True]
     assert servers.client.connection_pool.connection_kwargs["db"] == 1
-    await servers.close()
+    await link.close()
 
 
 async def test_every_master_of_a_cluster_is_asked() -> None:
-    servers = servers_at(shared_cluster().url)
+    servers, link = servers_at(shared_cluster().url)
     assert isinstance(servers.client, RedisCluster)
-    assert await servers.ask_masters("PING") == [True] * 3
-    await servers.close()
+    assert await link.ask_masters("PING") == [True] * 3
+    await link.close()
 
 
 async def test_one_node_is_enough_to_find_a_cluster() -> None:
-    servers = servers_at(f"redis+cluster://127.0.0.1:{shared_cluster().masters[0].port}")
-    assert len(await servers.ask_masters("PING")) == 3
-    await servers.close()
+    _, link = servers_at(f"redis+cluster://127.0.0.1:{shared_cluster().masters[0].port}")
+    assert len(await link.ask_masters("PING")) == 3
+    await link.close()
 
 
 async def test_sentinels_are_clients_too() -> None:
-    servers = servers_at("redis+sentinel://a,b:1/main")
+    servers, link = servers_at("redis+sentinel://a,b:1/main")
     assert len(servers.sentinels) == 2
-    await servers.ask_again_for_master()
-    await servers.close()
+    assert isinstance(await link._translated(RedisConnectionError("gone")), StoreUnavailable)
+    await link.close()
 
 
 async def test_a_goodbye_that_is_not_answered_is_no_fault(
@@ -54,7 +58,7 @@ async def test_a_goodbye_that_is_not_answered_is_no_fault(
 
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(Redis, "aclose", silence)
-    await servers_at("redis://127.0.0.1:1").close()
+    await servers_at("redis://127.0.0.1:1")[1].close()
     assert "not closed in time: Timed out" in caplog.text
 
 
@@ -62,17 +66,17 @@ def test_a_connection_that_was_closed_is_passed_over_on_uvloop() -> None:
     """Its loop refuses to write to it with an error that redis-py does not know."""
 
     async def lose_connections() -> list[object]:
-        servers = servers_at(shared_cluster().url)
+        servers, link = servers_at(shared_cluster().url)
         assert isinstance(servers.client, RedisCluster)
-        await servers.ask_masters("PING")
+        await link.ask_masters("PING")
         for node in servers.client.get_primaries():
             for connection in node._connections:
                 assert connection._writer is not None
                 connection._writer.transport.abort()
         await asyncio.sleep(0)
         try:
-            return await servers.ask_masters("PING")
+            return await link.ask_masters("PING")
         finally:
-            await servers.close()
+            await link.close()
 
     assert event_loop.run(lose_connections()) == [True] * 3

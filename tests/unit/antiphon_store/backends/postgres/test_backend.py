@@ -17,6 +17,7 @@ from antiphon_store.rows.model import (
     DeleteBelow,
     Fewer,
     File,
+    Get,
     Grow,
     Guard,
     Index,
@@ -96,6 +97,7 @@ def test_programs_of_one_statement_lock_their_rows_in_one_order() -> None:
         Program(changes=[DeleteBelow(Kind.BATCH, "log/")]),
         Program([Fewer(Index.MADE, "s", 1)], [Set(Ref(Kind.JOB, "j"), {})]),
         Program(changes=[File(Index.ENDS, "", "job/j")]),
+        Program([Guard(Ref(Kind.JOB, "j"), Condition.PRESENT)], reads=[Get(Ref(Kind.JOB, "j"))]),
     ],
 )
 def test_a_program_beyond_the_fields_of_rows_has_its_tree_for_itself(program: Program) -> None:

@@ -8,7 +8,7 @@ from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from antiphon_core.errors import InternalError, StoreUnavailable
-from antiphon_store.backends.postgres.faults import is_conflict, translate
+from antiphon_store.backends.postgres.faults import translate
 
 
 @pytest.mark.parametrize(
@@ -54,10 +54,3 @@ def test_the_cause_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> N
     assert "secret detail" in caplog.text
     assert "53100" in caplog.text
     assert "secret detail" not in error.message
-
-
-def test_only_a_transaction_that_changed_nothing_is_tried_again() -> None:
-    assert is_conflict(errors.SerializationFailure())
-    assert is_conflict(errors.DeadlockDetected())
-    assert not is_conflict(errors.AdminShutdown())
-    assert not is_conflict(psycopg.OperationalError())

@@ -4,9 +4,16 @@ import logging
 
 import pytest
 from redis import exceptions
+from redis._parsers import BaseParser
 
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
+
+
+def from_server(text: str) -> Exception:
+    """The error that the client makes of a server's error."""
+    error: Exception = BaseParser.parse_error(text)  # type: ignore[no-untyped-call]
+    return error
 
 
 @pytest.mark.parametrize(
@@ -16,14 +23,17 @@ from antiphon_store.backends.redis.faults import TooFewCopies, translate
         (ConnectionResetError(), "cannot be reached"),
         (exceptions.TimeoutError("Timeout"), "does not answer"),
         (TimeoutError(), "does not answer"),
-        (exceptions.BusyLoadingError("Redis is loading the dataset in memory"), "loading"),
-        (exceptions.ReadOnlyError("You can't write against a read only replica."), "replica"),
-        (exceptions.OutOfMemoryError("command not allowed"), "out of memory"),
-        (exceptions.ResponseError("NOREPLICAS Not enough good replicas to write."), "too few replicas"),
-        (exceptions.ResponseError("MISCONF Redis is configured to save"), "cannot save"),
-        (exceptions.ClusterDownError("CLUSTERDOWN The cluster is down"), "cover all slots"),
-        (exceptions.AuthenticationError("invalid username-password pair"), "credentials"),
-        (exceptions.NoPermissionError("this user has no permissions"), "credentials"),
+        (from_server("LOADING Redis is loading the dataset in memory"), "loading"),
+        (from_server("READONLY You can't write against a read only replica."), "replica"),
+        (from_server("OOM command not allowed"), "out of memory"),
+        (from_server("NOREPLICAS Not enough good replicas to write."), "too few replicas"),
+        (from_server("MISCONF Redis is configured to save"), "cannot save"),
+        (from_server("CLUSTERDOWN The cluster is down"), "cover all slots"),
+        (from_server("MOVED 3999 127.0.0.1:6381"), "moving the data"),
+        (from_server("WRONGPASS invalid username-password pair"), "credentials"),
+        (from_server("NOPERM this user has no permissions"), "credentials"),
+        (exceptions.AuthenticationError("Invalid Username or Password"), "credentials"),
+        (exceptions.RedisClusterException("Redis Cluster cannot be connected."), "cover all slots"),
         (TooFewCopies("put reached 0 of 1"), "may be kept or lost"),
     ],
 )

@@ -10,7 +10,7 @@ from antiphon_store.backends.redis.scripts import Script, compose
 
 FOLDER = files("antiphon_store.backends.redis") / "lua"
 NAMES = sorted(path.name.removesuffix(".lua") for path in FOLDER.iterdir() if path.name.endswith(".lua"))
-HEADER = ("needs:", "KEYS:", "ARGV:", "Answer:")
+HEADER = ("KEYS:", "ARGV:", "Answer:")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,35 +26,22 @@ def test_every_script_has_a_name() -> None:
 
 
 def test_the_parts_come_first_and_the_first_line_stays_first() -> None:
-    script = compose("subtree")
+    script = compose("subtree", "clock", "rows")
     lines = script.text.splitlines()
     assert lines[0] == "#!lua flags=no-writes"
     assert script.text.index("now_ms") < script.text.index("local root")
     assert script.sha == sha1(script.text.encode()).hexdigest()
 
 
-def test_a_part_comes_after_what_it_needs_itself_and_once() -> None:
-    text = compose("transact").text
-    first_lines = [part.read_text(encoding="utf-8").splitlines()[0] for part in (FOLDER / "parts").iterdir()]
-    assert {text.count(line) for line in first_lines} == {1}
-    order = [text.index(f"local function {name}(") for name in ("integer", "file", "read_chain", "change")]
-    assert order == sorted(order)
-
-
 def test_what_only_reads_says_so() -> None:
     reading = {name for name in NAMES if "no-writes" in compose(name).text.partition("\n")[0]}
     assert {name for name in NAMES if not compose(name).lasts} == reading
-    assert reading == {"names", "page", "subtree"}
+    assert reading == {"page", "subtree"}
 
 
 def test_a_script_that_is_not_there_is_an_error() -> None:
     with pytest.raises(FileNotFoundError):
         compose("no_such_script")
-
-
-def test_a_part_is_no_script() -> None:
-    with pytest.raises(ValueError, match="must begin with '#!lua'"):
-        compose("parts/clock")
 
 
 def test_flags_stand_in_the_first_line_and_nothing_else_differs() -> None:

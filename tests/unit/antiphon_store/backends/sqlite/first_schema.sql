@@ -1,7 +1,7 @@
 -- Fields are JSON as bytes.
 
--- The partitions, numbered in the order in which they were first written, so that rows which are written at the same
--- time lie together: names of trees are random.
+-- The partitions, numbered in the order of their first writes, so that rows that are written at the same time lie
+-- together: names of trees are random.
 CREATE TABLE tree (
     number INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
@@ -9,15 +9,9 @@ CREATE TABLE tree (
 );
 CREATE UNIQUE INDEX tree_by_tag ON tree (tenant, tag);
 
--- A line of nodes without forks. The first child of a line's last node extends it; every other child of any of its
--- nodes begins a branch of its own.
-CREATE TABLE branch (
-    id INTEGER PRIMARY KEY,
-    forked_at INTEGER -- the place of the node that the branch's first one continues; NULL for a root
-);
-
--- Rows of kind "node". A place is branch * 2^24 + depth, so a chain is one range of the table for each branch, and items
--- can be read without the bodies, which come last.
+-- Rows of kind "node". A branch is a line of nodes without forks: the first child of its last node extends it, every
+-- other child begins a branch of its own. A place is branch * 2^24 + depth, so a chain is one range of the table for each
+-- branch, and items can be read without the bodies, which come last.
 CREATE TABLE node (
     place INTEGER PRIMARY KEY,
     tree INTEGER NOT NULL,
@@ -40,7 +34,7 @@ CREATE TABLE row (
 );
 CREATE UNIQUE INDEX row_by_id ON row (tree, kind, id);
 
--- Lines of indexes. The scope of an index is the number of its tree, or the name of its tenant.
+-- Entries of indexes. The scope of an index is the number of its tree, or the name of its tenant.
 CREATE TABLE entry (
     scope NOT NULL,
     name TEXT NOT NULL,
@@ -50,5 +44,5 @@ CREATE TABLE entry (
     tree INTEGER NOT NULL, -- that it was filed in, which for one id is always the same
     PRIMARY KEY (scope, name, key, at, id)
 ) WITHOUT ROWID;
--- Only long lists of a tenant are found by id: a second index of all entries would make a turn write three pages more.
+-- For long lists of a tenant, whose entries are found by id. With all entries in it a turn would write 3 pages more.
 CREATE UNIQUE INDEX entry_by_id ON entry (tree, name, key, id) WHERE name IN ('ends', 'queue', 'holder');

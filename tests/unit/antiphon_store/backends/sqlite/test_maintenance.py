@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_store.backends.sqlite import maintenance
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import connect
+from antiphon_store.backends.sqlite.maintenance import SqliteMaintenance
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.operations.files import OperationError
 from antiphon_store.rows.backend import Durability
@@ -16,6 +17,12 @@ from antiphon_store.rows.backend import Durability
 
 def unseen(_count: int) -> None:
     """Progress that nobody looks at."""
+
+
+def maintenance_of(path: Path, *, pages_at_once: int = 1024) -> SqliteMaintenance:
+    maintenance = SqliteRows(path).maintenance
+    maintenance.pages_at_once = pages_at_once
+    return maintenance
 
 
 def rows_of(path: Path) -> list[bytes]:
@@ -51,7 +58,7 @@ def test_a_backup_is_of_one_moment_and_never_begins_again(
         assert steps <= pages, "it began again"
         write(store, b"later")
 
-    asyncio.run(maintenance.backup(path, tmp_path / "backup", write_meanwhile, pages=1))
+    asyncio.run(maintenance_of(path, pages_at_once=1).backup(tmp_path / "backup", write_meanwhile))
     assert steps == pages
     assert rows_of(tmp_path / "backup") == before
     assert rows_of(path) == [*before, *[b"later"] * pages]
@@ -60,23 +67,23 @@ def test_a_backup_is_of_one_moment_and_never_begins_again(
 def test_a_backup_is_one_file_of_its_owner_alone_that_a_restore_leaves_as_it_is(
     store: sqlite3.Connection, path: Path, tmp_path: Path
 ) -> None:
-    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     content = (tmp_path / "backup").read_bytes()
-    asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "folder" / "restored", unseen))
+    asyncio.run(maintenance_of(tmp_path / "folder" / "restored").restore(tmp_path / "backup", unseen))
     assert (tmp_path / "backup").read_bytes() == content
     assert [each.name for each in (tmp_path / "folder").iterdir()] == ["restored"]
     assert rows_of(tmp_path / "folder" / "restored") == rows_of(path)
 
 
 def test_what_is_there_is_not_overwritten(store: sqlite3.Connection, path: Path, tmp_path: Path) -> None:
-    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
     content = path.read_bytes()
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(maintenance.restore(tmp_path / "backup", path, unseen))
+        asyncio.run(maintenance_of(path).restore(tmp_path / "backup", unseen))
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+        asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
     assert path.read_bytes() == content
 
 
@@ -105,16 +112,16 @@ def newer(path: Path) -> None:
 def test_what_is_no_backup_is_not_restored(
     connection: sqlite3.Connection, path: Path, tmp_path: Path, spoil: Callable[[Path], object], says: str
 ) -> None:
-    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
     spoil(tmp_path / "backup")
     with pytest.raises(OperationError, match=says):
-        asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "restored", unseen))
+        asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", unseen))
     assert not (tmp_path / "restored").exists()
 
 
 def test_a_store_that_is_not_there_has_no_backup(tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="does not exist"):
-        asyncio.run(maintenance.backup(tmp_path / "none.db", tmp_path / "backup", unseen))
+        asyncio.run(maintenance_of(tmp_path / "none.db").backup(tmp_path / "backup", unseen))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -122,8 +129,8 @@ def test_a_restored_file_is_a_store(path: Path, tmp_path: Path) -> None:
     made = connect(path, Durability.PROCESS)
     prepare(made)
     made.close()
-    asyncio.run(maintenance.backup(path, tmp_path / "backup", unseen))
-    asyncio.run(maintenance.restore(tmp_path / "backup", tmp_path / "restored", unseen))
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", unseen))
     restored = connect(tmp_path / "restored", Durability.PROCESS)
     prepare(restored)
     restored.close()

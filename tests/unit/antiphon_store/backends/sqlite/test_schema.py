@@ -27,9 +27,9 @@ def fresh(tmp_path: Path) -> sqlite3.Connection:
 
 def test_a_new_file_gets_the_tables_once(fresh: sqlite3.Connection) -> None:
     prepare(fresh)
-    fresh.execute("INSERT INTO branch (forked_at) VALUES (NULL)")
+    fresh.execute("INSERT INTO tree (tenant, tag) VALUES ('t', 'tree')")
     prepare(fresh)
-    assert fresh.execute("SELECT count(*) FROM branch").fetchone() == (1,)
+    assert fresh.execute("SELECT count(*) FROM tree").fetchone() == (1,)
     assert fresh.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 

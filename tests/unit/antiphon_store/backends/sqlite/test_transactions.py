@@ -16,6 +16,8 @@ from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.transactions import WRITES_TOGETHER, Atom, Transactions, read, write
 from antiphon_store.rows.backend import Durability
 
+INSERT = "INSERT INTO tree (tenant, tag) VALUES ('t', hex(randomblob(16)))"
+
 
 class Gate:
     """Holds the writer inside an atom until the test has queued what is to be the next batch."""
@@ -66,8 +68,8 @@ async def writer(watched: Watched) -> AsyncIterator[Transactions]:
 
 def insert(connection: sqlite3.Connection) -> int:
     """An atom that writes a row and says how many there are."""
-    connection.execute("INSERT INTO branch DEFAULT VALUES")
-    (number,) = connection.execute("SELECT count(*) FROM branch").fetchone()
+    connection.execute(INSERT)
+    (number,) = connection.execute("SELECT count(*) FROM tree").fetchone()
     return int(number)
 
 
@@ -152,7 +154,7 @@ async def test_nobody_is_answered_before_the_commit(
 ) -> None:
     """When COMMIT fails all are told, those that were refused as well: what refused them was not written."""
     watched.broken_commit = 2
-    outcomes = await together(writer, insert, refuse, insert)
+    outcomes = await together(writer, insert, lambda _connection: AlreadyExists.of("x"), insert)  # type: ignore[arg-type,return-value]
     assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
     assert await writer.run(insert) == 1
     assert insert(connection) == 2
@@ -256,14 +258,14 @@ async def readers(connection: sqlite3.Connection, path: Path) -> AsyncIterator[T
 
 
 def count(connection: sqlite3.Connection) -> int:
-    (number,) = connection.execute("SELECT count(*) FROM branch").fetchone()
+    (number,) = connection.execute("SELECT count(*) FROM tree").fetchone()
     return int(number)
 
 
 async def test_a_read_sees_what_was_committed_before(connection: sqlite3.Connection, readers: Transactions) -> None:
     for number in range(5):
         assert await readers.run(count) == number
-        connection.execute("INSERT INTO branch DEFAULT VALUES")
+        connection.execute(INSERT)
 
 
 async def test_two_reads_run_side_by_side_and_off_the_loop(readers: Transactions) -> None:

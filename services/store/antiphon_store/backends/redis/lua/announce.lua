@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Adds a tenant to those that may have something to sweep. Deletes need that, so it is allowed when memory is full.
--- needs:
 -- KEYS: the set of all tenants
 -- ARGV: the tenant
 -- Answer: ok

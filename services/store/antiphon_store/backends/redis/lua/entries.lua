@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Writes and removes entries of one index of a tenant: on a Cluster it has a slot of its own.
--- needs: entries
 -- KEYS: the index
 -- ARGV: now; 1 to keep entries whose time is earlier than the given one; ids and times in turns: an empty time removes
 --   the entry, and `=TIME` removes it if it has this time

@@ -1,6 +1,5 @@
 #!lua flags=no-writes
 -- Reads the entries of an index after one of them.
--- needs: rows
 -- KEYS: the partition's root; the index
 -- ARGV: now; 1 for descending order; how many; time and id of the entry before, or both empty; 1 with nodes
 -- Answer: ok, now, ids and times in turns; fields, items, bodies of the nodes, in parts
@@ -20,17 +19,9 @@ local function is_greater(one, other)
   return #one > #other
 end
 
-local function add(first, last, is_wanted)
-  local arguments = {'ZRANGE', KEYS[2], first, last, 'BYSCORE', 'WITHSCORES'}
-  if is_reverse then
-    table.insert(arguments, 5, 'REV')
-  end
-  if not is_wanted then
-    for _, each in ipairs({'LIMIT', 0, limit - #found / 2}) do
-      arguments[#arguments + 1] = each
-    end
-  end
-  local lines = redis.call(unpack(arguments))
+local function read(first, last, is_wanted)
+  local command = is_reverse and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE'
+  local lines = redis.call(command, KEYS[2], first, last, 'WITHSCORES', 'LIMIT', 0, is_wanted and -1 or limit)
   for place = 1, #lines, 2 do
     if #found < 2 * limit and (not is_wanted or is_wanted(lines[place])) then
       found[#found + 1], found[#found + 2] = lines[place], lines[place + 1]
@@ -43,12 +34,12 @@ if is_reverse then
   first, last = last, first
 end
 if after_at ~= '' then
-  add(after_at, after_at, function(id)
+  read(after_at, after_at, function(id)
     return id ~= after_id and is_greater(id, after_id) ~= is_reverse
   end)
   first = '(' .. after_at
 end
-add(first, last)
+read(first, last)
 if ARGV[6] ~= '1' then
   return {'ok', now_ms, found, {}, {}, {}}
 end

@@ -1,6 +1,5 @@
 #!lua flags=no-writes
 -- Reads nodes and all nodes below them, in no order.
--- needs: rows
 -- KEYS: the partition's root
 -- ARGV: now; how many; how many levels deep (-1: all); the nodes
 -- Answer: ok, now, ids, fields

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- Takes entries whose time has come, and hides them from other callers for some time.
--- needs: clock
 -- KEYS: the index
 -- ARGV: now; how many; for how many milliseconds they are hidden
 -- Answer: ok, ids and times in turns, until when they are hidden

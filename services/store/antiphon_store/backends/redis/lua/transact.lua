@@ -1,6 +1,5 @@
 #!lua
 -- Applies a program to the rows of a partition, or changes nothing.
--- needs: rows entries chains
 -- KEYS: the partition's root; the program has the keys of entries, which are in this slot or on this only server
 -- ARGV: now, the program as programs.py writes it: JSON of [guards, chains, changes, reads]; payloads, by number
 -- Answer: ok, applied, now, answers of chains, answers of the other reads
@@ -19,32 +18,17 @@ local function read_row(kind, id)
   return rows[name]
 end
 
--- ---- Guards: {test, kind, id, field, values} ----
-
-local function is_among(value, values)
-  for _, each in ipairs(values) do
-    if each == value then
-      return true
-    end
-  end
-  return false
-end
-
-local function is_ahead(value)
-  return value == UNKNOWN or (tonumber(value) or 0) > now_ms
-end
+-- ---- Guards: {test, kind, id, field, values}; `values` are lines ----
 
 local function holds(test, text, name, values)
   if test == 'absent' or test == 'present' then
     return (test == 'absent') == not text
   end
   local value = field(text, name)
-  if test == 'ahead' then
-    return is_ahead(value)
-  elseif test == 'behind' then
-    return value == UNKNOWN or not is_ahead(value)
+  if test == 'in' or test == 'not_in' then
+    return (test == 'not_in') == not string.find(values, '\n' .. value .. '\n', 1, true)
   end
-  return (test == 'is') == is_among(value, values)
+  return value == UNKNOWN or (test == 'ahead') == ((tonumber(value) or 0) > now_ms)
 end
 
 local function refusal(guards)

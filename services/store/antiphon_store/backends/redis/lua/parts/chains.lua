@@ -1,5 +1,4 @@
 -- A node and its ancestors, within bounds.
--- needs: rows
 
 -- The ids and fields from the node up to its root, or which bound is exceeded. Each ancestor is one HGET.
 local function climb(id, max_depth, max_bytes)

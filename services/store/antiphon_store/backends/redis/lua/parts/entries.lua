@@ -1,5 +1,4 @@
 -- Entries of indexes: sorted sets whose scores are times. Equal times are ordered by the bytes of the ids.
--- needs: clock
 
 -- `at`: a time or, with a plus before it, milliseconds from now.
 local function time_of(at)

@@ -5,7 +5,6 @@
 --     ROOT:KIND:items  hash  id -> its first payload; none is an empty one
 --     ROOT:KIND:body   hash  id -> its second payload
 --     ROOT:KIND:of:P   zset  the ids that have P up to their last slash, in their order
--- needs: clock
 
 local root = KEYS[1]
 local PER_CALL = 256 -- bounds the arguments of one HMGET
