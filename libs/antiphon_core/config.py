@@ -18,20 +18,35 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 ENV_PREFIX = "ANTIPHON_"
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 
 Sections = Mapping[str, type]
 
+_Value = TypeVar("_Value")
+
 
 class SettingsError(Exception):
     """A setting that is unknown or has an invalid value. The message names the setting, its source and a remedy."""
+
+
+def setting(default: _Value, doc: str, *, least: float | None = None) -> _Value:
+    """Declares a setting in its section. `least`: `require_bounds` rejects a lower number."""
+    return field(default=default, metadata={"doc": doc, "least": least})
+
+
+def require_bounds(section: Any) -> None:
+    """Checks the bounds of all settings of a section; None is unlimited. SettingsError."""
+    for each in fields(section):
+        value, least = getattr(section, each.name), each.metadata.get("least")
+        if value is not None and least is not None and value < least:
+            raise SettingsError(f"{each.name} must be {least:g} or more, but is {value:g}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +83,8 @@ def declared(sections: Sections) -> Iterator[Setting]:
     """Every setting of the sections, in the order of declaration."""
     for name, section in sections.items():
         hints = get_type_hints(section)
-        for field in fields(section):
-            yield Setting(section=name, field=field, type=hints[field.name])
+        for each in fields(section):
+            yield Setting(section=name, field=each, type=hints[each.name])
 
 
 def load(

@@ -73,6 +73,13 @@ def new_conversation_id(ids: Ids) -> str:
     return f"conv_{ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
 
 
+def new_fork_id(ids: Ids, *, relative: str) -> str:
+    """The id of a new session: a conversation id in the tree of `relative`, or `fork_…` if that names no tree."""
+    tag = tree_tag(relative)
+    prefix = f"conv_{tag}" if tag else f"fork_{ids.hex(TREE_TAG_DIGITS)}"
+    return prefix + ids.hex(UNIQUE_DIGITS)
+
+
 def new_item_id(ids: Ids, prefix: str) -> str:
     """An item id such as `msg_` + 48 hex digits."""
     return f"{prefix}_{ids.hex(TREE_TAG_DIGITS + UNIQUE_DIGITS)}"

@@ -21,12 +21,13 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, LogEnd, Precondition, Record, Stamp, Status, TurnJob
 from antiphon_store.decisions import jobs, leases, logs, nodes
+from antiphon_store.frames import FRAME_END
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
 from antiphon_store.rows.view import AT_ONCE, Finish, View, answer, nothing
-from antiphon_store.rules.event_logs import end_of_log
-from antiphon_store.rules.jobs import turn_job
 
 ABSENT = "absent"  # the status of a missing record in StatusMismatch
 
@@ -182,14 +183,17 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
 
 def _write_beside(view: View, write: Write) -> None:
     """Writes the events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
-    if write.log_end is not None:
-        append = end_of_log(write.record.id, write.log_end, is_terminal=write.job is None)
+    record, end, job = write.record, write.log_end, write.job
+    if end is not None:
+        count = end.frames.count(FRAME_END)
+        append = EventAppend(record.id, end.expected_position, count, end.frames, terminal=job is None)
         logs.extend(view, append, ttl_ms=write.log_ttl_ms)
-    if write.job is not None:
-        jobs.enqueue(view, turn_job(write.record, write.job), retention_ms=write.job_ttl_ms)
+    if job is not None:
+        draft = JobDraft(record.id, DISPATCH_QUEUE, job.payload, max_attempts=job.max_attempts)
+        jobs.enqueue(view, draft, retention_ms=write.job_ttl_ms)
         fence = write.precondition.fence
         if fence is not None and leases.tests_held(view, fence):
-            view.set(Kind.SESSION, fence.session_id, lease_until=Now(write.job.lease_ttl_ms))
+            view.set(Kind.SESSION, fence.session_id, lease_until=Now(job.lease_ttl_ms))
 
 
 def _stamp(view: View, response_id: str) -> Finish[Stamp]:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from antiphon_core import limits
 from antiphon_core.errors import JobNotFound, RequestRateExceeded
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
@@ -26,7 +25,7 @@ from antiphon_core.ports.jobs import (
     QueueHead,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.arguments import checked
+from antiphon_store.arguments import implements
 from antiphon_store.decisions import jobs
 from antiphon_store.decisions.tenant_line import tenant_of
 from antiphon_store.rows.model import Entry, Index, Partition
@@ -56,7 +55,7 @@ class JobOperations(Topic):
     heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat)
     cancel_job = one_step(Jobs.cancel_job, jobs.cancel)
 
-    @checked
+    @implements(Jobs.enqueue_job)
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         if draft.queue == DISPATCH_QUEUE:
             await self._require_room_for(tenant, draft.id)
@@ -64,15 +63,9 @@ class JobOperations(Topic):
         await self._trees.of_response(tenant, draft.id, enqueue)
         await self._hand_in(tenant, draft.queue)
 
-    @checked
+    @implements(Jobs.claim_job)
     async def claim_job(
-        self,
-        tenant: str,
-        queues: Sequence[str],
-        *,
-        holder: str,
-        lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
-        wait_ms: int = 0,
+        self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int, wait_ms: int
     ) -> Job | None:
         return await self._claimers.until_there(
             [(tenant, queue) for queue in queues],
@@ -80,10 +73,8 @@ class JobOperations(Topic):
             wait_ms=wait_ms,
         )
 
-    @checked
-    async def settle_job(
-        self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
-    ) -> None:
+    @implements(Jobs.settle_job)
+    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str, after_ms: int) -> None:
         settle = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason, after_ms=after_ms)
         queue = await self._trees.of_session(tenant, fence.session_id, settle)
         if queue == DISPATCH_QUEUE:
@@ -91,7 +82,7 @@ class JobOperations(Topic):
         if queue is not None and after_ms == 0:
             self._wake(tenant, queue)
 
-    @checked
+    @implements(Jobs.describe_job)
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         job = await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from antiphon_core import limits
-from antiphon_core.ports.retention import Sweeping
-from antiphon_store.arguments import checked
+from antiphon_core.ports.retention import Retention, Sweeping
+from antiphon_store.arguments import implements
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family
 from antiphon_store.rows.model import Entry, Index, Kind, Partition, named_node
@@ -25,8 +25,8 @@ class SweepOperations(Topic):
         """Every tenant that may have something to sweep, each once; the list is not a snapshot."""
         return await self._rows.tenants()
 
-    @checked
-    async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
+    @implements(Retention.sweep)
+    async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
         freed: list[int] = []
         while len(freed) < limit:
             most = min(CANDIDATES_PER_LOOK, limit - len(freed))
