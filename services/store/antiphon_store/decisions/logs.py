@@ -11,6 +11,7 @@ since the first one, whose answer got lost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -67,16 +68,14 @@ def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[Lo
     """Reads batches, the first of which contains `position`. LogNotFound."""
     if not (view.test(Kind.LOG, log_id, Condition.PRESENT) and view.test(Kind.LOG, log_id, Condition.AHEAD, "until")):
         raise LogNotFound.of(log_id)
-    end = view.read(Get(Ref(Kind.LOG, log_id)))
-    start = batch_id(log_id, position)
-    found = view.read(Range(Kind.BATCH, f"{log_id}/", start, max_bytes))
 
-    def finish(answers: Any) -> LogPage:
-        fields = answers[end].fields
-        batches = [_to_batch(row_id, row) for row_id, row in answers[found]] if position < fields["next"] else []
+    def page(log: Row, rows: Sequence[tuple[str, Row]]) -> LogPage:
+        fields = log.fields
+        batches = [_to_batch(row_id, row) for row_id, row in rows] if position < fields["next"] else []
         return LogPage(tuple(batches), fields["next"], bool(fields["closed"]))
 
-    return finish
+    found = Range(Kind.BATCH, f"{log_id}/", batch_id(log_id, position), max_bytes)
+    return view.answer_from(page, Get(Ref(Kind.LOG, log_id)), found)
 
 
 def _begin(view: View, log_id: str, ttl_ms: int) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from antiphon_core.errors import (
     AlreadyExists,
@@ -60,10 +61,9 @@ class CrowdedSession(Exception):
 
 def get(view: View, response_id: str) -> Finish[Record]:
     """Reads a readable record. ResponseNotFound."""
-    place = view.read(Get(Ref(Kind.NODE, response_id), Payload.ALL))
-    if not is_readable(view, response_id):
-        raise ResponseNotFound.of(response_id)
-    return lambda answers: nodes.to_record(response_id, answers[place])
+    finish = view.answer_from(partial(nodes.to_record, response_id), Get(Ref(Kind.NODE, response_id), Payload.ALL))
+    require_readable(view, response_id)
+    return finish
 
 
 def is_readable(view: View, response_id: str) -> bool:
@@ -72,6 +72,12 @@ def is_readable(view: View, response_id: str) -> bool:
         view.test(Kind.NODE, response_id, Condition.IS, "deleted", 0)  # false for a missing node
         and view.test(Kind.NODE, response_id, Condition.AHEAD, "expires")
     )
+
+
+def require_readable(view: View, response_id: str) -> None:
+    """ResponseNotFound: a response cannot be read."""
+    if not is_readable(view, response_id):
+        raise ResponseNotFound.of(response_id)
 
 
 def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp]:
@@ -197,8 +203,7 @@ def _write_beside(view: View, write: Write) -> None:
 
 
 def _stamp(view: View, response_id: str) -> Finish[Stamp]:
-    place = view.read(Get(Ref(Kind.NODE, response_id)))
-    return lambda answers: nodes.stamp_of(answers[place])
+    return view.answer_from(nodes.stamp_of, Get(Ref(Kind.NODE, response_id)))
 
 
 def _require_fences(view: View, fences: Sequence[Fence]) -> None:

@@ -13,7 +13,7 @@ from antiphon_core.ports.conversations import Conversation, ConversationStore
 from antiphon_core.ports.store import Fence, ItemPage, Order
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import conversations
-from antiphon_store.decisions.conversations import Addition, Founding, find
+from antiphon_store.decisions.conversations import Addition, find
 from antiphon_store.rules import common as rules
 from antiphon_store.rules import contents
 from antiphon_store.topics.records import item_page
@@ -35,18 +35,14 @@ class ConversationOperations(Topic):
         lifetime_ms = rules.lifetime_ms(ttl_ms, self._settings.max_ttl_s, self._settings.max_ttl_s)
         kept_metadata = contents.parse_metadata(metadata)
 
-        def found() -> Founding:
+        def read() -> tuple[str, Addition | None]:
             entries = contents.parse_items(items)
-            return Founding(
-                metadata=kept_metadata,
-                origin=sha256(kept_metadata + dumps(entries)).hexdigest(),
-                incarnation=self._ids.hex(UNIQUE_DIGITS),
-                first=self._addition(entries, _FIRST) if entries else None,
-                ttl_ms=lifetime_ms,
-            )
+            origin = sha256(kept_metadata + dumps(entries)).hexdigest()
+            return origin, self._addition(entries, _FIRST) if entries else None
 
-        founding = await offload.run(found, size_bytes=work_bytes(items))
-        return await self._trees.decide(conversations.create, tenant, chosen_id, founding)
+        origin, first = await offload.run(read, size_bytes=work_bytes(items))
+        founding = partial(conversations.create, metadata=kept_metadata, origin=origin, first=first, ttl_ms=lifetime_ms)
+        return await self._trees.decide(founding, tenant, chosen_id, incarnation=self._ids.hex(UNIQUE_DIGITS))
 
     @implements(ConversationStore.update_conversation)
     async def update_conversation(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from antiphon_core.errors import JobNotFound, RequestRateExceeded
 from antiphon_core.ports.jobs import (
@@ -38,15 +37,6 @@ TICKET_HIDE_MS = 1000  # how long a ticket is hidden from other claimers while i
 HELD_PER_LOOK = 4
 
 _Claim = Callable[..., Finish[Job | None]]
-
-
-class _Ticket(NamedTuple):
-    """An entry of a queue."""
-
-    at_ms: int
-    job_id: str
-    queue: str
-    taken_until: int = 0
 
 
 class JobOperations(Topic):
@@ -137,10 +127,11 @@ class JobOperations(Topic):
         if tenant == DISPATCH_TENANT:
             turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
             return await self._line.claim(turn) if DISPATCH_QUEUE in queues else None
-        for ticket in await self._held(tenant, queues, holder):
-            job = await self._claim(tenant, ticket, partial(claim, only_own=True))
-            if job is not None:
-                return job
+        for queue in queues:
+            for ticket in await self._held(tenant, queue, holder):
+                job = await self._claim(tenant, queue, ticket, partial(claim, only_own=True))
+                if job is not None:
+                    return job
         return await self._claim_due(tenant, queues, claim)
 
     async def _claim_of(self, tenant: str, claim: _Claim) -> Job | None:
@@ -150,42 +141,39 @@ class JobOperations(Topic):
 
     async def _claim_due(self, tenant: str, queues: Sequence[str], claim: _Claim) -> Job | None:
         while due := await self._due(tenant, queues):
-            for place, ticket in enumerate(due):
-                job = await self._claim(tenant, ticket, claim)
+            for queue, ticket in due:
+                job = await self._claim(tenant, queue, ticket, claim)
                 if job is not None:
-                    for unused in due[place + 1 :]:
-                        await self._trees.decide(jobs.put_back, tenant, unused.job_id, unused.at_ms)
                     return job
         return None
 
-    async def _claim(self, tenant: str, ticket: _Ticket, claim: _Claim) -> Job | None:
-        return await self._trees.decide(
-            claim, tenant, ticket.job_id, queue=ticket.queue, taken_until=ticket.taken_until
-        )
+    async def _claim(self, tenant: str, queue: str, ticket: Entry, claim: _Claim) -> Job | None:
+        return await self._trees.decide(claim, tenant, ticket.id, queue=queue, taken_until=ticket.taken_until)
 
-    async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
+    async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""
-        held: list[_Ticket] = []
-        for queue in queues:
-            key = jobs.held_key(queue, holder)
-            _, entries = await self._rows.page(
-                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK, descending=True
-            )
-            held += [_Ticket(each.at, each.id, queue) for each in entries]
-        return held
+        key = jobs.held_key(queue, holder)
+        _, entries = await self._rows.page(
+            Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK, descending=True
+        )
+        return entries
 
-    async def _due(self, tenant: str, queues: Sequence[str]) -> list[_Ticket]:
-        """Takes due tickets, which hides them from other claimers for a moment; the one that has waited longest comes
-        first. If none is due, returns those that lie too far ahead."""
-        due: list[_Ticket] = []
-        for queue in queues:
-            entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
-            due += [_Ticket(each.at, each.id, queue, each.taken_until) for each in entries]
-        if not due:
-            for queue in queues:
-                due += [_Ticket(each.at, each.id, queue) for each in await far_ahead(self._rows, tenant, queue)]
-        return sorted(due)
+    async def _due(self, tenant: str, queues: Sequence[str]) -> Sequence[tuple[str, Entry]]:
+        """Takes the due ticket that has waited longest, which hides it from other claimers for a moment, and names its
+        queue. If none is due, returns those that lie too far ahead."""
+        for queue in await self._by_first(tenant, queues):
+            due = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
+            if due:
+                return [(queue, due[0])]
+        return [(queue, each) for queue in queues for each in await far_ahead(self._rows, tenant, queue)]
 
-    async def _page(self, tenant: str, limit: int) -> tuple[int, Sequence[Entry]]:
-        """Reads the first entries of DISPATCH_QUEUE."""
-        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=limit)
+    async def _by_first(self, tenant: str, queues: Sequence[str]) -> Sequence[str]:
+        """Several queues by the times of their first tickets, without those that have none."""
+        if len(queues) == 1:
+            return queues
+        firsts = {queue: (await self._page(tenant, 1, queue))[1] for queue in queues}
+        return sorted((each for each in firsts if firsts[each]), key=lambda queue: firsts[queue][0].at)
+
+    async def _page(self, tenant: str, limit: int, queue: str = DISPATCH_QUEUE) -> tuple[int, Sequence[Entry]]:
+        """Reads the first entries of a queue."""
+        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)
