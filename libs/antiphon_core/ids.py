@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from functools import lru_cache
 from itertools import count
 from typing import Protocol
 
@@ -90,6 +91,7 @@ def new_request_id(ids: Ids) -> str:
     return f"req_{ids.hex(UNIQUE_DIGITS)}"
 
 
+@lru_cache(maxsize=1024)  # a turn asks seven times after two ids
 def tree_tag(tagged_id: str) -> str | None:
     """The tree tag of a response or conversation id; None if it has the form of neither."""
     match = _TAGGED_ID.fullmatch(tagged_id)

@@ -30,6 +30,7 @@ from antiphon_core.ports.store import Fence, Record, Status
 from antiphon_store.decisions import forks, leases, nodes, packing, turns
 from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Payload, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
+from antiphon_store.rules.contents import parse_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +73,14 @@ def create(
         "incarnation": incarnation,
         "expires": expires,
     }
-    head_id = None
+    head_id = forks.living_head(view, session) if existing is None else None
     if existing is not None:
         end(view, conversation_id, session)
-    else:
-        head_id = forks.living_head(view, session)
     view.put(Kind.CONVERSATION, conversation_id, fields)
     if expires is not None:
         view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", expires)
     if first is not None:
-        held = existing is None and leases.is_leased(session, view.now_ms)
-        if held:
+        if existing is None and leases.is_leased(session, view.now_ms):
             raise SessionLocked.of(conversation_id)
         _append(view, conversation_id, fields, first, head_id)
     return _shown(conversation_id, Row(fields))
@@ -96,9 +94,11 @@ def get(view: View, conversation_id: str) -> Finish[Conversation]:
 def update(
     view: View, conversation_id: str, metadata: bytes, expected_version: int | None = None
 ) -> Finish[Conversation]:
-    """Replaces the metadata; a repeated update changes nothing. ConversationNotFound, VersionMismatch."""
+    """Replaces the metadata; a repeated update changes nothing. InvalidRequest, ConversationNotFound,
+    VersionMismatch."""
+    text = parse_metadata(metadata).decode()
     row = require(view, conversation_id)
-    version, text = row.fields["version"], metadata.decode()
+    version = row.fields["version"]
     if text == row.fields["metadata"] and expected_version in (None, version, version - 1):
         return _shown(conversation_id, row)
     if expected_version not in (None, version):

@@ -46,11 +46,11 @@ def size_of(record: Record) -> int:
     return len(record.body) + len(record.input_items) + len(record.output_items)
 
 
-def _check_family(record: Record, field: str) -> None:
-    """Checks that a response's parent and conversation have its tree tag."""
-    tag = tree_tag(record.id)
+def _check_as_one(record: Record, field: str) -> None:
+    """Checks that a response's parent and conversation have its tree tag, and that it is not too large."""
+    check_size("The response is", size_of(record), limits.RECORD_BYTES_MAX, field)
     for name, relative in (("parent_id", record.parent_id), ("session_id", record.session_id)):
-        if relative is not None and tree_tag(relative) not in (None, tag):
+        if relative is not None and tree_tag(relative) not in (None, tree_tag(record.id)):
             at = part(field, name)
             raise invalid(at, f"'{at}' belongs to another tree than 'record.id': their tags differ.")
     if record.parent_id == record.id:
@@ -58,8 +58,7 @@ def _check_family(record: Record, field: str) -> None:
 
 
 check_record = each_member(
-    _check_family,
-    lambda record, field: check_size("The response is", size_of(record), limits.RECORD_BYTES_MAX, field),
+    _check_as_one,
     id=check_response_id,
     parent_id=check_response_id,
     session_id=check_session_id,

@@ -26,6 +26,7 @@ class ConversationOperations(Topic):
     """The operations of `antiphon_core.ports.conversations.ConversationStore`."""
 
     get_conversation = one_step(ConversationStore.get_conversation, conversations.get, only_reads=True)
+    update_conversation = one_step(ConversationStore.update_conversation, conversations.update)
 
     @implements(ConversationStore.create_conversation)
     async def create_conversation(
@@ -43,13 +44,6 @@ class ConversationOperations(Topic):
         origin, first = await offload.run(read, size_bytes=work_bytes(items))
         founding = partial(conversations.create, metadata=kept_metadata, origin=origin, first=first, ttl_ms=lifetime_ms)
         return await self._trees.decide(founding, tenant, chosen_id, incarnation=self._ids.hex(UNIQUE_DIGITS))
-
-    @implements(ConversationStore.update_conversation)
-    async def update_conversation(
-        self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None
-    ) -> Conversation:
-        kept_metadata = contents.parse_metadata(metadata)
-        return await self._trees.decide(conversations.update, tenant, conversation_id, kept_metadata, expected_version)
 
     @implements(ConversationStore.delete_conversation)
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:

@@ -27,10 +27,10 @@ from antiphon_core.ports.store import Fence
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import jobs
 from antiphon_store.decisions.tenant_line import tenant_of
-from antiphon_store.rows.model import Entry, Index, Partition
+from antiphon_store.rows.model import Entry, Index
 from antiphon_store.rows.view import Finish
-from antiphon_store.topics.tenant_line import far_ahead
-from antiphon_store.topics.topic import Topic, one_step
+from antiphon_store.topics.tenant_line import TenantLine
+from antiphon_store.topics.topic import one_step
 
 OPEN_JOBS_RETRY_MS = 10_000  # a guess: the end of a job cannot be predicted
 TICKET_HIDE_MS = 1000  # how long a ticket is hidden from other claimers while its job is read
@@ -39,7 +39,7 @@ HELD_PER_LOOK = 4
 _Claim = Callable[..., Finish[Job | None]]
 
 
-class JobOperations(Topic):
+class JobOperations(TenantLine):
     """The operations of `antiphon_core.ports.jobs.Jobs`."""
 
     heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat)
@@ -68,7 +68,7 @@ class JobOperations(Topic):
         settle = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason, after_ms=after_ms)
         queue = await self._trees.of_session(tenant, fence.session_id, settle)
         if queue == DISPATCH_QUEUE:
-            await self._line.join(tenant)
+            await self._join_line(tenant)
         if queue is not None and after_ms == 0:
             self._wake(tenant, queue)
 
@@ -77,15 +77,15 @@ class JobOperations(Topic):
         job = await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
             # the process that enqueued the job may have died before the tenant joined the line
-            await self._line.join(tenant, only_missing=True)
+            await self._join_line(tenant, only_missing=True)
         return job
 
     async def queue_head(self, *, limit: int) -> QueueHead:
         """The jobs of all tenants in DISPATCH_QUEUE that are due, counted up to `limit`."""
         due: list[int] = []
-        now_ms, places = await self._page(DISPATCH_TENANT, limit)
+        now_ms, places = await self._page(DISPATCH_TENANT, Index.QUEUE, DISPATCH_QUEUE, limit)
         for tenant in dict.fromkeys(tenant_of(each.id) for each in places if each.at <= now_ms):
-            now_ms, entries = await self._page(tenant, limit - len(due))
+            now_ms, entries = await self._page(tenant, Index.QUEUE, DISPATCH_QUEUE, limit - len(due))
             due += [each.at for each in entries if each.at <= now_ms]
             if len(due) >= limit:
                 break
@@ -96,13 +96,13 @@ class JobOperations(Topic):
     async def _hand_in(self, tenant: str, queue: str) -> None:
         """Puts the tenant of a new job into the line, and wakes a claimer. Can be repeated."""
         if queue == DISPATCH_QUEUE:
-            await self._line.join(tenant, places=self._settings.job_places(tenant))
+            await self._join_line(tenant, places=self._settings.job_places(tenant))
         self._wake(tenant, queue)
 
     async def _require_room_for(self, tenant: str, job_id: str) -> None:
         """RequestRateExceeded: the job is new, and the tenant has the most open background responses already."""
         most = self._settings.jobs_per_tenant
-        if not most or len((await self._page(tenant, most))[1]) < most:
+        if not most or len((await self._page(tenant, Index.QUEUE, DISPATCH_QUEUE, most))[1]) < most:
             return
         with suppress(JobNotFound):
             await self.describe_job(tenant, job_id)
@@ -126,7 +126,7 @@ class JobOperations(Topic):
         claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
         if tenant == DISPATCH_TENANT:
             turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
-            return await self._line.claim(turn) if DISPATCH_QUEUE in queues else None
+            return await self._claim_in_line(turn) if DISPATCH_QUEUE in queues else None
         for queue in queues:
             for ticket in await self._held(tenant, queue, holder):
                 job = await self._claim(tenant, queue, ticket, partial(claim, only_own=True))
@@ -153,10 +153,7 @@ class JobOperations(Topic):
     async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""
         key = jobs.held_key(queue, holder)
-        _, entries = await self._rows.page(
-            Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK, descending=True
-        )
-        return entries
+        return (await self._page(tenant, Index.HOLDER, key, HELD_PER_LOOK, descending=True))[1]
 
     async def _due(self, tenant: str, queues: Sequence[str]) -> Sequence[tuple[str, Entry]]:
         """Takes the due ticket that has waited longest, which hides it from other claimers for a moment, and names its
@@ -165,15 +162,11 @@ class JobOperations(Topic):
             due = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
             if due:
                 return [(queue, due[0])]
-        return [(queue, each) for queue in queues for each in await far_ahead(self._rows, tenant, queue)]
+        return [(queue, each) for queue in queues for each in await self._far_ahead(tenant, queue)]
 
     async def _by_first(self, tenant: str, queues: Sequence[str]) -> Sequence[str]:
         """Several queues by the times of their first tickets, without those that have none."""
         if len(queues) == 1:
             return queues
-        firsts = {queue: (await self._page(tenant, 1, queue))[1] for queue in queues}
+        firsts = {queue: (await self._page(tenant, Index.QUEUE, queue, 1))[1] for queue in queues}
         return sorted((each for each in firsts if firsts[each]), key=lambda queue: firsts[queue][0].at)
-
-    async def _page(self, tenant: str, limit: int, queue: str = DISPATCH_QUEUE) -> tuple[int, Sequence[Entry]]:
-        """Reads the first entries of a queue."""
-        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)

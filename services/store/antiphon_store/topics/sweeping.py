@@ -35,7 +35,7 @@ class SweepOperations(Topic):
                 return Sweeping(len(freed), sum(freed))
             sizes = [await self._reclaim(tenant, each) for each in due]
             freed += [each for each in sizes if each is not None]
-        now_ms, waiting = await self._rows.page(Partition(tenant, ""), Index.ENDS, "", after=None, limit=1)
+        now_ms, waiting = await self._page(tenant, Index.ENDS, "", 1)
         return Sweeping(len(freed), sum(freed), has_more=bool(waiting) and waiting[0].at <= now_ms)
 
     async def _clear(self, tenant: str, response_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -17,7 +17,6 @@ from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition
 from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
-from antiphon_store.topics.tenant_line import TenantLine
 from antiphon_store.topics.trees import Trees, session_of
 from antiphon_store.waiting import WaitingLines
 
@@ -29,8 +28,7 @@ PAGE_ENTRIES = 200
 
 
 class Topic:
-    """The operations of one topic. All topics share the rows, the trees, the keys, the line of tenants and the
-    waiters."""
+    """The operations of one topic. All topics share the rows, the trees, the keys and the waiters."""
 
     def __init__(self, rows: RowBackend, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
         self._rows = rows
@@ -38,11 +36,16 @@ class Topic:
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
         self._keys = IdempotencyKeys(self._trees)
-        self._line = TenantLine(rows, self._trees)
         self._spends: dict[str, JointCalls[Spend, Spent]] = {}  # of tenants that spend now
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
         self._followers = WaitingLines(poll_s=self._settings.event_poll_ms / 1000)
         self._claimers = WaitingLines(poll_s=self._settings.job_poll_ms / 1000)
+
+    async def _page(
+        self, tenant: str, index: Index, key: str, limit: int, *, descending: bool = False
+    ) -> tuple[int, Sequence[Entry]]:
+        """The time, and the first entries of a tenant-wide index."""
+        return await self._rows.page(Partition(tenant, ""), index, key, after=None, limit=limit, descending=descending)
 
     async def _entries(
         self,
