@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import subprocess
+import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ ANSWER = "The capital of France is Paris."
 async def http(system: System) -> AsyncIterator[Http]:
     async with aiohttp.ClientSession() as session:
         yield PatientHttp(session, system.url)
+
+
+def model_directory_of(system: System) -> Path:
+    profile = tomllib.loads((system.data / "profiles" / "model-0.toml").read_text())
+    return Path(profile["directory"])
 
 
 def prompt_tokens(model_directory: Path, messages: list[tuple[str, str]]) -> int:
@@ -102,7 +108,7 @@ async def test_stream_record_and_json_agree(http: Http, system: System) -> None:
 
 
 async def test_a_chain_builds_on_what_was_said_exactly(http: Http, system: System, up_system: System) -> None:
-    model_directory = up_system.data / "models" / system.model
+    model_directory = model_directory_of(up_system)
     said: list[tuple[str, str]] = []
     previous = None
     for question, expected in [(QUESTION, ANSWER), ("And of Italy?", "The capital of Italy is Rome.")]:
@@ -119,7 +125,7 @@ async def test_a_chain_builds_on_what_was_said_exactly(http: Http, system: Syste
 async def test_instructions_are_a_system_message_of_this_turn_only(
     http: Http, system: System, up_system: System
 ) -> None:
-    model_directory = up_system.data / "models" / system.model
+    model_directory = model_directory_of(up_system)
     ask: dict[str, Any] = {"model": system.model, "temperature": 0, "max_output_tokens": 8}
     first = (await http.create(**ask, input="Hello", instructions="Be kind.")).json
     told = [("system", "Be kind."), ("user", "Hello")]

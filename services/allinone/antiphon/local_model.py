@@ -74,12 +74,12 @@ def prepare(model_name: str, *, gguf: Path | None, data: Path, profiles_folder: 
 
     SettingsError: this machine cannot run the model; the message says what would help."""
     venv = ensure_server_venv(cache_folder(), _report)
-    directory = data / "models" / model_name
-    if gguf is None:
+    if gguf is None:  # the toy model's directory is shared by all data folders, as the model is
         gguf, template = read_layout(venv).packaged_gguf, CHATML_TEMPLATE.read_text(encoding="utf-8")
-        build_model_directory(gguf, directory, chat_template=template, sampling=TOY_SAMPLING)
+        toy = venv / "models" / model_name
+        directory = build_model_directory(gguf, toy, chat_template=template, sampling=TOY_SAMPLING)
     else:
-        build_model_directory(gguf, directory)
+        directory = build_model_directory(gguf, data / "models" / model_name)
     context_length = _context_length(directory)
     repository = write_model_repository(
         data / "triton" / "repository", gguf=gguf, context_length=context_length, slots=SLOTS

@@ -6,8 +6,6 @@ that is made of the metadata is kept (model_directory.py).
 
 from pathlib import Path
 
-from gguf import GGUFReader
-
 from antiphon_local_triton.errors import LocalModelError
 
 Value = bool | int | float | str | list["Value"]
@@ -17,6 +15,8 @@ _HEADER_PREFIX = "GGUF."  # the reader's own names for the fields of the file he
 
 def read_metadata(path: Path) -> dict[str, Value]:
     """All key-value pairs of the file. Raises LocalModelError when it is not a readable GGUF file."""
+    from gguf import GGUFReader  # with numpy, which a start whose model directory is there does not need
+
     try:
         fields = GGUFReader(path).fields.items()
         return {name: field.contents() for name, field in fields if not name.startswith(_HEADER_PREFIX)}

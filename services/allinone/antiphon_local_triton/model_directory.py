@@ -56,10 +56,20 @@ def build_model_directory(
         for name, content in _config_files(metadata, template, sampling or {}).items():
             _write_json(fresh / name, content)
         _write_json(fresh / STAMP_FILE, stamp)
-        if out.exists():
-            out.replace(Path(scratch) / "old")
-        fresh.replace(out)
+        _put(fresh, out, Path(scratch) / "old", stamp)
     return out
+
+
+def _put(fresh: Path, out: Path, old: Path, stamp: object) -> None:
+    """Puts a directory into its place, unless another process has put the same one there meanwhile."""
+    try:
+        if _read_stamp(out) != stamp:
+            if out.exists():
+                out.replace(old)
+            fresh.replace(out)
+    except OSError:
+        if _read_stamp(out) != stamp:
+            raise
 
 
 def _config_files(

@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,16 +64,30 @@ class ServerProcess:
         """The exit code; None while the server runs, negative for a signal."""
         return self._process.returncode
 
-    def children(self) -> frozenset[int]:
-        """The process ids of the living children: Triton's stubs. Empty if the kernel does not list children."""
+    def child_ended(self) -> asyncio.Future[int]:
+        """Watches the children that the server has now, which are Triton's stubs. The result is the process id of the
+        first that ends. There is none if the kernel does not list children."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[int] = loop.create_future()
+        for pid in self._children():
+            try:
+                handle = os.pidfd_open(pid)
+            except ProcessLookupError:
+                _resolve(ended, pid)
+            else:
+                loop.add_reader(handle, _resolve, ended, pid)  # readable as soon as the process has ended
+                ended.add_done_callback(partial(_close, loop, handle))
+        return ended
+
+    def _children(self) -> frozenset[int]:
         found: set[int] = set()
         for listing in Path(f"/proc/{self.pid}/task").glob("*/children"):
             with contextlib.suppress(OSError):
                 found.update(map(int, listing.read_text().split()))
         return frozenset(pid for pid in found if _stat(pid).state not in _GONE)
 
-    async def wait(self, timeout_s: float) -> bool:
-        """Waits for the server's end for at most `timeout_s`. Returns whether it has ended."""
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the server's end, for at most `timeout_s` if given. Returns whether it has ended."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._process.wait()
@@ -105,6 +120,16 @@ def remove_shared_memory(prefix: str) -> None:
     for region in SHARED_MEMORY.iterdir():
         if region.name.startswith(prefix):
             region.unlink(missing_ok=True)
+
+
+def _resolve(ended: asyncio.Future[int], pid: int) -> None:
+    if not ended.done():
+        ended.set_result(pid)
+
+
+def _close(loop: asyncio.AbstractEventLoop, handle: int, _ended: asyncio.Future[int]) -> None:
+    loop.remove_reader(handle)
+    os.close(handle)
 
 
 def _is_alive(group: int) -> bool:

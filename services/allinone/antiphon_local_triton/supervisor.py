@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from antiphon_local_triton.errors import LocalModelError
 from antiphon_local_triton.process import ServerProcess, remove_shared_memory
@@ -203,8 +203,7 @@ class LocalTriton:
         ending = await self._until_ready(process)
         if ending is None:
             reached_ready = True
-            await self._become(TritonState.READY, f"serving on {ports.grpc_address}")
-            ending = await self._until_dead(process)
+            ending = await self._serve(process)
         await self._stop_process(grace_s=0)  # its requests hang, and fail as soon as it is killed
         return reached_ready, ending
 
@@ -218,13 +217,21 @@ class LocalTriton:
                 return f"the Triton server was not ready within {self._supervision.start_timeout_s:g} s"
         return self._end_reason(process)
 
-    async def _until_dead(self, process: ServerProcess) -> str:
-        children = process.children()
-        while not await process.wait(self._supervision.poll_s):
-            lost = children - process.children()
-            if lost and not await process.wait(self._supervision.poll_s):  # a server that ends loses its children, too
-                return f"a stub process of the Triton server died (pid {', '.join(map(str, sorted(lost)))})"
-        return self._end_reason(process)
+    async def _serve(self, process: ServerProcess) -> str:
+        """Is ready until the server or one of its stubs ends, and returns which ended and why."""
+        server_ended = asyncio.create_task(process.wait())
+        stub_ended = process.child_ended()
+        endings: list[asyncio.Future[Any]] = [server_ended, stub_ended]
+        try:
+            await self._become(TritonState.READY, f"serving on {self.grpc_address}")
+            await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+            # A server that ends loses its stubs, too.
+            if stub_ended.done() and not await process.wait(self._supervision.poll_s):
+                return f"a stub process of the Triton server died (pid {stub_ended.result()})"
+            return self._end_reason(process)
+        finally:
+            for each in endings:
+                each.cancel()
 
     def _end_reason(self, process: ServerProcess) -> str:
         code = process.exit_code or 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -36,16 +37,20 @@ async def test_who_is_cancelled_in_the_moment_of_its_end_is_cancelled() -> None:
     assert waiting.cancelled()
 
 
-async def test_children_are_seen_and_go_with_the_group(tmp_path: Path) -> None:
-    run = await ServerProcess.start(command("sleep 60 & sleep 60 & wait"), tmp_path / "a.log")
+async def test_the_end_of_a_child_is_noticed_and_the_others_go_with_the_group(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    run = await ServerProcess.start(command("sleep 60 & echo $!; sleep 60 & echo $!; wait"), log)
     async with asyncio.timeout(PATIENCE_S):
-        while len(run.children()) < 2:
+        while len(children := log.read_text().split()) < 2:
             await asyncio.sleep(0.01)
-    children = run.children()
+        ended = run.child_ended()
+        assert not await run.wait(0.01)
+        assert not ended.done()
+        os.kill(int(children[1]), signal.SIGKILL)
+        assert await ended == int(children[1])
     assert run.exit_code is None
-    assert not await run.wait(0.01)
     await run.stop(grace_s=0)
-    assert all(process._stat(pid).state in "ZX" for pid in children)
+    assert all(process._stat(int(pid)).state in "ZX" for pid in children)
     assert run.exit_code == -9
 
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, pre_tokenizers
 
+from antiphon_local_triton import model_directory
 from antiphon_local_triton.errors import LocalModelError
 from antiphon_local_triton.gguf_file import Value as Read
+from antiphon_local_triton.gguf_file import read_metadata
 from antiphon_local_triton.model_directory import build_model_directory, ends_of_turn
 from tests.unit.antiphon_local_triton.gguf_writer import Value, write_gguf
 
@@ -70,6 +72,21 @@ def test_is_made_again_only_when_the_file_changed(tmp_path: Path) -> None:
     os.utime(gguf, ns=(1, 1))
     build_model_directory(gguf, out)
     assert not (out / "mark").exists()
+    assert sorted(tmp_path.iterdir()) == [gguf, out], "nothing temporary is left"
+
+
+def test_two_processes_make_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gguf, out = write_gguf(tmp_path / "m.gguf", METADATA), tmp_path / "model"
+
+    def while_the_other_finishes(path: Path) -> dict[str, Read]:
+        monkeypatch.undo()
+        build_model_directory(gguf, out)
+        (out / "mark").touch()
+        return read_metadata(path)
+
+    monkeypatch.setattr(model_directory, "read_metadata", while_the_other_finishes)
+    assert build_model_directory(gguf, out) == out
+    assert (out / "mark").exists()
     assert sorted(tmp_path.iterdir()) == [gguf, out], "nothing temporary is left"
 
 

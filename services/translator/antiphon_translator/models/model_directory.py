@@ -12,6 +12,7 @@ Only tokenizer.json is required. SettingsError names the file that is missing or
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,7 +89,9 @@ def _object(path: Path) -> Object:
 
 
 def _checked(name: str, value: Any, *kinds: type) -> Any:
-    """The value of a member that may be null. ValueError: it is of another type than these."""
+    """The value of a member that may be null. ValueError: it is of another type than these, or a number too large."""
+    if value in (math.inf, -math.inf):
+        raise ValueError(f"'{name}' is too large a number")
     if value is None or type(value) in kinds:  # isinstance takes a boolean for an integer
         return value
     raise ValueError(f"'{name}' must be {' or '.join(kind(each()) for each in kinds)}, but is {kind(value)}")

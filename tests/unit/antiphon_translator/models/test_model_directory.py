@@ -162,7 +162,10 @@ FILES = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "gene
     ("name", "content"),
     [(name, b"\xff\xfe") for name in FILES]
     + [(name, content) for name in FILES if name.endswith(".json") for content in (b"{", b'{"a": ' + 10**5 * b"[")]
-    + [("config.json", b'{"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 1e400}}')],
+    + [
+        ("config.json", b'{"max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 1e400}}'),
+        ("generation_config.json", b'{"temperature": 1e400}'),
+    ],
 )
 def test_unreadable_file_is_named_with_a_remedy(
     directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
