@@ -75,7 +75,7 @@ class LineageOperations(RecordOperations):
             record = nodes.to_record(named_node(entry.id), entry.row)
             size_bytes += size_of(record)
             if len(found) == limit or (found and size_bytes > self.page_bytes_max):
-                return RecordPage(found, cursors.encode(question, Position.of(found[-1])))
+                return RecordPage(found, cursors.encode(question, found[-1]))
             found.append(record)
         return RecordPage(found)
 
@@ -208,4 +208,4 @@ async def _page(
     """A page of the nodes that `find` returns after a position: `limit` of them, and one more if there are more."""
     found = await find(cursors.decode(question, cursor))
     shown = found[:limit]
-    return NodePage(shown, cursors.encode(question, Position.of(shown[-1])) if len(found) > limit else None)
+    return NodePage(shown, cursors.encode(question, shown[-1]) if len(found) > limit else None)
