@@ -251,7 +251,7 @@ def _require_room(view: View, write: Write) -> None:
     view.fewer(Index.MADE, session_id, most)
 
 
-def too_many(session_id: str, most: int, *, field: str = "record.session_id") -> LimitExceeded:
+def too_many(session_id: str, most: int, field: str) -> LimitExceeded:
     return LimitExceeded(
         f"Session '{session_id}' has {most} responses, which is the limit. Delete some, fork it, or begin another "
         "session.",

@@ -129,14 +129,16 @@ class RecordOperations(SweepOperations):
                 dead = await self._count_dead(tree_of(tenant, record.id), record.session_id or "", most)
                 bounded = replace(write, session_responses_max=most + dead)
 
-    async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
+    async def _count_dead(
+        self, partition: Partition, session_id: str, most: int, *, field: str = "record.session_id"
+    ) -> int:
         """Counts the entries of unreadable responses in a session. LimitExceeded: too many others are readable."""
         dead = readable = 0
         async for now_ms, entry in self._entries(partition, Index.MADE, session_id):
             is_readable = nodes.is_readable(entry.row, now_ms)
             readable, dead = readable + is_readable, dead + (not is_readable)
             if readable >= most:
-                raise records.too_many(session_id, most)
+                raise records.too_many(session_id, most, field)
         return dead
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store.arguments import implements
-from antiphon_store.decisions import conversations, forks, leases, records, turns
+from antiphon_store.decisions import conversations, forks, leases, turns
 from antiphon_store.rows.model import Index
 from antiphon_store.rules import common as rules
 from antiphon_store.topics.jobs import JobOperations
@@ -45,10 +44,7 @@ class TurnOperations(RecordOperations, JobOperations):
         begin_once = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
         if request.session_id is None:
             return await begin_once()
-        if self._settings.max_session_responses is not None:
-            await self._require_room(
-                tenant, request.session_id, holder=request.holder, most=self._settings.max_session_responses
-            )
+        await self._require_room(tenant, request.session_id, holder=request.holder)
         return await self._session_lines.until_free((tenant, request.session_id), begin_once, wait_ms=request.wait_ms)
 
     @implements(ResponseStore.commit_turn)
@@ -94,14 +90,13 @@ class TurnOperations(RecordOperations, JobOperations):
                 raise turns.too_long(session_id, "bytes", request.max_depth, request.max_bytes) from None
             return await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
 
-    async def _require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
+    async def _require_room(self, tenant: str, session_id: str, *, holder: str) -> None:
         """Checks that a turn of `holder` may make one more response in the session. A queued turn, whose id is its
         holder's name, has made its response already. LimitExceeded."""
+        most = self._settings.max_session_responses
+        if most is None:
+            return
         partition = await self._trees.locate(tenant, session_id)
         _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
-        if len(made) < most or (await self._trees.look_up(tenant, holder))[1] is not None:
-            return
-        try:
-            await self._count_dead(partition, session_id, most)
-        except LimitExceeded:
-            raise records.too_many(session_id, most, field="conversation") from None
+        if len(made) >= most and (await self._trees.look_up(tenant, holder))[1] is None:
+            await self._count_dead(partition, session_id, most, field="conversation")
