@@ -134,5 +134,6 @@ def _namer(parameters: Sequence[Parameter]) -> Callable[..., dict[str, Any]]:
         if each.kind is Parameter.KEYWORD_ONLY and not is_keyword:
             header, is_keyword = [*header, "*"], True
         header.append(each.name if each.default is Parameter.empty else f"{each.name}=defaults[{each.name!r}]")
-    made: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(header)}: locals()", {"defaults": defaults})  # noqa: S307 - of a signature
+    text = f"lambda {', '.join(header)}: locals()"
+    made: Callable[..., dict[str, Any]] = eval(text, {"defaults": defaults})  # noqa: S307 - it has names of parameters
     return made
