@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -15,7 +15,7 @@ Package = dict[str, object]
 ROOT = "antiphon-server"
 
 
-def document_text(packages: Path, debian: Path, *, created_s: int) -> str:
+def document_text(packages: Sequence[Path], debian: Path, *, created_s: int) -> str:
     """The document as JSON. The same content gives the same text, whenever it is written."""
     found = [*python_packages(packages), *debian_packages(debian)]
     digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
@@ -38,9 +38,9 @@ def document_text(packages: Path, debian: Path, *, created_s: int) -> str:
     return json.dumps(document, indent=1)
 
 
-def python_packages(folder: Path) -> Iterator[Package]:
-    """The distributions that are installed in a folder, by name."""
-    for one in sorted(distributions(path=[str(folder)]), key=_name):
+def python_packages(folders: Sequence[Path]) -> Iterator[Package]:
+    """The distributions that are installed in these folders, by name."""
+    for one in sorted(distributions(path=[str(folder) for folder in folders]), key=_name):
         licence = one.metadata.get("License-Expression") or "NOASSERTION"
         yield _package(_name(one), one.version, f"pkg:pypi/{_name(one)}@{one.version}", licence)
 

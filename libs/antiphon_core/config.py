@@ -20,6 +20,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -82,9 +83,13 @@ class Setting:
 def declared(sections: Sections) -> Iterator[Setting]:
     """Every setting of the sections, in the order of declaration."""
     for name, section in sections.items():
-        hints = get_type_hints(section)
-        for each in fields(section):
-            yield Setting(section=name, field=each, type=hints[each.name])
+        yield from _declared(name, section)
+
+
+@cache
+def _declared(name: str, section: type[Any]) -> tuple[Setting, ...]:
+    hints = get_type_hints(section)
+    return tuple(Setting(section=name, field=each, type=hints[each.name]) for each in fields(section))
 
 
 def load(

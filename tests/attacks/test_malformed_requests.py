@@ -22,7 +22,7 @@ from tests.support.malformed.system import MalformedTarget, malformed_target
 from tests.support.patience import PATIENCE_S
 from tests.support.volume import volume
 
-COUNT = volume(2_000, 20_000)
+COUNT = volume(1_000, 20_000)
 SEED = volume(14, SystemRandom().randrange(2**32))
 AT_ONCE = 16
 WAIT_S = 0.3

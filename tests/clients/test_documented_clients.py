@@ -12,28 +12,45 @@ from tests.support.client_environments import Client, Served, features, programs
 from tests.support.client_models import CHAT, MODELS
 from tests.support.howto import blocks
 from tests.support.patience import until
-from tests.support.volume import volume
+from tests.support.volume import IS_NIGHTLY, volume
 
 WEBSOCKET = "GET /v1/responses 101"
+
+
+def tried_together(client: Client) -> list[tuple[str, ...]]:
+    """The client's features that this run tries. Those of a client in Python are tried by one test, which imports the
+    client once; the nightly run and `make clients` try each alone."""
+    tried = [feature for feature in features(client) if volume(client.is_core and feature in CORE, nightly=True)]
+    if client.is_python and tried and not IS_NIGHTLY:
+        return [tuple(tried)]
+    return [(feature,) for feature in tried]
+
+
 TRIED = [
-    pytest.param(client, feature, model, id=f"{client.name}-{feature}-{model}")
+    pytest.param(client, tried, model, id=f"{client.name}-{'+'.join(tried)}-{model}")
     for client in CLIENTS
-    for feature in features(client)
-    if volume(client.is_core and feature in CORE, True)
-    for model in models_of(feature)[: volume(1, None)]
+    for tried in tried_together(client)
+    for model in models_of(tried[0])[: volume(1, None)]
 ]
 
 
-@pytest.mark.parametrize(("client", "feature", "model"), TRIED)
+@pytest.mark.parametrize(("client", "tried", "model"), TRIED)
 async def test_a_section_prints_what_the_document_shows(
-    client: Client, feature: str, model: str, client_server: Served, tmp_path: Path, request: pytest.FixtureRequest
+    client: Client,
+    tried: tuple[str, ...],
+    model: str,
+    client_server: Served,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
-    request.node.user_properties.append((PROPERTY, f"{client.name}|{feature}"))
+    request.node.user_properties.extend((PROPERTY, f"{client.name}|{feature}") for feature in tried)
     sockets = client_server.answered(WEBSOCKET)
-    run, shown = programs(client, feature, model)
-    printed = stranger(client, tmp_path, client_server.entry).try_all(run)
-    assert printed == shown
-    if feature == "WebSocket":  # a client may have fallen back to HTTP
+    sections = [programs(client, feature, model) for feature in tried]
+    to_run = [block for run, _ in sections for block in run]
+    reader = stranger(client, tmp_path, client_server.entry)
+    printed = reader.try_forked(to_run) if client.is_python else reader.try_all(to_run)
+    assert printed == "".join(shown for _, shown in sections)
+    if "WebSocket" in tried:  # a client may have fallen back to HTTP
         await until(lambda: client_server.answered(WEBSOCKET) > sockets, "a connection of a WebSocket")
 
 

@@ -36,10 +36,12 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)
 
 WORDS = 20
 PAUSE_S = 0.07  # between two words
+BETWEEN_S = volume(1.0, 0.5)  # between the requests of a freeze
 FREEZES_S = volume((3,), (1, 3, 5, 30, 100))
 SOON_S = volume(PATIENCE_S, 4.0)
 """Two seconds are promised; the nightly run gives a busy machine as much again. In `make test` no clock decides: a part
 stays frozen until all have their answers, so nobody gets one from it."""
+SIZES = {"store": 1, "translator": 2, "edge": 2, "worker": 2}
 PARTS = ("edge", "translator", "store", "worker", "engine", "database")
 PATIENT_S = 8
 """A freeze that lasts longer may outlast the retries of a commit, ten seconds, and the token timeout of an engine."""
@@ -144,7 +146,7 @@ async def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         between = below.enter_context(relay(triton.endpoint))
         url, freeze_database = _database(below, request.param)
         folder = tmp_path_factory.mktemp("fleet")
-        replicas = await life.enter_async_context(fleet(folder, between.endpoint, store_url=url))
+        replicas = await life.enter_async_context(fleet(folder, between.endpoint, store_url=url, sizes=SIZES))
         processes = {part: replicas.pods[replicas.of(part)[0]].command.process for part in PARTS[:4]}
         parts = {part: _by_signal(process.pid) for part, process in (processes | {"engine": between.process}).items()}
         triton.pause_s = PAUSE_S
@@ -177,7 +179,7 @@ async def store_answers(town: Town, url: str) -> None:
 
 
 @pytest.mark.parametrize("freeze_s", FREEZES_S)
-@pytest.mark.parametrize(("town", "part"), CASES, indirect=["town"])
+@pytest.mark.parametrize(("town", "part"), CASES, indirect=["town"], scope="module")  # one fleet for each database
 async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze_s: int) -> None:
     town.triton.starts.clear()
     urls = town.replicas.edge_urls
@@ -197,7 +199,7 @@ async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze
             calls += new
             if loop.time() >= until_s:
                 break
-            await asyncio.sleep(min(0.5, max(0.0, until_s - loop.time())))
+            await asyncio.sleep(min(BETWEEN_S, max(0.0, until_s - loop.time())))
     await store_answers(town, urls[1])
     outage_s = loop.time() - began_s
     is_long = outage_s > PATIENT_S

@@ -9,10 +9,10 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from antiphon_core.events import decode
 from antiphon_core.flow import Flow
@@ -26,6 +26,8 @@ from tests.support.patience import PATIENCE_S, least, until
 from tests.support.ports import free_ports
 from tests.support.served_models import tokenizer, turn, write_directory
 from tests.support.system import Command
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 SILENCE_S = 2.0
@@ -55,27 +57,17 @@ class Pair:
         return [len(engine.requests) for engine in self.engines]
 
 
-@pytest.fixture
-async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    loop = asyncio.get_running_loop()
-    getaddrinfo = loop.getaddrinfo
-
-    async def both(host: Any, port: Any, **options: Any) -> Any:
-        if host != "pair":
-            return await getaddrinfo(host, port, **options)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in HOSTS]
-
-    monkeypatch.setattr(loop, "getaddrinfo", both)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
     (port,) = free_ports(1)
-    directory = write_directory(tmp_path / "model")
-    word = tokenizer().encode(" word")
+    folder = tmp_path_factory.mktemp("pair")
+    directory = write_directory(folder / "model")
     async with AsyncExitStack() as stack:
         engines = [await stack.enter_async_context(fake_triton()) for _ in HOSTS]
         made = Pair(port, [], engines)
         stack.callback(lambda: [command.stop() for command in made.commands])
         for number, (host, engine) in enumerate(zip(HOSTS, engines, strict=True)):
-            engine.script = [*[step for _ in range(TOKENS) for step in (0.05, token_response(word))], Ending.BY_ITSELF]
-            profiles = tmp_path / f"profiles-{number}"
+            profiles = folder / f"profiles-{number}"
             profiles.mkdir()
             (profiles / "m.toml").write_text(
                 f'name = "m"\ndirectory = "{directory}"\nendpoint = "{engine.endpoint}"\nengine = "triton_tokens"\n'
@@ -85,8 +77,27 @@ async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         for command in made.commands:
             await asyncio.to_thread(command.wait_for, r"^translator\b")
         yield made
-        for number in range(len(HOSTS)):
-            made.send(number, signal.SIGCONT)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def pair(running_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
+    """Both run, under one name, and their engines were not asked yet."""
+    loop = asyncio.get_running_loop()
+    getaddrinfo = loop.getaddrinfo
+
+    async def both(host: Any, port: Any, **options: Any) -> Any:
+        if host != "pair":
+            return await getaddrinfo(host, port, **options)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in HOSTS]
+
+    monkeypatch.setattr(loop, "getaddrinfo", both)
+    word = tokenizer().encode(" word")
+    for engine in running_pair.engines:
+        engine.script = [*[step for _ in range(TOKENS) for step in (0.05, token_response(word))], Ending.BY_ITSELF]
+        engine.requests.clear()
+    yield running_pair
+    for number in range(len(HOSTS)):
+        running_pair.send(number, signal.SIGCONT)
 
 
 async def generated(client: TranslatorClient, taken: list[Batch]) -> Batch:

@@ -31,6 +31,13 @@ def lonely_split(up_system: System, tmp_path: Path) -> Iterator[System]:
         yield system
 
 
+@pytest.fixture(scope="module")
+def own_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Everything in one process, which loses its Triton, and at last its life."""
+    with up(tmp_path_factory.mktemp("up")) as system:
+        yield system
+
+
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession() as session:
@@ -84,33 +91,31 @@ async def test_kill_9_of_the_store_is_said_after_the_wait_for_a_restart(
 
 
 async def test_triton_killed_in_mid_stream_is_an_error_and_service_resumes(
-    tmp_path: Path, session: aiohttp.ClientSession
+    own_up: System, session: aiohttp.ClientSession
 ) -> None:
-    with up(tmp_path) as system:
-        http = Http(session, system.url)
-        async with http.stream(model=system.model, input=LONG, max_output_tokens=400) as stream:
-            seen = await read_some(stream, 5)
-            os.kill(system.triton_pid(), signal.SIGKILL)
-            async with asyncio.timeout(PATIENCE_S):
-                seen += [event async for event in stream]
-        assert [event["sequence_number"] for event in seen] == list(range(len(seen)))
-        assert [event["type"] for event in seen[-2:]] == [events.ERROR, events.FAILED]
-        validate_response(seen[-1]["response"])
-        assert (await http.get(f"/v1/responses/{seen[-1]['response']['id']}")).json == seen[-1]["response"]
-        async with asyncio.timeout(2 * PATIENCE_S):
-            while (await http.get("/v1/health/ready")).status != 200:
-                await asyncio.sleep(0.2)
-        again = await http.create(model=system.model, input="What is the capital of France?", temperature=0)
-        assert again.json["output"][0]["content"][0]["text"] == "The capital of France is Paris."
-
-
-async def test_up_dies_and_takes_its_triton_along(tmp_path: Path) -> None:
-    with up(tmp_path) as system:
-        triton = system.triton_pid()
-        system.commands["up"].kill()
+    http = Http(session, own_up.url)
+    async with http.stream(model=own_up.model, input=LONG, max_output_tokens=400) as stream:
+        seen = await read_some(stream, 5)
+        os.kill(own_up.triton_pid(), signal.SIGKILL)
         async with asyncio.timeout(PATIENCE_S):
-            while _lives(triton):
-                await asyncio.sleep(0.1)
+            seen += [event async for event in stream]
+    assert [event["sequence_number"] for event in seen] == list(range(len(seen)))
+    assert [event["type"] for event in seen[-2:]] == [events.ERROR, events.FAILED]
+    validate_response(seen[-1]["response"])
+    assert (await http.get(f"/v1/responses/{seen[-1]['response']['id']}")).json == seen[-1]["response"]
+    async with asyncio.timeout(2 * PATIENCE_S):
+        while (await http.get("/v1/health/ready")).status != 200:
+            await asyncio.sleep(0.2)
+    again = await http.create(model=own_up.model, input="What is the capital of France?", temperature=0)
+    assert again.json["output"][0]["content"][0]["text"] == "The capital of France is Paris."
+
+
+async def test_up_dies_and_takes_its_triton_along(own_up: System) -> None:
+    triton = own_up.triton_pid()
+    own_up.commands["up"].kill()
+    async with asyncio.timeout(PATIENCE_S):
+        while _lives(triton):
+            await asyncio.sleep(0.1)
 
 
 def _lives(pid: int) -> bool:

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
 DELTA = "response.output_text.delta"
 WORDS = 10
-STREAMS, JOBS = 50, 20
-REQUESTS = volume(240, 20_000)
+STREAMS, JOBS = volume((12, 4), (50, 20))
+REQUESTS = volume(120, 20_000)
 
 _Answer = TypeVar("_Answer")
 
@@ -47,16 +47,19 @@ async def fleet_of_triton(
         yield replicas, triton
 
 
-@pytest.fixture
-def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
-    return fleet_of_triton[0]
+@pytest_asyncio.fixture(loop_scope="module")
+async def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
+    """All processes run."""
+    replicas = fleet_of_triton[0]
+    await replicas.start(*replicas.dead())
+    return replicas
 
 
 @pytest.fixture
 def triton(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> StorytellingTriton:
     triton = fleet_of_triton[1]
     triton.starts.clear()
-    triton.pause_s = 0.07
+    triton.pause_s = 0.12
     return triton
 
 
@@ -111,7 +114,7 @@ async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> in
         job = await answered(partial(client.responses.create, model="m", input=said, background=True))
         async with asyncio.timeout(2 * PATIENCE_S):
             while job.status in ("queued", "in_progress"):
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.5)
                 job = await answered(partial(client.responses.retrieve, job.id))
         assert (job.status, job.output_text) == ("completed", story(WORDS))
         count += 1
@@ -257,7 +260,6 @@ async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_document
             replicas.kill(name)
         triton.go_on()
         await asyncio.gather(*reading)
-    await replicas.start(*killed)
     for log in seen:
         assert [event.sequence_number for event in log] == list(range(len(log)))
         assert log[-1].type == "response.completed"

@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from packaging.utils import canonicalize_name
 
 from tests.support.checkov import program as checkers_program
 from tests.support.container_images import TARGETS, Images, built_images
@@ -27,7 +29,7 @@ SHELLS = ("sh", "bash", "dash", "busybox", "apt-get", "dpkg", "pip", "pip3")
 SERVED = {"edge": ["8000/tcp"], "worker": [], "translator": ["50052/tcp"], "store": ["50051/tcp"], "all": ["8000/tcp"]}
 
 
-# The images are built before the first test, in minutes.
+# The first run, and each nightly one, builds every layer of the images, in minutes.
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -41,6 +43,14 @@ def test_images_without_tokenizers_are_small(images: Images) -> None:
     sizes = {target: images.inspect(target)["Size"] / MB for target in TARGETS}
     print("".join(f"\n{target}: {size:.0f} MB" for target, size in sizes.items()))
     assert max(sizes[target] for target in ("edge", "worker", "store")) <= SMALL_MB
+
+
+def test_images_share_the_layers_of_the_packages_that_they_share(images: Images) -> None:
+    layers = {target: images.inspect(target)["RootFS"]["Layers"] for target in TARGETS}
+    base, packages, *_ = layers["edge"]
+    assert all(found[:2] == [base, packages] for found in layers.values())
+    assert layers["edge"] == layers["worker"]
+    assert layers["all"][:3] == layers["translator"][:3]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -68,6 +78,9 @@ def test_the_bill_of_materials_is_spdx_and_names_what_is_installed(images: Image
     (tmp_path / "sbom.spdx.json").write_text(text, encoding="utf-8")
     checkers_program("pyspdxtools", "--infile", str(tmp_path / "sbom.spdx.json"))
     locators = {one["externalRefs"][0]["referenceLocator"].partition("@")[0] for one in json.loads(text)["packages"]}
+    with images.mounted(target) as root:
+        installed = {_locator(one) for one in distributions(path=[str(root / "opt/antiphon")])}
+    assert installed == {locator for locator in locators if "pypi" in locator}
     assert {"pkg:pypi/antiphon-server", "pkg:pypi/grpcio", "pkg:deb/debian/libssl3"} <= locators
     assert ("pkg:pypi/tokenizers" in locators) == (target in ("translator", "all"))
     assert ("pkg:pypi/redis" in locators) == (target in ("store", "all"))
@@ -115,6 +128,10 @@ async def _system(images: Images, engine: str, folder: Path) -> AsyncIterator[Ht
             http = Http(session, f"http://{HOST}:{edge}")
             await _ready(http)
             yield http
+
+
+def _locator(one: Distribution) -> str:
+    return f"pkg:pypi/{canonicalize_name(one.metadata['Name'])}"
 
 
 def _let_others_read(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ CACHED = event({"choices": [], "usage": USAGE | {"prompt_tokens_details": {"cach
 
 
 @pytest.mark.parametrize(("hints", "told"), [("openai", "k"), ("none", None)])
-async def test_a_chat_server_that_takes_hints_is_told_the_key(tmp_path: Path, hints: Any, told: str | None) -> None:
-    async with by_chat(tmp_path, "Qwen3.5-4B", cache_hints=hints) as system:
+async def test_a_chat_server_that_takes_hints_is_told_the_key(hints: Any, told: str | None) -> None:
+    async with by_chat("Qwen3.5-4B", cache_hints=hints) as system:
         ending = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
         system.server.script = [delta(content="Hello"), ending, CACHED, b"data: [DONE]\n\n"]
         async with AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none", max_retries=0) as sdk:

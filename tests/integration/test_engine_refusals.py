@@ -4,7 +4,6 @@ asks again only where that may help."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from openai import AsyncOpenAI, BadRequestError, InternalServerError, RateLimitError
@@ -23,8 +22,8 @@ OVERLOADED = (429, {"error": {"message": SECRETS, "code": 429}})
 
 
 @pytest.fixture
-async def system(tmp_path: Path) -> AsyncIterator[TemplatedSystem]:
-    async with by_chat(tmp_path, "Qwen3.5-4B") as running:
+async def system() -> AsyncIterator[TemplatedSystem]:
+    async with by_chat("Qwen3.5-4B") as running:
         yield running
 
 

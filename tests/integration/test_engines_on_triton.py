@@ -7,6 +7,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import cache
 
 import jsonschema_rs
 import pytest
@@ -47,8 +48,12 @@ AS_A_PERSON: Object = {"format": {"type": "json_schema", "name": "person", "sche
 
 def tokens_in(text: str) -> int:
     """The token count of the tokenizer's own library."""
-    vocabulary = Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
-    return len(vocabulary.encode(text, add_special_tokens=False).ids)
+    return len(vocabulary().encode(text, add_special_tokens=False).ids)
+
+
+@cache
+def vocabulary() -> Tokenizer:
+    return Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
 
 
 # ---- a language model ----

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from openai import AsyncOpenAI
 
 from tests.support.fake_chat import delta, ending
 from tests.support.templated_system import by_chat
 
 
-async def test_an_answer_comes_without_the_log_probabilities_that_its_server_left_out(tmp_path: Path) -> None:
-    async with by_chat(tmp_path, "Qwen3.5-4B") as system:
+async def test_an_answer_comes_without_the_log_probabilities_that_its_server_left_out() -> None:
+    async with by_chat("Qwen3.5-4B") as system:
         system.server.script = [delta(content="Hello"), delta(content=" there."), *ending()]
         async with AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none", max_retries=0) as sdk:
             response = await sdk.responses.create(model="m", input="Hi", include=["message.output_text.logprobs"])

@@ -23,7 +23,7 @@ async def system(tmp_path: Path) -> AsyncIterator[MonitoredSystem]:
 
 
 async def test_every_panel_and_every_recorded_rule_has_data(system: MonitoredSystem) -> None:
-    running = asyncio.create_task(load(system))
+    running = asyncio.create_task(load(system, pause_s=0.25))  # Prometheus reads once a second
     queries = [
         *_panels(),
         *(rule["expr"] for group in rules()["groups"] for rule in group["rules"] if "record" in rule),

@@ -4,7 +4,7 @@ which have no key, and writes its log as JSON lines. The manifest is the overlay
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from antiphon_core.jsons import Object, loads
 from tests.support import nim_operator
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.fake_chat import MODEL, fake_chat
+from tests.support.in_a_thread import in_a_thread
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import HOST, free_ports
 from tests.support.served_models import write_directory
@@ -34,14 +35,10 @@ class Pod:
     edge: Command
 
 
-@pytest.fixture
-async def pod(tmp_path: Path) -> AsyncIterator[Pod]:
-    async with fake_chat() as chat:
-        running = ExitStack()
-        try:
-            yield await asyncio.to_thread(lambda: running.enter_context(_running(tmp_path, chat.endpoint)))
-        finally:
-            await asyncio.to_thread(running.close)
+@pytest.fixture(scope="module")
+def pod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pod]:
+    with in_a_thread(fake_chat()) as chat, _running(tmp_path_factory.mktemp("pod"), chat.endpoint) as pod:
+        yield pod
 
 
 async def test_an_edge_in_a_nim_service_satisfies_the_operator(pod: Pod) -> None:
@@ -75,6 +72,7 @@ async def test_metrics_are_open_and_responses_are_not(pod: Pod) -> None:
 
 
 async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
+    """The last test of the pod: it stops the edge, so that the lines of its end are read, too."""
     async with aiohttp.ClientSession(pod.url) as session:
         await _asked(session, "/v1/models/none")
     await asyncio.to_thread(pod.edge.stop)

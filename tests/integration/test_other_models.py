@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from antiphon.folders import cache_folder
 from antiphon_core import events
@@ -19,7 +22,7 @@ from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
 from tests.support.patience import least
 from tests.support.served_models import write_directory
-from tests.support.system import up
+from tests.support.system import System, up
 from tests.support.triton import RunningTriton, ScriptedModel, triton_server
 
 DELAY_MS = 150.0
@@ -39,24 +42,40 @@ async def test_a_gguf_file_brings_its_own_tokenizer_and_template(tmp_path: Path)
     assert answer["usage"]["input_tokens"] > 25
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_hanging_up_stops_the_model_within_one_token(tmp_path: Path, stream: bool) -> None:
-    model_directory = write_directory(tmp_path / "model")
+@dataclass
+class Paced:
+    """A system whose model makes a token at a time, and the numbers of its generations."""
+
+    triton: RunningTriton
+    system: System
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def paced(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Paced]:
+    folder = tmp_path_factory.mktemp("paced")
+    model_directory = write_directory(folder / "model")
     async with triton_server(ScriptedModel("paced", delay_ms=DELAY_MS)) as triton:
         own = ("--triton", triton.grpc_address, "--model-dir", str(model_directory), "--triton-model", "paced")
-        with up(tmp_path / "data", *own) as system:
-            async with aiohttp.ClientSession() as session:
-                http, numbers = Http(session, system.url), count(1)
+        with up(folder / "data", *own) as system:
+            yield Paced(triton, system)
 
-                async def tokens_too_many() -> int:
-                    number = next(numbers)
-                    received = await (_hang_up_streaming(http) if stream else _hang_up_waiting(http, triton, number))
-                    line = await triton.logged("cancelled after", number=number)
-                    generated = int(line.partition("cancelled after ")[2].split()[0])
-                    assert generated >= received or not stream
-                    return generated - received
 
-                assert await least(tokens_too_many, most=1) <= 1
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("stream", [True, False])
+async def test_hanging_up_stops_the_model_within_one_token(paced: Paced, stream: bool) -> None:
+    async with aiohttp.ClientSession() as session:
+        http = Http(session, paced.system.url)
+
+        async def tokens_too_many() -> int:
+            number = next(paced.numbers)
+            received = await (_hang_up_streaming(http) if stream else _hang_up_waiting(http, paced.triton, number))
+            line = await paced.triton.logged("cancelled after", number=number)
+            generated = int(line.partition("cancelled after ")[2].split()[0])
+            assert generated >= received or not stream
+            return generated - received
+
+        assert await least(tokens_too_many, most=1) <= 1
 
 
 async def _hang_up_streaming(http: Http) -> int:

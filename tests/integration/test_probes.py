@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from tests.support.fake_chat import MODEL, fake_chat
+from tests.support.in_a_thread import in_a_thread
 from tests.support.manifests import of_kind, overlay, pod_templates
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import HOST, free_ports
@@ -23,17 +24,13 @@ from tests.support.system import Command
 PROBED = ("edge", "translator", "store")
 
 
-@pytest.fixture
-async def ports(tmp_path: Path) -> AsyncIterator[dict[str, int]]:
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
     """Where each service listens."""
     found = dict(zip(PROBED, free_ports(len(PROBED)), strict=True))
-    async with fake_chat() as chat:
-        running = ExitStack()
-        try:
-            await asyncio.to_thread(_start, running, tmp_path, chat.endpoint, found)
-            yield found
-        finally:
-            await asyncio.to_thread(running.close)
+    with in_a_thread(fake_chat()) as chat, ExitStack() as running:
+        _start(running, tmp_path_factory.mktemp("probes"), chat.endpoint, found)
+        yield found
 
 
 async def test_every_probe_of_the_manifests_succeeds(ports: dict[str, int]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from openai import AsyncOpenAI
@@ -32,8 +31,8 @@ SUMMARY = [{"type": "summary_text", "text": "Hm. Well."}]
 
 
 @pytest.fixture
-async def system(tmp_path: Path) -> AsyncIterator[TemplatedSystem]:
-    async with by_chat(tmp_path, "Qwen3.5-4B") as running:
+async def system() -> AsyncIterator[TemplatedSystem]:
+    async with by_chat("Qwen3.5-4B") as running:
         running.server.script = SCRIPT
         yield running
 
@@ -78,8 +77,8 @@ async def test_the_reasoning_is_told_as_it_is_where_no_summary_is_asked_for(syst
     assert told["reasoning"] == {"effort": "high", "summary": None}
 
 
-async def test_a_profile_may_keep_it_from_being_a_summary(tmp_path: Path) -> None:
-    async with by_chat(tmp_path, "Qwen3.5-4B", reasoning_summary="none") as system:
+async def test_a_profile_may_keep_it_from_being_a_summary() -> None:
+    async with by_chat("Qwen3.5-4B", reasoning_summary="none") as system:
         system.server.script = SCRIPT
         told = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"summary": "auto"})
         assert told["output"][0]["summary"] == []

@@ -26,8 +26,9 @@ from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+SIZES = {"store": 1, "translator": 2, "edge": 2, "worker": 2}
 WORDS = 30
-KEYS = volume(10, 100)
+KEYS = volume(4, 100)
 SAME_KEY = 32
 SOME_IDS, MOST_IDS = len(story_ids(WORDS)) // 4, len(story_ids(WORDS)) // 2
 LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
@@ -42,7 +43,8 @@ async def triton() -> AsyncIterator[StorytellingTriton]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
-    async with fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint) as running:
+    folder = tmp_path_factory.mktemp("fleet")
+    async with fleet(folder, triton.endpoint, worker_options=["--worker-drain-s=2"], sizes=SIZES) as running:
         yield running
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from pathlib import Path
 
 import pytest
 
@@ -34,15 +33,15 @@ RESUMED = [*FIRST, said("assistant", "Done."), said("developer", "Be kind."), sa
 
 
 @pytest.fixture(params=["tokens", "chat", "chat without a template"])
-async def before(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Start]:
+async def before(request: pytest.FixtureRequest) -> AsyncIterator[Start]:
     """Starts a system before a template."""
     async with AsyncExitStack() as stack:
 
         async def start(template: str) -> TemplatedSystem:
             if request.param == "tokens":
-                return await stack.enter_async_context(by_tokens(tmp_path, template))
+                return await stack.enter_async_context(by_tokens(template))
             is_seen = request.param == "chat"
-            return await stack.enter_async_context(by_chat(tmp_path, template, is_seen=is_seen))
+            return await stack.enter_async_context(by_chat(template, is_seen=is_seen))
 
         yield start
 
@@ -92,9 +91,9 @@ async def test_an_instruction_behind_a_result_is_read_at_its_place(before: Start
 
 @pytest.mark.parametrize("engine", [by_tokens, by_chat])
 async def test_an_instruction_that_no_rule_can_place_is_refused_by_its_path(
-    tmp_path: Path, engine: Callable[[Path, str], AbstractAsyncContextManager[TemplatedSystem]]
+    engine: Callable[[str], AbstractAsyncContextManager[TemplatedSystem]],
 ) -> None:
-    async with engine(tmp_path, "Mistral-Small-3.2") as system:
+    async with engine("Mistral-Small-3.2") as system:
         items = [*FIRST, CALL, RESULT, said("developer", "Be kind.")]
         answer = await system.http.create(model="m", input=items, tools=[FUNCTION])
         assert (answer.status, answer.error["param"]) == (400, "input[5]")
@@ -102,8 +101,8 @@ async def test_an_instruction_that_no_rule_can_place_is_refused_by_its_path(
         assert not system.prompts()
 
 
-async def test_what_a_template_refuses_is_refused_by_its_path(tmp_path: Path) -> None:
-    async with by_tokens(tmp_path, "Mistral-Small-3.2") as system:
+async def test_what_a_template_refuses_is_refused_by_its_path() -> None:
+    async with by_tokens("Mistral-Small-3.2") as system:
         answer = await system.http.create(model="m", input=[*FIRST[:2], RESUMED[3], RESUMED[3], CALL, RESULT])
         assert answer.status == 200, answer.body
         answer = await system.http.create(model="m", input=[said("assistant", "Hello."), said("user", "Hi.")])
@@ -119,8 +118,8 @@ async def test_a_stored_history_is_read_like_items_that_are_sent(before: Start) 
     assert_in_order(system.prompts()[2], ["Be brief.", "Two.", "Be kind.", "Three.", "Yes.", "Four."])
 
 
-async def test_a_late_instruction_outlives_the_turn_that_is_left_out(tmp_path: Path) -> None:
-    async with by_tokens(tmp_path, "Qwen3.5-4B") as system:
+async def test_a_late_instruction_outlives_the_turn_that_is_left_out() -> None:
+    async with by_tokens("Qwen3.5-4B") as system:
         long = [said("user", "word " * 9_000), said("assistant", "Done."), said("developer", "Be kind.")]
         await system.ask([*long, said("user", "Three.")], truncation="auto", max_output_tokens=100)
         assert_in_order(system.prompts()[-1], ["Be kind.", "Three."])

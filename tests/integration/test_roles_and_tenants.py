@@ -62,31 +62,38 @@ async def endpoint(file: Path) -> AsyncIterator[str]:
     await backend.close()
 
 
-async def error_of(endpoint: str, method: Method, token: str, tenant: str = OWN) -> AntiphonError | None:
-    """The error of a request that is no message: past the guard every method refuses it as invalid."""
+@pytest.fixture
+async def channel(endpoint: str) -> AsyncIterator[grpc.aio.Channel]:
     async with grpc.aio.insecure_channel(endpoint) as channel:
-        call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
-        rpc = call(NO_MESSAGE, metadata=(("authorization", f"Bearer {token}"), (TENANT_KEY, tenant)), timeout=60)
-        try:
-            await (rpc.read() if method.streams else rpc)
-        except grpc.aio.AioRpcError as error:
-            return from_rpc_error(error, StoreUnavailable)
+        yield channel
+
+
+async def error_of(channel: grpc.aio.Channel, method: Method, token: str, tenant: str = OWN) -> AntiphonError | None:
+    """The error of a request that is no message: past the guard every method refuses it as invalid."""
+    call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
+    rpc = call(NO_MESSAGE, metadata=(("authorization", f"Bearer {token}"), (TENANT_KEY, tenant)), timeout=60)
+    try:
+        await (rpc.read() if method.streams else rpc)
+    except grpc.aio.AioRpcError as error:
+        return from_rpc_error(error, StoreUnavailable)
     return None
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-async def test_a_method_is_served_to_its_roles_alone(endpoint: str, method: Method) -> None:
+async def test_a_method_is_served_to_its_roles_alone(channel: grpc.aio.Channel, method: Method) -> None:
     for role, token in TOKENS.items():
-        error = await error_of(endpoint, method, token)
+        error = await error_of(channel, method, token)
         assert isinstance(error, PermissionDenied) == (role not in method.row.roles), (role, error)
         assert role in method.row.roles or f"'{role}' may not call {method.path}" in str(error)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-async def test_a_method_is_served_for_the_tenants_of_the_credential_alone(endpoint: str, method: Method) -> None:
+async def test_a_method_is_served_for_the_tenants_of_the_credential_alone(
+    channel: grpc.aio.Channel, method: Method
+) -> None:
     for role, token in OF_ONE_TENANT.items():
         for tenant in (OWN, OTHER, DEFAULT_TENANT, DISPATCH_TENANT, ALL_TENANTS, OWN.upper(), f"{OWN},{OTHER}"):
-            error = await error_of(endpoint, method, token, tenant)
+            error = await error_of(channel, method, token, tenant)
             is_served = tenant == OWN and role in method.row.roles
             assert isinstance(error, InvalidRequest if is_served else PermissionDenied), (role, tenant, error)
 
@@ -110,13 +117,15 @@ async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
     }
 
 
-async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(endpoint: str, tmp_path: Path) -> None:
+async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(
+    channel: grpc.aio.Channel, tmp_path: Path
+) -> None:
     audit.configure(tmp_path / "audit")
     try:
         method = STORE.methods["DeleteResponseRecord"]
-        await error_of(endpoint, method, OF_ONE_TENANT[Role.READER])
-        await error_of(endpoint, method, OF_ONE_TENANT[Role.WRITER], OTHER)
-        await error_of(endpoint, method, "unknown-token-0123456789")
+        await error_of(channel, method, OF_ONE_TENANT[Role.READER])
+        await error_of(channel, method, OF_ONE_TENANT[Role.WRITER], OTHER)
+        await error_of(channel, method, "unknown-token-0123456789")
     finally:
         audit.configure(None)
     lines = [loads(line) for line in read_lines(tmp_path / "audit")]

@@ -153,7 +153,10 @@ async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPath
         f"--edge-stream-slot-ttl-s={STREAM_SLOT_TTL_S}",
         "--edge-trusted-proxies=127.0.0.1/32",
     )
-    async with fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint, *limits) as running:
+    sizes = {"store": 1, "translator": 1, "edge": EDGES, "worker": 1}
+    slots = [f"--worker-slots={RESPONSES}"]
+    folder = tmp_path_factory.mktemp("fleet")
+    async with fleet(folder, triton.endpoint, *limits, worker_options=slots, sizes=sizes) as running:
         yield running
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
+import pytest_asyncio
 
 from antiphon_core import events
 from tests.support.http import Http, PatientHttp
@@ -20,19 +21,28 @@ from tests.support.served_models import write_directory
 from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
 from tests.support.system import Command
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 WORDS = 30
 WORKERS = 2
+LONELY_EDGE = ("--target=edge", "--edge-store=h:1", "--edge-translator=h:1")
 CONNECTIONS = 40  # all at one of two workers: once in 2**39 runs
 
 
-@pytest.fixture
-async def triton() -> AsyncIterator[StorytellingTriton]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def storyteller() -> AsyncIterator[StorytellingTriton]:
     async with storytelling_triton(WORDS) as running:
         yield running
 
 
+@pytest.fixture
+def triton(storyteller: StorytellingTriton) -> StorytellingTriton:
+    storyteller.go_on()
+    return storyteller
+
+
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[Command]:
+def serving(*options: str) -> Iterator[Command]:
     """A command that has not said yet that it serves."""
     command = Command("serve", f"--workers={WORKERS}", *options)
     try:
@@ -42,22 +52,35 @@ def serving(folder: Path, *options: str) -> Iterator[Command]:
             command.kill()  # and with it, its workers
 
 
-@pytest.fixture
-async def service(triton: StorytellingTriton, tmp_path: Path) -> AsyncIterator[Command]:
+@asynccontextmanager
+async def serving_all(folder: Path, triton: StorytellingTriton) -> AsyncIterator[Command]:
     """All targets over one SQLite file, ready."""
-    profiles = tmp_path / "profiles"
+    profiles = folder / "profiles"
     profiles.mkdir()
-    directory = write_directory(tmp_path / "model")
+    directory = write_directory(folder / "model")
     (profiles / "m.toml").write_text(
         f'name = "m"\ndirectory = "{directory}"\nendpoint = "{triton.endpoint}"\nengine = "triton_tokens"\n'
     )
     options = (
         *("--target=all", "--edge-port=0", "--store-port=0", "--translator-port=0"),
-        f"--store-url=sqlite:///{tmp_path}/store.db",
+        f"--store-url=sqlite:///{folder}/store.db",
         f"--translator-profiles={profiles}",
     )
-    with serving(tmp_path, *options) as command:
+    with serving(*options) as command:
         await asyncio.to_thread(command.wait_for, "^workers +2 processes")
+        yield command
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(storyteller: StorytellingTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Command]:
+    async with serving_all(tmp_path_factory.mktemp("service"), storyteller) as command:
+        yield command
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_service(triton: StorytellingTriton, tmp_path: Path) -> AsyncIterator[Command]:
+    """For a test that ends it."""
+    async with serving_all(tmp_path, triton) as command:
         yield command
 
 
@@ -124,23 +147,10 @@ async def test_what_one_worker_sealed_another_opens(service: Command) -> None:
             assert {each.status for each in answers} == {200}, answers
 
 
-async def test_a_signal_drains_the_streams_of_all_workers(service: Command, triton: StorytellingTriton) -> None:
-    triton.hold(at=3)
-    begun = [asyncio.Event() for _ in range(CONNECTIONS)]
-    async with client(service) as http:
-        streams = [asyncio.create_task(stream(http, each)) for each in begun]
-        await asyncio.gather(*(each.wait() for each in begun))
-        assert all(connections_of(worker, service) for worker in workers_of(service))
-        service.process.send_signal(signal.SIGTERM)
-        await until(lambda: sum("stopping edge" in line for line in service.lines) == WORKERS, "all workers drain")
-        triton.go_on()
-        assert {text_of(body) for body in await asyncio.gather(*streams)} == {story(WORDS)}
-    assert await asyncio.to_thread(service.process.wait) == 0
-
-
 async def test_a_worker_that_was_killed_is_replaced_and_the_others_go_on(
     service: Command, triton: StorytellingTriton
 ) -> None:
+    """The last test of the shared service, which it stops."""
     triton.hold(at=3)
     begun = [asyncio.Event() for _ in range(CONNECTIONS)]
     victim, other = workers_of(service)
@@ -164,39 +174,56 @@ async def test_a_worker_that_was_killed_is_replaced_and_the_others_go_on(
     assert await asyncio.to_thread(service.stop) == 0
 
 
-async def test_a_second_signal_ends_all_at_once(service: Command, triton: StorytellingTriton) -> None:
+async def test_a_signal_drains_the_streams_of_all_workers(own_service: Command, triton: StorytellingTriton) -> None:
+    triton.hold(at=3)
+    begun = [asyncio.Event() for _ in range(CONNECTIONS)]
+    async with client(own_service) as http:
+        streams = [asyncio.create_task(stream(http, each)) for each in begun]
+        await asyncio.gather(*(each.wait() for each in begun))
+        assert all(connections_of(worker, own_service) for worker in workers_of(own_service))
+        own_service.process.send_signal(signal.SIGTERM)
+        await until(lambda: sum("stopping edge" in line for line in own_service.lines) == WORKERS, "all workers drain")
+        triton.go_on()
+        assert {text_of(body) for body in await asyncio.gather(*streams)} == {story(WORDS)}
+    assert await asyncio.to_thread(own_service.process.wait) == 0
+
+
+async def test_a_second_signal_ends_all_at_once(own_service: Command, triton: StorytellingTriton) -> None:
     triton.hold(at=3)
     begun = asyncio.Event()
-    async with client(service) as http:
+    async with client(own_service) as http:
         running = asyncio.create_task(stream(http, begun))
         await begun.wait()
-        service.process.send_signal(signal.SIGTERM)
-        await until(lambda: sum("stopping edge" in line for line in service.lines) == WORKERS, "all workers drain")
-        service.process.send_signal(signal.SIGTERM)
+        own_service.process.send_signal(signal.SIGTERM)
+        await until(lambda: sum("stopping edge" in line for line in own_service.lines) == WORKERS, "all workers drain")
+        own_service.process.send_signal(signal.SIGTERM)
         with pytest.raises(aiohttp.ClientError):
             await running
-    assert await asyncio.to_thread(service.process.wait) == 128 + signal.SIGTERM
+    assert await asyncio.to_thread(own_service.process.wait) == 128 + signal.SIGTERM
 
 
-async def test_workers_die_with_their_supervisor(service: Command) -> None:
-    workers = workers_of(service)
-    service.kill()
+async def test_workers_die_with_their_supervisor() -> None:
+    with serving(*LONELY_EDGE, "--edge-port=0") as service:
+        await asyncio.to_thread(service.wait_for, "^workers +2 processes")
+        workers = workers_of(service)
+        assert len(workers) == WORKERS
+        service.kill()
     await until(lambda: not any(psutil.pid_exists(worker.pid) for worker in workers), "all are gone")
 
 
-def test_workers_that_cannot_start_end_the_service_with_one_message(tmp_path: Path) -> None:
-    options = ("--target=edge", "--edge-port=0", "--edge-store=h:1", "--edge-translator=h:1")
+async def test_workers_that_cannot_start_end_the_service_with_one_message(tmp_path: Path) -> None:
+    options = (*LONELY_EDGE, "--edge-port=0")
     missing = (f"--edge-keys-file={tmp_path}/keys", f"--edge-keys-pepper-file={tmp_path}/pepper")
-    with serving(tmp_path, *options, *missing) as command:
-        assert command.process.wait() == 2
+    with serving(*options, *missing) as command:
+        assert await asyncio.to_thread(command.process.wait) == 2
         command._reader.join()
         assert [line.startswith("antiphon: Cannot read the pepper") for line in command.lines] == [True]
 
 
-def test_a_port_that_is_taken_ends_the_service_with_one_message(service_port: int, tmp_path: Path) -> None:
-    options = ("--target=edge", f"--edge-port={service_port}", "--edge-store=h:1", "--edge-translator=h:1")
-    with serving(tmp_path, *options) as command:
-        assert command.process.wait() == 1
+async def test_a_port_that_is_taken_ends_the_service_with_one_message(service_port: int) -> None:
+    options = (*LONELY_EDGE, f"--edge-port={service_port}")
+    with serving(*options) as command:
+        assert await asyncio.to_thread(command.process.wait) == 1
         command._reader.join()
         assert command.lines == [
             f"antiphon: Cannot listen on 127.0.0.1 port {service_port}: Address already in use\n",
@@ -204,9 +231,8 @@ def test_a_port_that_is_taken_ends_the_service_with_one_message(service_port: in
 
 
 @pytest.fixture
-def service_port(tmp_path: Path) -> Iterator[int]:
+def service_port() -> Iterator[int]:
     """That of another service of workers, whose sockets would let ours join in."""
-    options = ("--target=edge", "--edge-port=0", "--edge-store=h:1", "--edge-translator=h:1")
-    with serving(tmp_path, *options) as other:
+    with serving(*LONELY_EDGE, "--edge-port=0") as other:
         other.wait_for("^workers")
         yield int(url_of(other).rpartition(":")[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 from helm_python import Chart, HelmError
 
 from tests.support.manifest_schemas import faults
-from tests.support.manifests import K8S, Manifest, combined, of_kind, overlay
+from tests.support.manifests import K8S, Manifest, combined, of_kind, overlay, read_all
 
 CHART = K8S / "chart"
 SAME = ("dev", "local", "prod")
@@ -109,7 +110,7 @@ def _values(name: str) -> dict[str, Any]:
 def _rendered(chart: Chart, values: dict[str, Any]) -> list[Manifest]:
     chart.validate_schema(values)
     texts = chart.render(values, name="antiphon", namespace="antiphon").values()
-    return [document for text in texts for document in yaml.safe_load_all(text) if document]
+    return [document for text in texts for document in read_all(text)]
 
 
 def _sums(chart: Chart, values: dict[str, Any]) -> dict[str, str]:
@@ -122,7 +123,7 @@ def _plain(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     """By kind and name, without what the two ways do differently: kustomize names a ConfigMap by its content, Helm
     notes its content at the pods; kustomize writes the namespace, Helm's client adds it."""
     found: dict[tuple[str, str], Manifest] = {}
-    for document in yaml.safe_load(_HASHED.sub(r"\1", yaml.safe_dump(documents))):
+    for document in json.loads(_HASHED.sub(r"\1", json.dumps(documents))):
         document["metadata"].pop("namespace", None)
         if document["kind"] in ("Deployment", "StatefulSet"):
             document["spec"]["template"]["metadata"].pop("annotations", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import yaml
 
 from k8s.components.grafana import panels
 from tests.support.debian import found_or_installed
-from tests.support.manifests import K8S, OVERLAYS, ROOT, of_kind, overlay
+from tests.support.manifests import K8S, OVERLAYS, ROOT, SPARE_GC, of_kind, overlay
 
 TESTS = Path(__file__).parent / "rules"
 REFERENCE = ROOT / "docs" / "reference" / "metrics.md"
@@ -52,7 +53,12 @@ def test_alerts_fire_when_they_must_and_only_then(
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules), encoding="utf-8")
     shutil.copy(path, tmp_path)
     done = subprocess.run(
-        [promtool, "test", "rules", path.name], check=False, cwd=tmp_path, capture_output=True, text=True
+        [promtool, "test", "rules", path.name],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | SPARE_GC,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

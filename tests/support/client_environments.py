@@ -48,6 +48,10 @@ class Client:
         (found,) = (folder / name for name in _PINNED if (folder / name).exists())
         return found
 
+    @property
+    def is_python(self) -> bool:
+        return self.pins.suffix == ".txt"
+
 
 def install(client: Client) -> Path:
     """The folder with the client's packages, which are installed unless they are there."""
@@ -61,7 +65,7 @@ def install(client: Client) -> Path:
         if not done.exists():
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()
-            (_install_python if pins.suffix == ".txt" else _install_node)(pins, target)
+            (_install_python if client.is_python else _install_node)(pins, target)
             done.touch()
     return target
 

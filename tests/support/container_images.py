@@ -1,11 +1,13 @@
 """The images of the Containerfile, built and run by Debian's buildah, podman and runc, without a daemon or a registry.
 
 The base images come from `container_bases.py`, and the Python packages from a folder of wheels with checked hashes, so
-that the build itself needs Debian's packages and nothing else of the network.
+that the build itself needs Debian's packages and nothing else of the network. The stages that have no code of Antiphon
+are kept in the user's cache folder, in a storage that the images are built on top of.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import re
@@ -13,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from packaging.markers import Marker
 from tests.support.children import start_child
 from tests.support.container_bases import BASE_NAME, BUILD_NAME, CACHE, base_archive, build_archive
 from tests.support.debian import found_or_installed
+from tests.support.volume import IS_NIGHTLY
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ("edge", "worker", "translator", "store", "all")
@@ -33,6 +37,15 @@ SANDBOX = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--securi
 # The default wants more open files than the hard limit of a container that tests run in.
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
 
+STAGES = ("packages", "edge-packages", "translator-packages", "store-packages", "all-packages")
+"""Those without code of Antiphon, each behind what it needs."""
+INPUTS = (
+    "Containerfile", "requirements.txt", "pyproject.toml", "containers/assemble.py", "containers/sbom.py",
+    "tests/support/container_bases.py",
+)  # fmt: skip
+"""The files that decide on these stages."""
+UNUSED_S_MAX = 3 * 24 * 3600
+"""How long stages are kept that no run has used: they take more than a gigabyte."""
 MEMORY_BYTES = 6 * 2**30
 
 _REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
@@ -40,9 +53,10 @@ _REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The built images, in a storage of their own."""
+    """The built images, in a storage of their own. What lies in the storage `below` is read there."""
 
     storage: Path
+    below: Path | None = None
 
     def inspect(self, target: str) -> dict[str, Any]:
         done = self._podman("image", "inspect", name_of(target))
@@ -83,10 +97,13 @@ class Images:
             process.terminate()
             process.wait()
 
-    def build(self, target: str, wheels: Path) -> None:
+    def build(self, stage: str, name: str, built: Mapping[str, str]) -> None:
+        """Builds a stage of the Containerfile. The images that are `built` take the places of stages before it."""
+        wheels = _wheels()
         options = ["--isolation=chroot", "--pull-never", "--layers", "--quiet", f"--volume={wheels}:{wheels}:ro"]
         arguments = ["--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={wheels}"]
-        self._buildah("bud", *options, *arguments, f"--target={target}", f"--tag={name_of(target)}", str(ROOT))
+        contexts = [f"--build-context={before}=container-image://{image}" for before, image in built.items()]
+        self._buildah("bud", *options, *arguments, *contexts, f"--target={stage}", f"--tag={name}", str(ROOT))
 
     def load(self, archive: Path, name: str) -> None:
         """Makes a base image of a tar archive."""
@@ -104,22 +121,58 @@ class Images:
         return [_program("podman"), *self._place(), "--cgroup-manager=cgroupfs", "--runtime=runc", *arguments]
 
     def _place(self) -> tuple[str, ...]:
-        return (f"--root={self.storage}/root", f"--runroot={self.storage}/run", "--storage-driver=overlay")
+        below = () if self.below is None else (f"--storage-opt=additionalimagestore={self.below}",)
+        return (f"--root={self.storage}/root", f"--runroot={self.storage}/run", "--storage-driver=overlay", *below)
 
 
 @contextmanager
 def built_images() -> Iterator[Images]:
     """All images of the Containerfile, which are gone afterwards."""
     _program("runc")
-    storage = Path(tempfile.mkdtemp(prefix="antiphon-images-", dir=_roomy_memory()))
-    images = Images(storage)
-    try:
+    with _storage(_kept_stages()) as images:
+        kept = {stage: name_of(stage) for stage in STAGES}
+        images.build("code", name_of("code"), kept)
+        for target in TARGETS:
+            images.build(target, name_of(target), kept | {"code": name_of("code")})
+        yield images
+
+
+def _kept_stages() -> Path:
+    """A storage with the base images and the stages without code of Antiphon. They are built where an input of them has
+    changed, and by each nightly run."""
+    digest = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in INPUTS)).hexdigest()[:12]
+    folder = CACHE / f"stages-{digest}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "stages.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if IS_NIGHTLY or not folder.exists():
+            _build_stages(folder)
+        folder.touch()
+        for other in CACHE.glob("stages-*/"):
+            if time.time() - other.stat().st_mtime > UNUSED_S_MAX:
+                shutil.rmtree(other)
+    return folder
+
+
+def _build_stages(folder: Path) -> None:
+    draft = folder.with_name(f"{folder.name}.draft")
+    for old in (folder, draft):
+        shutil.rmtree(old, ignore_errors=True)
+    with _storage() as images:
         images.load(build_archive(), BUILD_NAME)
         images.load(base_archive(), BASE_NAME)
-        wheels = _wheels()
-        for target in TARGETS:
-            images.build(target, wheels)
-        yield images
+        for number, stage in enumerate(STAGES):
+            images.build(stage, name_of(stage), {before: name_of(before) for before in STAGES[:number]})
+        # Copies what an overlay consists of, too: devices and extended attributes.
+        subprocess.run(["cp", "--archive", f"{images.storage}/root", str(draft)], check=True)
+    draft.rename(folder)
+
+
+@contextmanager
+def _storage(below: Path | None = None) -> Iterator[Images]:
+    storage = Path(tempfile.mkdtemp(prefix="antiphon-images-", dir=_roomy_memory()))
+    try:
+        yield Images(storage, below)
     finally:
         _remove(storage)
 

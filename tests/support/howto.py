@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.support.system import Command
 
+_FORKING = Path(__file__).with_name("forked_programs.py")
 NODE_TOOLS = Path(__file__).parents[2] / "node_modules/.bin"
 
 _HEADING_OR_BLOCK = re.compile(
@@ -68,6 +69,14 @@ class Stranger:
         )  # fmt: skip
         assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
         return done.stdout
+
+    def try_forked(self, tried: list[Block]) -> str:
+        """Runs blocks of Python, each in a process of its own that has the modules of the first. Returns what they
+        printed. AssertionError: one failed."""
+        files = [self.folder / f"program{number}.py" for number in range(len(tried))]
+        for file, block in zip(files, tried, strict=True):
+            file.write_text(block.text, encoding="utf-8")
+        return self.run(Block("", "sh", shlex.join(["python", "-I", str(_FORKING), *(file.name for file in files)])))
 
     def serve(self, block: Block) -> str:
         """Starts the store of a block, on a free port."""

@@ -52,8 +52,8 @@ async def monitored_system(folder: Path, *, requests_per_minute: int) -> AsyncIt
             await asyncio.to_thread(running.close)
 
 
-async def load(system: MonitoredSystem, name: str = "") -> None:
-    """Turns of every kind and fate, again and again."""
+async def load(system: MonitoredSystem, name: str = "", *, pause_s: float = 0.0) -> None:
+    """Turns of every kind and fate, again and again, with a pause between the rounds."""
     number = 0
     while True:
         number += 1
@@ -67,6 +67,7 @@ async def load(system: MonitoredSystem, name: str = "") -> None:
         await _hang_up(system.http)
         _plays(system.triton, Ending.ERROR)
         await system.http.create(model="m", input="Hello.")
+        await asyncio.sleep(pause_s)
 
 
 def _plays(triton: FakeTriton, ending: Ending) -> None:

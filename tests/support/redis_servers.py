@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -201,12 +201,20 @@ def watched_redis(replicas: int = 2) -> Iterator[WatchedRedis]:
         yield watched
 
 
+def start_all(servers: Collection[RedisServer]) -> None:
+    """Starts servers that were killed; they read their append-only files. Returns when they take commands: a node of a
+    cluster does not before it has heard of the others, and callers would ask it again and again."""
+    for server in servers:
+        server.start()
+    wait_until(lambda: all(map(_covers_its_slots, servers)), "the servers after their restart")
+
+
 def wait_until(check: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while not check():
         if time.monotonic() > deadline:
             pytest.fail(f"{what} did not get ready within {START_TIMEOUT_S} s")
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def _folder(stack: ExitStack) -> Path:
@@ -246,6 +254,13 @@ def _is_in_cluster(master: RedisServer, size: int) -> bool:
     with master.client() as client:
         answer = client.execute_command("CLUSTER", "INFO")  # type: ignore[no-untyped-call]
     return "cluster_state:ok" in answer and f"cluster_known_nodes:{size}" in answer
+
+
+def _covers_its_slots(server: RedisServer) -> bool:
+    with server.client() as client:
+        if not client.info("cluster")["cluster_enabled"]:
+            return True
+        return "cluster_state:ok" in client.execute_command("CLUSTER", "INFO")  # type: ignore[no-untyped-call]
 
 
 def _follows(replica: RedisServer) -> bool:

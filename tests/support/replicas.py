@@ -1,5 +1,5 @@
-"""Antiphon as a fleet: three edges, two workers and two translators over one store on Redis, each its own process and
-an address of its own, as pods are.
+"""Antiphon as a fleet: edges, workers and translators over one store on Redis, each its own process and an address of
+its own, as pods are.
 
     async with fleet(tmp_path, endpoint) as replicas:
         replicas.kill("worker-0")
@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.balancer import Balancer
 from tests.support.patience import PATIENCE_S
@@ -28,7 +29,7 @@ from tests.support.service_names import ServiceNames
 from tests.support.system import Command
 
 SIZES = {"store": 1, "translator": 2, "edge": 3, "worker": 2}
-"""How many processes of each target there are, in the order of starting."""
+"""How many processes of each target there are unless a test needs fewer, in the order of starting."""
 WORKER_SLOTS = 6
 
 Launch = Callable[[str, str], Command]
@@ -135,7 +136,12 @@ class Replicas:
 
 @asynccontextmanager
 async def fleet(
-    folder: Path, triton_endpoint: str, *edge_options: str, store_url: str | None = None
+    folder: Path,
+    triton_endpoint: str,
+    *edge_options: str,
+    store_url: str | None = None,
+    worker_options: Sequence[str] = (),
+    sizes: Mapping[str, int] = MappingProxyType(SIZES),
 ) -> AsyncIterator[Replicas]:
     """The fleet, serving a model `m` of that Triton, ready to answer. Its store is on a Redis of its own, unless
     `store_url` says where."""
@@ -155,7 +161,7 @@ async def fleet(
             "store": (f"--store-url={store_url}",),
             "translator": (f"--translator-profiles={_profiles(folder, triton_endpoint)}",),
             "edge": (*where["edge"], *edge_options),
-            "worker": (f"--worker-slots={WORKER_SLOTS}", *where["worker"]),
+            "worker": (f"--worker-slots={WORKER_SLOTS}", *where["worker"], *worker_options),
         }
 
         def launch(target: str, host: str) -> Command:
@@ -165,7 +171,7 @@ async def fleet(
 
         replicas = Replicas(Balancer(), names, ports, launch)
         below.callback(replicas.stop)
-        await replicas.add(**SIZES)
+        await replicas.add(**sizes)
         await replicas.balancer.start()
         try:
             yield replicas

@@ -29,6 +29,13 @@ SHARED_SERVERS = (
         "tests/console/test_large_trees.py",
         "tests/console/test_stories.py",
     ),
+    # `everything` of tests/support/manifests.py, which starts kubectl 65 times instead of a server.
+    (
+        "tests/k8s/test_chart.py",
+        "tests/k8s/test_linter.py",
+        "tests/k8s/test_schemas.py",
+        "tests/k8s/test_wiring.py",
+    ),
 )
 """Groups of files whose fixtures of the session start the same servers. In two processes they would start twice; what
 is not listed here is slower, nothing more."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
@@ -62,9 +64,14 @@ def source_of(template: str) -> str:
     return path.read_text("utf-8")
 
 
+@cache
+def _compiled(template: str) -> JinjaTemplate:
+    return JinjaTemplate(source_of(template), special_tokens=SPECIAL_TOKENS)
+
+
 def rendering(template: str) -> Callable[[Object], str]:
     """Renders requests of chat completions as a server does: roles and texts as they came, arguments as objects."""
-    compiled = JinjaTemplate(source_of(template), special_tokens=SPECIAL_TOKENS)._template
+    compiled = _compiled(template)._template
 
     def render(request: Object) -> str:
         for message in request["messages"]:
@@ -80,10 +87,10 @@ def rendering(template: str) -> Callable[[Object], str]:
 
 
 @asynccontextmanager
-async def by_tokens(folder: Path, template: str) -> AsyncIterator[TemplatedSystem]:
+async def by_tokens(template: str) -> AsyncIterator[TemplatedSystem]:
     """The model is asked in ids, which are made here."""
     engine = ScriptedEngine([Emit([*tokenizer().encode("Yes."), END_ID])])
-    model = served_model.load(_profile(folder, template, endpoint="triton:8001"))
+    model = _loaded(template, endpoint="triton:8001")
 
     def prompts() -> Sequence[str]:
         return [model.tokenizer.decode(ids_in(request)) for request in engine.requests]
@@ -93,23 +100,28 @@ async def by_tokens(folder: Path, template: str) -> AsyncIterator[TemplatedSyste
 
 
 @asynccontextmanager
-async def by_chat(
-    folder: Path, template: str, *, is_seen: bool = True, **members: Any
-) -> AsyncIterator[TemplatedSystem]:
+async def by_chat(template: str, *, is_seen: bool = True, **members: Any) -> AsyncIterator[TemplatedSystem]:
     """The model is behind a chat server. `members` are more of its profile's; unless it `is_seen`, the profile has no
     directory."""
     async with fake_chat() as fake:
         fake.render, fake.script = rendering(template), [delta(content="Yes."), *ending()]
-        members |= {"endpoint": fake.endpoint, "engine": "openai_chat"}
-        profile = _profile(folder, template, **members) if is_seen else profiles.from_values({"name": "m"} | members)
-        async with running(served_model.load(profile), OpenAIChatEngine(profile)) as http:
+        members |= {"engine": "openai_chat"}
+        profile = profiles.from_values({"name": "m", "endpoint": fake.endpoint} | members)
+        model = _loaded(template if is_seen else None, endpoint="http://chat:8000/v1", **members)
+        async with running(model, OpenAIChatEngine(profile)) as http:
             yield TemplatedSystem(http, lambda: fake.prompts, fake)
 
 
-def _profile(folder: Path, template: str, **members: Any) -> profiles.ModelProfile:
-    directory = write_directory(folder / "model")
-    (directory / "chat_template.jinja").write_text(source_of(template), "utf-8")
-    return profiles.from_values({"name": "m", "directory": str(directory)} | members)
+@cache
+def _loaded(template: str | None, **members: Any) -> ServedModel:
+    """The model of a profile with these members, loaded once for all systems. Without a template the profile has no
+    directory."""
+    with TemporaryDirectory() as folder:
+        if template is not None:
+            directory = write_directory(Path(folder) / "model")
+            (directory / "chat_template.jinja").write_text(source_of(template), "utf-8")
+            members |= {"directory": str(directory)}
+        return served_model.load(profiles.from_values({"name": "m"} | members))
 
 
 @asynccontextmanager

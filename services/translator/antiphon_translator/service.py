@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
 
 from antiphon_core import offload
 from antiphon_core.clock import Clock
@@ -35,7 +36,6 @@ from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.generation_watch import GenerationWatch
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.downloads import NOTHING, Downloads
-from antiphon_translator.media.fetching import Fetcher, FetchRules
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.models import profiles, served_model
@@ -47,6 +47,9 @@ from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.sliced_delivery import SlicedDelivery
 from antiphon_translator.turn import turn_prompt
 from antiphon_translator.turn.turn_plan import TurnPlan
+
+if TYPE_CHECKING:
+    from antiphon_translator.media.fetching import Fetcher
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +83,7 @@ class TranslatorService:
         self._settings = settings
         self._clock = clock
         self._ids_of = ids_of
-        self._fetcher = Fetcher(FetchRules.of(settings))
+        self._fetcher: Fetcher | None = None
         self._routes: dict[str, _Route] = {}
         self.mismatches = Mismatches()
 
@@ -109,7 +112,8 @@ class TranslatorService:
         routes, self._routes = self._routes, {}
         for route in routes.values():
             await route.engine.close()
-        await self._fetcher.close()
+        if self._fetcher is not None:
+            await self._fetcher.close()
 
     async def generate(
         self,
@@ -186,7 +190,18 @@ class TranslatorService:
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
-        return await self._fetcher.fetch(wanted, tenant=turn.tenant) if wanted else NOTHING
+        if not wanted:
+            return NOTHING
+        # Only turns with URLs need an HTTP client. A thread imports it: the event loop would stand still for 0.1 s.
+        await asyncio.to_thread(import_module, "antiphon_translator.media.fetching")
+        return await self._url_fetcher().fetch(wanted, tenant=turn.tenant)
+
+    def _url_fetcher(self) -> Fetcher:
+        from antiphon_translator.media.fetching import Fetcher, FetchRules
+
+        if self._fetcher is None:
+            self._fetcher = Fetcher(FetchRules.of(self._settings))
+        return self._fetcher
 
     async def _route_of(self, turn: Turn) -> _Route:
         request = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
+from unittest import TestCase
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, precondition, rule
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError
@@ -27,6 +28,7 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
+from tests.contract.store.conftest import title_of
 from tests.contract.store.implementations import ENGINES
 from tests.support.volume import volume
 
@@ -46,39 +48,46 @@ some_queues = st.sampled_from((("q",), ("q", "r"), ("r", "q", "r")))
 class JobMachine(RuleBasedStateMachine):
     """Asks both engines the same and compares. The engine is asked by both of its backends in turn."""
 
-    engine: str
+    engine: ClassVar[str]
+    clock: ClassVar[ManualClock]
+    moments: ClassVar[int]
+    folder: ClassVar[TemporaryDirectory[str]]
+    runner: ClassVar[asyncio.Runner]
+    model: ClassVar[StoreService]
+    pair: ClassVar[list[StoreService]]
     jobs = Bundle("jobs")
     fences = Bundle("fences")
     settlements = Bundle("settlements")
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock = ManualClock()
         self.tenant = f"tenant-{secrets.token_hex(4)}"
-        self.moments = 0
         self.known: list[str] = []
         self.lease_ends: list[int] = []
-        self.folder = TemporaryDirectory()
-        self.runner = asyncio.Runner()
 
-    @initialize()
-    def open(self) -> None:
+    @classmethod
+    def open(cls) -> None:
+        """Opens both engines, once for all sequences: each has a tenant of its own."""
+        cls.clock, cls.moments = ManualClock(), 0
+        cls.folder, cls.runner = TemporaryDirectory(), asyncio.Runner()
         remembers = StoreSettings(job_ttl_s=RETENTION_S)
-        self.model = StoreService(MemoryRows(self.clock), remembers)
-        pair = ENGINES[self.engine].open_pair(self.clock, Path(self.folder.name))
-        self.pair = [StoreService(rows, remembers) for rows in pair]
-        for store in (self.model, *self.pair):
-            self.run(store.open())
+        cls.model = StoreService(MemoryRows(cls.clock), remembers)
+        pair = ENGINES[cls.engine].open_pair(cls.clock, Path(cls.folder.name))
+        cls.pair = [StoreService(rows, remembers) for rows in pair]
+        for store in (cls.model, *cls.pair):
+            cls.run(store.open())
 
-    def teardown(self) -> None:
-        for store in getattr(self, "pair", ()):
-            self.run(store.close())
-        self.runner.close()
-        self.folder.cleanup()
+    @classmethod
+    def close(cls) -> None:
+        for store in cls.pair:
+            cls.run(store.close())
+        cls.runner.close()
+        cls.folder.cleanup()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    @classmethod
+    def run(cls, work: Coroutine[Any, Any, T]) -> T:
         """Not the runner's own `run`: that sets a signal handler each time, which takes longer than most answers."""
-        return self.runner.get_loop().run_until_complete(work)
+        return cls.runner.get_loop().run_until_complete(work)
 
     def same(self, ask: Callable[[StoreService], Awaitable[Any]]) -> Any:
         self.pair.reverse()
@@ -88,7 +97,7 @@ class JobMachine(RuleBasedStateMachine):
 
     def step(self, ask: Callable[[StoreService], Awaitable[Any]]) -> Any:
         """An operation, in a millisecond of its own."""
-        self.moments += 1
+        type(self).moments += 1
         self.clock.advance((1 + (self.moments - self.clock.now_ms() - 1) % SECOND_MS) / 1000)
         return self.same(ask)
 
@@ -170,11 +179,23 @@ async def _outcome(answer: Awaitable[Any]) -> tuple[object, ...]:
         return ("error", type(error), error.message, error.facts)
 
 
+def against_memory(engine: str) -> type[TestCase]:
+    machine = cast("type[JobMachine]", type("Machine", (JobMachine,), {"engine": engine}))
+
+    class AgainstMemory(machine.TestCase):  # type: ignore[misc, name-defined]
+        settings = settings(max_examples=volume(20, 400), stateful_step_count=40, deadline=None, database=None)
+
+        @classmethod
+        def setUpClass(cls) -> None:
+            machine.open()
+
+        @classmethod
+        def tearDownClass(cls) -> None:
+            machine.close()
+
+    return AgainstMemory
+
+
 for _name in ENGINES:
-    if _name == "memory":
-        continue
-    _made = cast("type[JobMachine]", type(f"JobMachine_{_name}", (JobMachine,), {"engine": _name}))
-    _made.TestCase.settings = settings(
-        max_examples=volume(20, 400), stateful_step_count=40, deadline=None, database=None
-    )
-    globals()[f"Test{_name.title().replace(' ', '')}AgainstMemory"] = _made.TestCase
+    if _name != "memory":
+        globals()[f"Test{title_of(_name)}AgainstMemory"] = against_memory(_name)

@@ -43,8 +43,9 @@ from antiphon_store.rows.model import (
     Unfile,
 )
 from tests.contract.store.row_backends import ROW_BACKENDS, SPREAD
+from tests.support.volume import volume
 
-SEEDS = range(12)
+SEEDS = range(volume(6, 24))
 PROGRAMS = 80
 KINDS = (Kind.SESSION, Kind.LOG, Kind.JOB)
 NODES = [f"resp_{number}" for number in range(12)]

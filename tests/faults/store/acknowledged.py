@@ -16,7 +16,7 @@ from tests.support.volume import volume
 
 TENANT = "t"
 WRITERS = 64  # at once, so that those who wait for the disk share a flush
-ACKNOWLEDGED = volume(2_000, 10_000)  # in all
+ACKNOWLEDGED = volume(1_000, 10_000)  # in all
 WRITING_S_MAX = 150.0
 
 

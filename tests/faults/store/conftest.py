@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import pytest_asyncio
 
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.postgres.backend import PostgresRows
@@ -102,11 +103,20 @@ def patience() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=ENGINES)
-async def world(
-    request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path, patience: None
-) -> AsyncIterator[World]:
-    world = World(StoreService(ENGINES[request.param](clock, tmp_path)), clock)
-    await world.faulty.open()
-    yield world
-    await world.faulty.close()
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=ENGINES)
+async def opened(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[StoreService, ManualClock]]:
+    """An engine, opened once for a module, and its clock, which only ever advances. Each test has a tenant of its own,
+    and runs in the event loop of its module."""
+    with patient_engines():
+        clock = ManualClock()
+        store = StoreService(ENGINES[request.param](clock, tmp_path_factory.mktemp("store")))
+        await store.open()
+        yield store, clock
+        await store.close()
+
+
+@pytest.fixture
+def world(opened: tuple[StoreService, ManualClock]) -> World:
+    return World(*opened)

@@ -1,6 +1,6 @@
 """One scene for every operation that writes: what is there before, the call that writes, and where its effect shows.
 
-`tests/faults/store/test_retries.py` plays each of them with each fault on every engine.
+`tests/faults/store/test_retries.py` plays each of them with each fault.
 """
 
 from __future__ import annotations

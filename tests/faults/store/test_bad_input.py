@@ -14,6 +14,7 @@ from typing import Any
 
 import grpc
 import pytest
+import pytest_asyncio
 from google.protobuf.descriptor import FieldDescriptor
 from grpc import StatusCode
 
@@ -33,7 +34,8 @@ from antiphon_store.testing.event_logs import frame
 from antiphon_store.testing.subject import draft, new_session_id
 from tests.support.wire_types import tagged, varint, wrong_wire_types
 
-TENANT = "t"
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 MIB = 2**20
 SESSION = new_session_id()
 STORED = draft(tag=SESSION, session_id=SESSION)  # what the store has when a test begins
@@ -88,10 +90,11 @@ class Wire:
     """A channel that sends bytes as they are."""
 
     channel: grpc.aio.Channel
+    tenant: str
 
     async def send(self, rpc: str, data: bytes) -> bytes:
         """The (first) answer. AntiphonError: what the server told, or what the transport's status means."""
-        method, metadata = STORE.methods[rpc], [(TENANT_KEY, TENANT)]
+        method, metadata = STORE.methods[rpc], [(TENANT_KEY, self.tenant)]
         try:
             if method.streams:
                 stream: Any = self.channel.unary_stream(method.path)
@@ -112,19 +115,27 @@ class Wire:
         return "OK", None
 
 
-@pytest.fixture
-async def wire(clock: ManualClock) -> AsyncIterator[Wire]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served() -> AsyncIterator[tuple[StoreService, grpc.aio.Channel]]:
+    """A store behind its server, and a channel to it: one for all tests, each of which has a tenant of its own."""
     async with AsyncExitStack() as stack:
-        backend, server = row_backend("memory://", clock=clock), RpcServer()
+        backend, server = row_backend("memory://", clock=ManualClock()), RpcServer()
         await backend.open()
         store = StoreService(backend)
-        for record in (STORED, CHILD):
-            await store.put(TENANT, record)
         server.add(STORE, handlers(store), ready=store.ready)
         port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.drain, 0)
         options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
-        yield Wire(await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)))
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)
+        yield store, await stack.enter_async_context(channel)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def wire(served: tuple[StoreService, grpc.aio.Channel], tenant: str) -> Wire:
+    store, channel = served
+    for record in (STORED, CHILD):
+        await store.put(tenant, record)
+    return Wire(channel, tenant)
 
 
 def message(rpc: str, changes: Mapping[str, Any] | None = None) -> Any:
@@ -162,7 +173,7 @@ def fields(descriptor: Any, prefix: str = "") -> Iterator[tuple[str, FieldDescri
             yield from fields(field.message_type, f"{prefix}{field.name}.")
 
 
-def test_every_rpc_has_a_good_request() -> None:
+async def test_every_rpc_has_a_good_request() -> None:
     assert set(GOOD) == set(STORE.methods)
 
 

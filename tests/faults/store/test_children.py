@@ -17,7 +17,7 @@ from antiphon_store.testing.subject import draft
 from tests.faults.store.conftest import ENGINES
 from tests.support.volume import volume
 
-PARENTS, CHILDREN = volume(40, 200), 64
+PARENTS, CHILDREN = volume(8, 200), 64
 AT_ONCE = 128
 
 

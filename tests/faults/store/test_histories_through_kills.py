@@ -18,9 +18,10 @@ from antiphon_store.testing.histories import Client, Key, Recorder, new_clients,
 from antiphon_store.testing.linearizability import UNKNOWN
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.redis_servers import NO_FILES, RedisServer, redis_rows, redis_server
+from tests.support.volume import volume
 
 CLIENTS, KILLS = 12, 2
-STEPS_BETWEEN = 400  # of all clients together
+STEPS_BETWEEN = volume(250, 400)  # of all clients together
 RESPONSES, SESSIONS = 6, 4
 
 Server = PostgresServer | RedisServer

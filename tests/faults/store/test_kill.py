@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,12 @@ from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from tests.faults.store.acknowledged import ACKNOWLEDGED, TENANT, WRITERS, require_all, write_until_killed
 from tests.support import redis_servers
-from tests.support.postgres_server import PostgresServer, postgres_server
-from tests.support.redis_servers import RedisServer, redis_server
+from tests.support.postgres_server import postgres_server
+from tests.support.redis_servers import RedisServer, redis_server, start_all
 from tests.support.system import Command
+from tests.support.volume import volume
 
-KILLS = 4
+KILLS = volume(2, 4)  # of the service and of its engine by turns
 
 # Writes lines of turns with several writers and prints each id after it was acknowledged.
 WRITER = f"""
@@ -83,20 +85,21 @@ async def test_acknowledged_writes_survive_kill_9_of_the_writer(tmp_path: Path) 
     await backend.close()
 
 
+def nothing() -> None:
+    """There is no process to kill or to start."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The database behind the service. `processes` can be killed and started."""
+    """The database behind the service, and how its processes are killed and started, if it has any."""
 
     url: str
-    processes: Sequence[PostgresServer | RedisServer] = ()
+    kill: Callable[[], None] = nothing
+    start: Callable[[], None] = nothing
 
-    def kill(self) -> None:
-        for process in self.processes:
-            process.kill()
-
-    def start(self) -> None:
-        for process in self.processes:
-            process.start()
+    @property
+    def has_processes(self) -> bool:
+        return self.kill is not nothing
 
 
 @contextmanager
@@ -107,19 +110,24 @@ def sqlite(folder: Path) -> Iterator[Engine]:
 @contextmanager
 def postgres(_folder: Path) -> Iterator[Engine]:
     with postgres_server() as server:
-        yield Engine(server.url, [server])
+        yield Engine(server.url, server.kill, server.start)
 
 
 @contextmanager
 def redis(_folder: Path) -> Iterator[Engine]:
     with redis_server() as server:
-        yield Engine(server.url, [server])
+        yield Engine(server.url, server.kill, server.start)
 
 
 @contextmanager
 def redis_cluster(_folder: Path) -> Iterator[Engine]:
     with redis_servers.redis_cluster() as cluster:
-        yield Engine(cluster.url, cluster.masters)
+        yield Engine(cluster.url, partial(kill_all, cluster.masters), partial(start_all, cluster.masters))
+
+
+def kill_all(servers: Sequence[RedisServer]) -> None:
+    for server in servers:
+        server.kill()
 
 
 @pytest.mark.parametrize("engine", [sqlite, postgres, redis, redis_cluster], ids=lambda e: e.__name__)
@@ -131,7 +139,7 @@ async def test_acknowledged_writes_survive_kill_9_of_service_and_engine(
     with engine(tmp_path) as below, ExitStack() as services:
         service = serve(services, below.url)
         for number in range(KILLS):
-            kills_service = number % 2 == 0 or not below.processes
+            kills_service = number % 2 == 0 or not below.has_processes
             kill = service.kill if kills_service else below.kill
             async with client_of(service) as store:
                 acknowledged += await write_until_killed(store, kill, ACKNOWLEDGED // KILLS)

@@ -20,6 +20,7 @@ from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
 from tests.support.postgres_server import new_schema, shared_postgres
+from tests.support.volume import volume
 
 TENANT = "t"
 REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence)
@@ -76,7 +77,7 @@ async def broken_rows(schema: str) -> list[tuple[object, ...]]:
 
 
 async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreService], schema: str) -> None:
-    parents = [draft() for _ in range(20)]
+    parents = [draft() for _ in range(6)]
     for parent in parents:
         await stores[0].put(TENANT, parent)
     children = [draft(parent) for parent in parents for _ in range(64)]
@@ -136,7 +137,7 @@ async def test_trees_stay_whole_whatever_happens_at_once(stores: list[StoreServi
     for root in known:
         await stores[0].put(TENANT, root)
     actors = [Actor(stores[n % 2], random.Random(100 * seed + n), known) for n in range(12)]
-    await asyncio.gather(*(actor.act(60) for actor in actors))
+    await asyncio.gather(*(actor.act(volume(30, 60)) for actor in actors))
     assert await broken_rows(schema) == []
     for record in known:
         with contextlib.suppress(NotFound):

@@ -19,7 +19,7 @@ from tests.faults.store.acknowledged import TENANT, require_all, write_until_kil
 from tests.support.patience import PATIENCE_S, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
 
-ACKNOWLEDGED_MIN = 1_000  # 10,000 of them: test_kill.py
+ACKNOWLEDGED_MIN = 300  # more of them: test_kill.py
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tests.support.sqlite_disk import Disk, recording
 from tests.support.volume import volume
 
 WRITERS = 16
-CUTS = volume(24, 240)
+CUTS = volume(12, 240)
 BETWEEN = 40  # acknowledged responses
 CHANCES = (0.0, 0.5, 0.9)  # that a change which was not flushed is there
 

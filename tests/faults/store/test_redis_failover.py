@@ -20,6 +20,7 @@ from tests.support.redis_servers import WatchedRedis, redis_rows, watched_redis
 
 TENANT = "t"
 WRITERS = 16
+BETWEEN_WRITES_S = 0.01
 BEFORE_S, AFTER_S = 0.5, 2.5  # of writing, before the master is stopped and after it woke up
 
 
@@ -43,6 +44,7 @@ class Writing:
             else:
                 self.acknowledged.append((backend, record))
                 parent = record
+                await asyncio.sleep(BETWEEN_WRITES_S)
 
     async def goes_on(self) -> None:
         """Waits until every client was acknowledged something that it has yet to write."""

@@ -1,5 +1,8 @@
-"""Every operation that writes, with every fault, on every engine: whoever asks again gets the answer that got lost, and
-the effect is there once; in between it is there whole or not at all.
+"""Every operation that writes, with every fault: a caller that asks again gets the answer that got lost, and the effect
+is there once; in between it is there whole or not at all.
+
+Every engine is asked for what was executed already, and is left while it executes. A call that a fault keeps from the
+engine, or sends it later, is to the engine one call like any other: those faults run on memory and on one database.
 """
 
 from __future__ import annotations
@@ -27,12 +30,14 @@ from tests.support.stores import MemoryStore, tree_of
 SLOW_S = 0.02  # of an engine that answers all the same
 LEAVES_AFTER_S = (0, 0.0005, 0.002)  # operations take 0.1 to 5 ms
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+away_from_the_engine = pytest.mark.parametrize("opened", ["memory", "sqlite"], indirect=True)
 deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
 # What a sweep did shows in its answer alone, and that is lost with the caller.
 visible = {name: deed for name, deed in DEEDS.items() if deed.operation != "sweep"}
 
 
-def test_every_operation_that_writes_has_a_scene() -> None:
+async def test_every_operation_that_writes_has_a_scene() -> None:
     assert {deed.operation for deed in DEEDS.values()} == set(OPERATIONS) - READS
 
 
@@ -50,6 +55,7 @@ async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: 
     return await scene.look()
 
 
+@away_from_the_engine
 @deeds
 async def test_a_fault_before(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
@@ -71,6 +77,7 @@ async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
     assert await require_done_once(world, deed, scene, already=True) == done
 
 
+@away_from_the_engine
 @deeds
 async def test_a_slow_engine(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
@@ -82,6 +89,7 @@ async def test_a_slow_engine(world: World, deed: Deed) -> None:
     assert await require_done_once(world, deed, scene, already=True) == done
 
 
+@away_from_the_engine
 @deeds
 async def test_a_pause_that_outlasts_the_callers_patience(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
@@ -163,12 +171,12 @@ async def test_a_whole_conversation(world: World, when: When) -> None:
 
 
 @pytest.mark.parametrize("when", When)
-async def test_a_lost_release_ends_with_the_lease(world: World, clock: ManualClock, when: When) -> None:
+async def test_a_lost_release_ends_with_the_lease(world: World, when: When) -> None:
     session_id = new_session_id()
     _history, lease = await world.subject.begin_in(session_id)
     with breaking(world, Fault("abort_turn", when, error=Timeout)), pytest.raises(Timeout):
         await world.store.abort_turn(world.tenant, lease.fence)
-    clock.advance(30)
+    world.clock.advance(30)
     _history, other = await world.subject.begin_in(session_id, holder="other")
     assert other.fence.token == 2
 

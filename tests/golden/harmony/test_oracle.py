@@ -34,6 +34,7 @@ from tests.support.harmony.conversations import (
 )
 from tests.support.harmony.outputs import WELL_FORMED, Output, Part, parts_meant
 from tests.support.harmony.recording import FILE, asked
+from tests.support.volume import volume
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -111,7 +112,7 @@ PARAMETERS = objects(st.recursive(st.just({"type": "number"}), schemas, max_leav
 
 
 @given(PARAMETERS, TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=volume(60, 1_000))
 def test_any_tool_is_shown_as_it_shows_it(parameters: Object, description: str) -> None:
     tool = function("f", parameters, description)
     case = Case("tool", turn(message("user", "Hi"), tools=[tool]), (user("Hi"),), functions=(tool,))
@@ -136,7 +137,7 @@ def turns(draw: st.DrawFn) -> tuple[list[Object], list[Said]]:
 
 
 @given(st.lists(turns(), max_size=2), turns(), TEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=volume(30, 1_000))
 def test_any_conversation_is_written_as_it_writes_it(
     before: list[tuple[list[Object], list[Said]]], now: tuple[list[Object], list[Said]], answer: str
 ) -> None:
@@ -169,7 +170,7 @@ MESSAGES = st.tuples(st.sampled_from(HEADERS), TEXTS | st.just('{"a": [1]}'), st
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=volume(60, 1_000))
 def test_any_well_formed_output_means_what_it_says(messages: list[tuple[str, str, str]]) -> None:
     output = "<|start|>assistant".join(f"{header}<|message|>{text}{end}" for header, text, end in messages)
     ids = oracle.ids_of(output)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from antiphon_core.errors import InvalidRequest
@@ -35,6 +37,11 @@ TEMPLATE_DIFFERS = {
 }
 
 
+@cache
+def template_of_the_models() -> JinjaTemplate:
+    return JinjaTemplate((TEMPLATES / "openai-gpt-oss-120b.jinja").read_text("utf-8"), special_tokens={})
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_our_prompt_is_that_of_openai_harmony(case: Case) -> None:
     assert ours.prompt(case) == recorded().prompts[case.id]
@@ -42,9 +49,8 @@ def test_our_prompt_is_that_of_openai_harmony(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_template_of_the_models_differs_where_it_is_listed(case: Case) -> None:
-    source = (TEMPLATES / "openai-gpt-oss-120b.jinja").read_text("utf-8")
     try:
-        written = ours.prompt(case, JinjaTemplate(source, special_tokens={}))
+        written = ours.prompt(case, template_of_the_models())
     except InvalidRequest:
         written = "refused"
     assert (written != recorded().prompts[case.id]) is (case.id in TEMPLATE_DIFFERS)

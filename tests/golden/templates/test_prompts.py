@@ -27,10 +27,11 @@ from antiphon_translator.templates.minijinja_twin import MinijinjaTwin, _outcome
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.golden.templates.test_detection import FOLDERS
 from tests.support.served_models import FILES
+from tests.support.volume import volume
 
 TEMPLATES = [path for folder in FOLDERS for path in sorted(folder.glob("*.jinja"))]
 NOW_S = 1_700_000_000
-EXAMPLES = 20
+EXAMPLES = volume(8, 200)
 _NAMES = re.compile(r"<[|\uff5c][^<>|\uff5c'\"\n]+[|\uff5c]>|</?[a-z_]+(?::[a-z_]+)?>|\[/?[A-Z_]{3,}\]|\]~[!b]?\[")
 TOOL: Object = {
     "type": "function",
@@ -93,10 +94,15 @@ def chats(draw: st.DrawFn) -> list[Conversation]:
     return shown
 
 
+@cache
+def encoder_without_cache(path: Path) -> PromptEncoder:
+    return PromptEncoder(template(path), vocabulary(path), cache_bytes=0)
+
+
 def encoded_anew(path: Path, shown: Conversation) -> Sequence[int] | None:
     """The ids of a prompt from an encoder without a cache; None if the template refuses the prompt."""
     try:
-        return PromptEncoder(template(path), vocabulary(path), cache_bytes=0).encode(shown, now_s=NOW_S).ids
+        return encoder_without_cache(path).encode(shown, now_s=NOW_S).ids
     except InvalidRequest:
         return None
 
@@ -129,7 +135,7 @@ _SHORT_CALL = (
 def test_many_short_messages_have_no_more_tokens_than_was_said(path: Path, messages: tuple[Message, ...]) -> None:
     shown = Conversation((*messages * 100, Message("user", ("a",))), (TOOL,) * 20)
     ids = encoded_anew(path, shown)
-    assert ids is None or len(ids) <= PromptEncoder(template(path), vocabulary(path)).tokens_at_most(shown)
+    assert ids is None or len(ids) <= encoder_without_cache(path).tokens_at_most(shown)
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
@@ -168,7 +174,7 @@ def twin(path: Path) -> MinijinjaTwin | None:
 def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterator[list[str]]:
     """The control tokens that the template writes around texts that cannot be mistaken for any: all characters of names
     exchanged, or only those that begin one. A template that looks into texts may see something else in the former."""
-    shown = PromptEncoder(template(path), vocabulary(path)).roles.adapt(shown)
+    shown = encoder_without_cache(path).roles.adapt(shown)
     for alphabet in (control.alphabet, sorted({name[0] for name in vocabulary(path).added.values() if len(name) > 1})):
         mask = Mask(alphabet, avoiding="")
         try:

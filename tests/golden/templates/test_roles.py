@@ -17,6 +17,7 @@ from antiphon_translator.conversation import Call, Conversation, Message
 from antiphon_translator.templates import role_probe
 from antiphon_translator.templates.roles import Roles
 from tests.golden.templates.test_prompts import NOW_S, TEMPLATES, TOOL, template
+from tests.support.volume import volume
 
 KNOWN = {
     "Mistral-Small-3.2-24B-Instruct-2506": ("system", "tool", "empty"),
@@ -47,7 +48,7 @@ def test_what_well_known_templates_read(path: Path) -> None:
 _SPEAKERS = st.sampled_from(["system", "developer", "user", "user", "assistant", "call"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=volume(20, 1_000))
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 @given(st.lists(_SPEAKERS, max_size=8), st.booleans())
 def test_all_of_a_conversation_is_read_in_its_order_or_refused(path: Path, speakers: list[str], unseen: bool) -> None:

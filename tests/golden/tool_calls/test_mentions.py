@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle, product
 
 import pytest
 
@@ -12,9 +13,18 @@ from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Reasoning, Segment, Text
 from tests.support.tool_calls.outcomes import joined
 from tests.support.tool_calls.soups import SCHEMAS, Kitchen, kitchen
+from tests.support.volume import volume
 
 WORDS = "The model writes a tag and then goes on.\n\nA second paragraph follows, with more words.".split(" ")
 QUOTED = ("`%`", '"%"', "'%'", "**%**", "(%)")
+PLACES = range(len(WORDS) + 1)
+QUOTED_PLACES = volume(
+    list(zip(cycle(QUOTED), [*PLACES, *PLACES], strict=False)),
+    list(product(QUOTED, PLACES)),
+)
+"""Each position with two kinds of quotes; at night with all of them."""
+EVERY = volume(3, 1)
+"""Of the positions between words, a marker is tried at each third one, and the next marker at those behind them."""
 FAMILIES = families.names()
 TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
 
@@ -37,19 +47,18 @@ def read(family: Family, text: str, *, size: int, tail: str = "") -> list[Segmen
 def test_an_answer_may_quote_each_marker_at_every_position(name: str, tokens: bool) -> None:
     here = kitchen(name, tokens=tokens)
     for marker in spoken_of(here):
-        for quoted in QUOTED:
-            for place in range(len(WORDS) + 1):
-                text = " ".join([*WORDS[:place], quoted.replace("%", marker), *WORDS[place:]])
-                told = read(here.family, text, size=3)
-                assert [each for each in told if isinstance(each, Text)] == told[-1:] == [Text(text)], (quoted, marker)
+        for quoted, place in QUOTED_PLACES:
+            text = " ".join([*WORDS[:place], quoted.replace("%", marker), *WORDS[place:]])
+            told = read(here.family, text, size=3)
+            assert [each for each in told if isinstance(each, Text)] == told[-1:] == [Text(text)], (quoted, marker)
 
 
 @TOKENS
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_answer_may_speak_of_each_marker_between_its_words(name: str, tokens: bool) -> None:
     here = kitchen(name, tokens=tokens)
-    for marker in spoken_of(here):
-        for place in range(1, len(WORDS)):
+    for number, marker in enumerate(spoken_of(here)):
+        for place in PLACES[1 + number % EVERY : -1 : EVERY]:
             if WORDS[place - 1].endswith((".", "\n\nA")) or WORDS[place].startswith("on."):
                 continue
             text = " ".join([*WORDS[:place], marker, *WORDS[place:]])
@@ -61,8 +70,8 @@ def test_an_answer_may_speak_of_each_marker_between_its_words(name: str, tokens:
 def test_thoughts_may_quote_each_marker_at_every_position(name: str, tokens: bool) -> None:
     here = kitchen(name, tokens=tokens)
     opener, closer = here.family.reasoning[0]
-    for marker in spoken_of(here):
-        for place in range(1, len(WORDS)):
+    for number, marker in enumerate(spoken_of(here)):
+        for place in PLACES[1 + number % EVERY : -1 : EVERY]:
             text = " ".join([*WORDS[:place], f"`{marker}`", *WORDS[place:]])
             told = read(here.family, f"{text}{closer}Hi", size=5, tail=opener)
             assert told == [Reasoning(text), Text("Hi")], (marker, place)

@@ -13,8 +13,9 @@ from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from tests.golden.tool_calls import fuzz
 from tests.support.tool_calls.soups import HOSTILE, check, kitchen, parsed, pieces_of, told
+from tests.support.volume import volume
 
-SAMPLE = 20_000
+SAMPLE = volume(4_000, 200_000)
 FAMILIES = families.names()
 # These begin a call, or a header, without any marker.
 _CALLS_OF_TEXT = {"llama3", "llama4", "xlam", "gpt_oss", "kimi_k3"}
@@ -26,7 +27,7 @@ def test_a_sample_of_soups() -> None:
 
 @pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=25)
+@settings(max_examples=volume(8, 200))
 @given(data=st.data())
 def test_any_soup_of_a_family_means_the_same_however_it_is_cut(name: str, tokens: bool, data: st.DataObject) -> None:
     here = kitchen(name, tokens=tokens)
@@ -40,7 +41,7 @@ def test_any_soup_of_a_family_means_the_same_however_it_is_cut(name: str, tokens
 
 
 @pytest.mark.parametrize("name", sorted(set(FAMILIES) - _CALLS_OF_TEXT))
-@settings(max_examples=50)
+@settings(max_examples=volume(15, 500))
 @given(data=st.data())
 def test_no_text_is_lost(name: str, data: st.DataObject) -> None:
     family = families.load(name)

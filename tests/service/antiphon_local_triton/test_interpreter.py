@@ -28,6 +28,20 @@ def test_the_running_python_is_preferred(monkeypatch: pytest.MonkeyPatch) -> Non
     assert find_interpreter().version == "3.10"
 
 
+def test_no_other_python_is_run_when_the_first_suits(monkeypatch: pytest.MonkeyPatch) -> None:
+    _known(monkeypatch, ("3.10", True), ("3.12", True))
+    asked: list[str] = []
+    known = interpreter._described
+
+    def ask(path: str) -> Interpreter | None:
+        asked.append(path)
+        return known(path)
+
+    monkeypatch.setattr(interpreter, "_described", ask)
+    find_interpreter()
+    assert asked == ["/bin/python3.10"]
+
+
 def test_an_older_one_is_found_when_the_running_is_too_new(monkeypatch: pytest.MonkeyPatch) -> None:
     _known(monkeypatch, ("3.14", True), ("3.11", False), ("3.10", True))
     assert find_interpreter().version == "3.10"

@@ -12,9 +12,10 @@ from tests.bench.scaling import closed_forms
 from tests.bench.scaling.costs import Part
 from tests.bench.scaling.event_loop import EventLoop
 from tests.bench.scaling.stations import Station
+from tests.support.volume import volume
 
 SERVICE_S = 0.01
-CALLS = 100_000
+CALLS = volume(25_000, 100_000)
 
 
 def served(servers: int, load: float, service: Callable[[random.Random], float]) -> tuple[Station, float, float]:

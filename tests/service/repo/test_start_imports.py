@@ -32,7 +32,7 @@ FOREIGN = {
     "store": TRANSLATING
     | DATABASES
     | {"aiohttp", "cryptography", "antiphon_edge.server", "antiphon_core.request.body"},
-    "translator": DATABASES | {"cryptography", "antiphon_edge.server", "antiphon_store.service"},
+    "translator": DATABASES | {"aiohttp", "cryptography", "numpy", "antiphon_edge.server", "antiphon_store.service"},
     "edge": TRANSLATING | DATABASES | {"antiphon_translator.service", "antiphon_store.service"},
     "worker": TRANSLATING | DATABASES | {"aiohttp", "antiphon_translator.service", "antiphon_store.service"},
 }
@@ -57,6 +57,20 @@ async def main():
     flags = {"--store-url": "memory://", "--edge-store": "h:1", "--edge-translator": "h:2"}
     flags |= {"--worker-store": "h:1", "--worker-translator": "h:2"}
     build([sys.argv[1]], Process(settings.load(environ={}, flags=flags, file=None)))
+
+asyncio.run(main())
+print(*sys.modules, file=sys.stderr)
+"""
+CREATE = """
+import asyncio, sys
+from pathlib import Path
+from antiphon_translator.engines import registry
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.models.profiles import ModelProfile
+
+async def main():
+    profile = ModelProfile(name="m", directory=Path(), endpoint="h:1", engine=sys.argv[1])
+    await registry.create(profile, TritonChannels()).close()
 
 asyncio.run(main())
 print(*sys.modules, file=sys.stderr)
@@ -102,3 +116,16 @@ def test_a_target_imports_no_library_that_only_others_need(target: str) -> None:
     modules = loaded(BUILD, target)
     assert f"antiphon_{'edge' if target == 'worker' else target}" in modules
     assert not (FOREIGN[target] | UNASKED | {"antiphon.up"}) & modules
+
+
+@pytest.mark.parametrize(
+    ("engine", "needed", "foreign"),
+    [
+        ("triton_tokens", "tritonclient", {"aiohttp", "antiphon_translator.engines.triton_text"}),
+        ("openai_chat", "aiohttp", {"tritonclient", "numpy"}),
+    ],
+)
+def test_an_engine_imports_no_library_that_only_others_need(engine: str, needed: str, foreign: set[str]) -> None:
+    modules = loaded(CREATE, engine)
+    assert needed in modules
+    assert not foreign & modules

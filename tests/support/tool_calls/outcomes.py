@@ -19,10 +19,11 @@ from antiphon_translator.parsing.segments import (
     Segment,
     Text,
 )
+from tests.support.volume import volume
 
 _Unit = TypeVar("_Unit")
 
-RANDOM_CUTS = 20
+RANDOM_CUTS = volume(5, 20)
 PIECE_MAX = 8
 
 

@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest, NotFound
@@ -20,8 +20,10 @@ from antiphon_store.arguments import binder
 from antiphon_store.calls import CODECS, Codec
 from antiphon_store.testing.subject import draft
 from tests.support.sent import sent
+from tests.support.volume import volume
 
 Values = st.SearchStrategy[Any]
+EACH = settings(max_examples=volume(10, 1000))  # of a hundred messages; a member that is lost shows in every second one
 
 # Without zeros, which may stand for a default: test_shapes.py has those.
 SCALARS: dict[type, Values] = {
@@ -84,6 +86,7 @@ def test_every_rpc_has_a_codec_but_the_one_that_joins_others() -> None:
 
 
 @pytest.mark.parametrize("rpc", CODECS)
+@EACH
 @given(data=st.data())
 def test_arguments_survive_the_wire(rpc: str, data: st.DataObject) -> None:
     arguments = {name: data.draw(drawn, name) for name, drawn in arguments_of(rpc).items()}
@@ -91,6 +94,7 @@ def test_arguments_survive_the_wire(rpc: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("rpc", CODECS)
+@EACH
 @given(data=st.data())
 def test_results_survive_the_wire(rpc: str, data: st.DataObject) -> None:
     result = data.draw(result_of(rpc))

@@ -9,7 +9,8 @@ subclass the suite:
     class TestRecords(RecordSuite): ...
 
 Some suites use other fixtures, such as `rows` or `store`; their modules say so. `TOPICS` lists all suites by topic. An
-implementation runs every suite, except the suites and tests that need a capability which it lacks (`NEEDS`).
+implementation runs every suite, except the suites and tests that need a capability which it lacks (`NEEDS`). The
+suites in `SERVICE_SUITES` need only one backend, because the service checks arguments itself.
 
 Needs pytest and pytest-asyncio. `model` and `lineage_model` need hypothesis as well, and are imported by their modules.
 """
@@ -46,6 +47,7 @@ from antiphon_store.testing.lineage_records import (
     LineageBatchSuite,
     LineageItemSuite,
     LineageListSuite,
+    LineagePageLimitSuite,
     LineageStatusSuite,
 )
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
@@ -62,12 +64,13 @@ from antiphon_store.testing.session_limits import SessionLimitSuite
 from antiphon_store.testing.subject import Subject
 from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
 from antiphon_store.testing.tenancy import TenancySuite
-from antiphon_store.testing.topics import NEEDS, TOPICS, Capability
+from antiphon_store.testing.topics import NEEDS, SERVICE_SUITES, TOPICS, Capability
 from antiphon_store.testing.turn_ends import JobTurnSuite, LogEndSuite
 from antiphon_store.testing.turns import TurnSuite
 
 __all__ = [
     "NEEDS",
+    "SERVICE_SUITES",
     "TOPICS",
     "AddedItemSuite",
     "ArgumentSuite",
@@ -96,6 +99,7 @@ __all__ = [
     "LineageForkSuite",
     "LineageItemSuite",
     "LineageListSuite",
+    "LineagePageLimitSuite",
     "LineageRaceSuite",
     "LineageStatusSuite",
     "LineageSuite",

@@ -22,7 +22,7 @@ from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import SOON_S, Subject, new_session_id
 
 LIFETIME_MS = 3600 * 1000  # the default of `event_log_ttl_s`
-ROUNDS = 25
+ROUNDS = 12
 
 
 def logs_of(store: object) -> EventLogs:

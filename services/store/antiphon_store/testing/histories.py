@@ -28,8 +28,8 @@ from antiphon_store.testing.sequential_models import MODELS
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
 CLIENTS = 16
-STEPS = 50  # of each client
-ROUNDS = 10
+STEPS = 25  # of each client
+ROUNDS = 4
 RESPONSES, SESSIONS = 2, 1
 STATUSES = (Status.IN_PROGRESS, Status.COMPLETED)
 READS = frozenset({"get", "describe"})

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest, JobNotFound, TooLarge
+from antiphon_core.errors import InvalidRequest, TooLarge
 from antiphon_core.ports.jobs import JobOutcome, Jobs
 from antiphon_core.ports.store import Fence
 from antiphon_store.testing.jobs import enqueue, jobs_of, new_draft
@@ -75,9 +75,3 @@ class JobArgumentSuite:
         with pytest.raises(TooLarge) as caught:
             await enqueue(subject, payload=bytes(limits.JOB_PAYLOAD_BYTES_MAX + 1))
         assert caught.value.field == "payload"
-
-    async def test_a_job_that_was_never_enqueued_is_not_found(self, subject: Subject) -> None:
-        for attempt in (settling(FENCE), lambda jobs, tenant: jobs.heartbeat_job(tenant, FENCE)):
-            with pytest.raises(JobNotFound) as caught:
-                await attempt(jobs_of(subject.store), subject.tenant)
-            assert caught.value.facts == {"id": GOOD.id}

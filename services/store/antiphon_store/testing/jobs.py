@@ -33,7 +33,7 @@ from antiphon_store.testing.subject import SOON_S, Subject, draft
 TTL_MS = 500
 RETENTION_MS = 24 * 3600 * 1000  # the default of `job_ttl_s`
 HOUR_MS = 3_600_000
-ROUNDS = 25
+ROUNDS = 10
 CLAIMERS = 8
 
 
@@ -179,6 +179,17 @@ class JobSuite:
 
     async def test_waiting_has_an_end(self, subject: Subject) -> None:
         assert await asyncio.wait_for(claim(subject, wait_ms=50), SOON_S) is None
+
+    async def test_a_job_that_was_never_enqueued_is_not_found(self, subject: Subject) -> None:
+        job_id, jobs = new_draft().id, jobs_of(subject.store)
+        fence = Fence(job_id, 1)
+        for attempt in (
+            jobs.settle_job(subject.tenant, fence, JobOutcome.FAILED),
+            jobs.heartbeat_job(subject.tenant, fence),
+        ):
+            with pytest.raises(JobNotFound) as caught:
+                await attempt
+            assert caught.value.facts == {"id": job_id}
 
 
 class JobLeaseSuite:

@@ -13,9 +13,9 @@ from antiphon_store.testing.lineage_subject import lineage, peer_lineage
 from antiphon_store.testing.races import only, race
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
-ROUNDS = 25
-PARENTS = 14
-CHILDREN = 64
+ROUNDS = 12
+PARENTS = 3
+CHILDREN = 32
 
 
 class LineageRaceSuite:

@@ -12,7 +12,9 @@ happens, such that the answers are those of a sequential object (Herlihy and Win
 and it is enough to look at each key by itself. The search is that of Wing and Gong (JPDC 1993), in the just-in-time
 form with memoisation of Lowe (Concurrency and Computation 29(4), 2017): the moments are visited once in order, and an
 operation is given its moment only when the return of some operation requires it. The search keeps a set of
-configurations: a state, and the open operations that have happened in it.
+configurations: a state, and the open operations that have happened in it. A passive operation, such as a read, changes
+no state: it happens in the first configuration that has its answer. Without this rule a search through many open reads
+tries every subset of them.
 """
 
 from __future__ import annotations
@@ -40,10 +42,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A sequential object: its initial state, and its steps by name. An error is an answer, too."""
+    """A sequential object: its initial state, and its steps by name. An error is an answer, too.
+
+    `is_passive`: whether an operation with the answer that it got changes no state, whichever it was asked in.
+    """
 
     initial: Hashable
     steps: Mapping[str, Step]
+    is_passive: Callable[[Operation], bool]
 
     def apply(self, state: Hashable, operation: Operation) -> tuple[Hashable, Any]:
         return self.steps[operation.name](state, **operation.arguments)
@@ -105,13 +111,15 @@ def _after_return(
     """All configurations in which the operation has happened: before, or now, after some of the other open operations.
     The operation is removed from them, because it is no longer open."""
     after: set[_Configuration] = set()
-    waiting, seen = list(before), set(before)
+    passive = {each for each in open_ if model.is_passive(operations[each])}
+    seen = {_with_passive(operations, model, configuration, passive) for configuration in before}
+    waiting = list(seen)
     while waiting:
         state, happened = waiting.pop()
         if number in happened:
             after.add((state, happened - {number}))
             continue
-        for each in open_ - happened:
+        for each in open_ - passive - happened:
             next_state, answer = model.apply(state, operations[each])
             recorded = operations[each].answer
             if recorded == UNKNOWN:
@@ -119,8 +127,20 @@ def _after_return(
                     continue
             elif recorded != answer:
                 continue
-            configuration = (next_state, happened | {each})
+            configuration = _with_passive(operations, model, (next_state, happened | {each}), passive)
             if configuration not in seen:
                 seen.add(configuration)
                 waiting.append(configuration)
     return after
+
+
+def _with_passive(
+    operations: Sequence[Operation], model: Model, configuration: _Configuration, passive: set[int]
+) -> _Configuration:
+    """The configuration after the passive operations that get their answer in its state. It explains every history that
+    the given one explains: the same operations lead on from it, without these."""
+    state, happened = configuration
+    answers = {each: operations[each].answer for each in passive - happened}
+    return state, happened.union(
+        each for each, answer in answers.items() if model.apply(state, operations[each])[1] == answer
+    )

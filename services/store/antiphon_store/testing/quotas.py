@@ -141,6 +141,16 @@ class QuotaSuite:
     async def test_an_empty_spend_succeeds(self, subject: Subject) -> None:
         assert await spend(subject) == Spent()
 
+    async def test_the_limits_themselves_are_allowed(self, subject: Subject) -> None:
+        draws = [replace(TWENTY, name=f"b{n}") for n in range(limits.SPEND_DRAWS_ITEMS_MAX)]
+        largest = replace(TWENTY, name=LONG[1:], amount=UNITS_MAX, capacity=UNITS_MAX)
+        hold = Hold([LONG[1:], *MANY[2:]], limits.LEASE_TTL_MS_MAX)
+        spent = await spend(subject, *draws[1:], largest, hold=hold, release=MANY[:1])
+        assert (len(spent.levels), spent.refusal) == (len(draws), None)
+        assert not await holds(subject, "another", most=limits.SPEND_PLACES_ITEMS_MAX)
+        assert (await spend(subject, release=MANY[1:])).refusal is None
+        assert await holds(subject, "another", most=2)
+
     async def test_of_concurrent_draws_only_the_capacity_succeeds(self, subject: Subject) -> None:
         answers = await asyncio.gather(*(spend(subject, TWENTY) for _ in range(AT_ONCE)))
         assert sum(answer.refusal is None for answer in answers) == 20
@@ -269,13 +279,3 @@ class QuotaArgumentSuite:
         with pytest.raises(InvalidRequest) as caught:
             await spend(subject, TWENTY, tenant="two words")
         assert caught.value.field == "tenant"
-
-    async def test_the_limits_themselves_are_allowed(self, subject: Subject) -> None:
-        draws = [replace(TWENTY, name=f"b{n}") for n in range(limits.SPEND_DRAWS_ITEMS_MAX)]
-        largest = replace(TWENTY, name=LONG[1:], amount=UNITS_MAX, capacity=UNITS_MAX)
-        hold = Hold([LONG[1:], *MANY[2:]], limits.LEASE_TTL_MS_MAX)
-        spent = await spend(subject, *draws[1:], largest, hold=hold, release=MANY[:1])
-        assert (len(spent.levels), spent.refusal) == (len(draws), None)
-        assert not await holds(subject, "another", most=limits.SPEND_PLACES_ITEMS_MAX)
-        assert (await spend(subject, release=MANY[1:])).refusal is None
-        assert await holds(subject, "another", most=2)

@@ -15,7 +15,7 @@ from antiphon_core.ports.store import Precondition, Stamp, Status, TurnCommit, T
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id, turn_in
 
-ROUNDS = 25
+ROUNDS = 12
 
 _Answer = TypeVar("_Answer")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon_store.testing.linearizability import Model
+from antiphon_store.testing.linearizability import UNKNOWN, Model, Operation
 
 _Response = tuple[int, str, str] | None
 _Lease = tuple[int, str | None]
@@ -72,6 +72,16 @@ def _describe(state: _Lease) -> tuple[_Lease, Any]:
     return state, state
 
 
-RESPONSE = Model(None, {"put": _put, "get": _get, "update_status": _update_status, "delete": _delete})
-LEASE = Model((0, None), {"acquire": _acquire, "renew": _renew, "release": _release, "describe": _describe})
+def _is_passive(operation: Operation) -> bool:
+    """Reads, renewals of a lease, and calls that changed nothing: those that failed, and releases of what was free."""
+    if operation.answer == UNKNOWN:
+        return False
+    return operation.name in PASSIVE or isinstance(operation.answer, str) or operation.answer is False
+
+
+PASSIVE = frozenset({"get", "renew", "describe"})
+RESPONSE = Model(None, {"put": _put, "get": _get, "update_status": _update_status, "delete": _delete}, _is_passive)
+LEASE = Model(
+    (0, None), {"acquire": _acquire, "renew": _renew, "release": _release, "describe": _describe}, _is_passive
+)
 MODELS = {"response": RESPONSE, "lease": LEASE}

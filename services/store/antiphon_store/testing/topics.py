@@ -1,7 +1,7 @@
 """The suites of the kit by topic, and the capabilities that an implementation may lack.
 
 An implementation runs every suite of every topic. It may leave out only suites and tests that need a capability which
-it lacks (`needs`). A new suite is added to a row of `TOPICS`.
+it lacks (`needs`), and a backend of `StoreService` those of `SERVICE_SUITES`. A new suite goes into a row of `TOPICS`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from antiphon_store.testing.lineage_records import (
     LineageBatchSuite,
     LineageItemSuite,
     LineageListSuite,
+    LineagePageLimitSuite,
     LineageStatusSuite,
 )
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
@@ -67,7 +68,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "turns": (TurnSuite,),
     "status": (LineageStatusSuite,),
     "trees": (LineageTreeSuite,),
-    "lists and batches": (LineageListSuite, LineageBatchSuite, LineageArgumentSuite),
+    "lists and batches": (LineageListSuite, LineageBatchSuite, LineagePageLimitSuite, LineageArgumentSuite),
     "items by id": (LineageItemSuite, AddedItemSuite),
     "forks": (LineageForkSuite,),
     "event logs": (EventLogSuite, EventLogAppendSuite, EventLogFollowSuite, EventLogArgumentSuite, LogEndSuite),
@@ -92,6 +93,20 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "lifecycle": (LifecycleSuite,),
     "persistence": (PersistenceSuite,),
 }
+
+
+SERVICE_SUITES: tuple[Suite, ...] = (
+    ArgumentSuite,
+    LineageArgumentSuite,
+    LineagePageLimitSuite,
+    EventLogArgumentSuite,
+    JobArgumentSuite,
+    ConversationArgumentSuite,
+    IdempotencyArgumentSuite,
+    QuotaArgumentSuite,
+)
+"""Suites of checks that the service makes itself, before it asks its backend or on its answer. Their results do not
+depend on the backend, so it is enough to run them over one, and once more over gRPC."""
 
 
 class Capability(StrEnum):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import grpc
-from tritonclient.grpc import service_pb2_grpc
 
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.http2.client import GrpcStreams
@@ -69,6 +68,8 @@ class TritonChannels:
             await self._connections.pop(endpoint).close()
 
     def _connection(self, endpoint: str) -> TritonConnection:
+        from tritonclient.grpc import service_pb2_grpc  # its package imports numpy; not every translator has a Triton
+
         lean = _lean_streams(endpoint) if self._transport == "lean" else None
         channel = grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)

@@ -48,11 +48,14 @@ class MinijinjaTwin:
         *,
         to_json: Callable[..., str],
         raise_exception: Callable[[str], NoReturn],
+        cpu_now_s: Callable[[], float] = time.thread_time,
     ) -> None:
         """`jinja` renders the same template with Jinja, `to_json` and `raise_exception` are its filter and function.
+        `cpu_now_s` is the processor time of the calling thread.
 
         minijinja.TemplateError: the source does not compile."""
         self._jinja = jinja
+        self._cpu_now_s = cpu_now_s
         self._environment = minijinja.Environment(
             trim_blocks=True, lstrip_blocks=True, pycompat=True, undefined_behavior="lenient", debug=False
         )
@@ -71,7 +74,8 @@ class MinijinjaTwin:
     def is_faster(self, half: Context, whole: Context) -> bool:
         """Whether the twin is GAIN_MIN times as fast as Jinja for a long chat. `half` is its first half, which shows
         whether the time grows linearly."""
-        half_s, whole_s, jinja_s = _cpu_s(self._write, half), _cpu_s(self._write, whole), _cpu_s(self._jinja, whole)
+        half_s, whole_s = self._cpu_s(self._write, half), self._cpu_s(self._write, whole)
+        jinja_s = self._cpu_s(self._jinja, whole)
         messages, is_linear = len(whole["messages"]), whole_s < 3 * half_s
         self._messages_max = int(messages * HOLD_S / whole_s) if is_linear else messages
         return GAIN_MIN * whole_s < jinja_s
@@ -81,15 +85,24 @@ class MinijinjaTwin:
         messages = context["messages"]
         if not self._is_trusted or not self._is_short(messages) or _has_fractions(context["tools"], messages):
             return None
-        started = time.thread_time()
+        started = self._cpu_now_s()
         prompt = _outcome(self._write, context)
         if prompt is None or any(space in prompt for space in _PYTHON_SPACES):
             return None
-        self._adapt_max(len(messages), time.thread_time() - started)
+        self._adapt_max(len(messages), self._cpu_now_s() - started)
         return prompt if self._is_right(prompt, context) else None
 
     def _write(self, context: Context) -> str:
         return self._environment.render_template("chat", **context)
+
+    def _cpu_s(self, render: Callable[[Context], str], context: Context) -> float:
+        """The least processor time of several renderings."""
+        taken: list[float] = []
+        for _ in range(_ROUNDS):
+            started = self._cpu_now_s()
+            _outcome(render, context)
+            taken.append(self._cpu_now_s() - started)
+        return min(taken)
 
     def _is_right(self, prompt: str, context: Context) -> bool:
         """Whether the prompt is Jinja's, or is not compared this time."""
@@ -143,13 +156,3 @@ def _outcome(render: Callable[[Context], str], context: Context) -> str | None:
         return render(context)
     except Exception:  # noqa: BLE001 - a template can raise any error
         return None
-
-
-def _cpu_s(render: Callable[[Context], str], context: Context) -> float:
-    """The least processor time of several renderings."""
-    taken: list[float] = []
-    for _ in range(_ROUNDS):
-        started = time.thread_time()
-        _outcome(render, context)
-        taken.append(time.thread_time() - started)
-    return min(taken)

@@ -15,18 +15,18 @@ Only components that are known to behave so are accepted. With any other one the
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from math import prod
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, models
 
+from antiphon_translator.tokenizer.components import steps
+
 # Components that process each piece by itself.
 _NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Prepend", "Replace", "Strip"}
 _PRE_TOKENIZERS = {"ByteLevel", "Digits", "Metaspace", "Split", "Whitespace"}
 _POST_PROCESSORS = {"BertProcessing", "ByteLevel", "RobertaProcessing", "TemplateProcessing"}
-_MEMBERS = ("normalizers", "pretokenizers", "processors")
 _GROWTH = {"NFC": 3, "Prepend": 2, "Replace": 3, "Strip": 1}
 _GROWTH_MAX = 11  # NFKC writes 33 bytes for the 3 of U+FDFA
 _ANYWHERE = ("always", "never")  # prepend schemes of Metaspace that do not depend on the position in the text
@@ -48,18 +48,18 @@ def _is_local(tokenizer: Tokenizer) -> bool:
     return (
         _is_deterministic(tokenizer.model)
         and not tokenizer.encode_special_tokens
-        and all(map(_keeps_ids, _steps(tokenizer.post_processor)))
-        and all(step["type"] in _NORMALIZERS for step in _steps(tokenizer.normalizer))
+        and all(map(_keeps_ids, steps(tokenizer.post_processor)))
+        and all(step["type"] in _NORMALIZERS for step in steps(tokenizer.normalizer))
         and all(
             step["type"] in _PRE_TOKENIZERS and step.get("prepend_scheme", "never") in _ANYWHERE
-            for step in _steps(tokenizer.pre_tokenizer)
+            for step in steps(tokenizer.pre_tokenizer)
         )
     )
 
 
 def growth(tokenizer: Tokenizer) -> int:
     """The factor by which normalising may lengthen a text that is not ASCII, in bytes."""
-    return prod(_GROWTH.get(step["type"], _GROWTH_MAX) for step in _steps(tokenizer.normalizer))
+    return prod(_GROWTH.get(step["type"], _GROWTH_MAX) for step in steps(tokenizer.normalizer))
 
 
 def _is_deterministic(model: Any) -> bool:
@@ -73,21 +73,6 @@ def _keeps_ids(step: Mapping[str, Any]) -> bool:
     """Whether a post-processor that must add no special tokens leaves the ids of a text unchanged."""
     texts = [part for part in step.get("single", ()) if "Sequence" in part]
     return step["type"] in _POST_PROCESSORS and (step["type"] != "TemplateProcessing" or len(texts) == 1)
-
-
-def _steps(component: Any) -> Iterator[Mapping[str, Any]]:
-    """Yields a normalizer, pre-tokenizer or post-processor as in tokenizer.json; of a sequence its members."""
-    if component is not None:
-        yield from _flat(json.loads(component.__getstate__()))
-
-
-def _flat(step: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    if step["type"] != "Sequence":
-        yield step
-        return
-    for name in _MEMBERS:
-        for member in step.get(name, ()):
-            yield from _flat(member)
 
 
 def _shadowed(names: Collection[str]) -> set[str]:

@@ -15,26 +15,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Tokenizer, models
+
+from antiphon_translator.tokenizer.components import steps
 
 _SHRINKING = {"ByteLevel": 1, "NFC": 3, "Prepend": 1}
 """The factor by which each normalizer may shorten a text."""
 _PRE_TOKENIZERS = {"ByteLevel", "Digits", "Metaspace", "Punctuation", "Split"}
 _SPACE_MARK = "\u2581"
-_MEMBERS = ("normalizers", "pretokenizers")
 
 
 class TokenFloor:
     """The lower bound for one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        settings = json.loads(tokenizer.to_str())
         added = list(tokenizer.get_added_tokens_decoder().values())
-        self._has_floor = _loses_nothing(settings) and not any(token.single_word for token in added)
+        self._has_floor = _loses_nothing(tokenizer) and not any(token.single_word for token in added)
         self._counts_spaces = not any(token.lstrip or token.rstrip for token in added)
-        self._token_bytes_max = _longest(tokenizer, settings, added) * _shrinking(settings) if self._has_floor else 0
+        self._token_bytes_max = _longest(tokenizer, added) * _shrinking(tokenizer) if self._has_floor else 0
 
     def of(self, text: str) -> int:
         """The least number of tokens that a text can have."""
@@ -45,16 +46,22 @@ class TokenFloor:
         return -(-size // self._token_bytes_max)
 
 
-def _loses_nothing(settings: Mapping[str, Any]) -> bool:
-    model, before = settings["model"], _steps(settings["pre_tokenizer"])
-    normalizers = _steps(settings["normalizer"])
+def _loses_nothing(tokenizer: Tokenizer) -> bool:
+    before, normalizers = steps(tokenizer.pre_tokenizer), steps(tokenizer.normalizer)
     is_bytes = any(step["type"] == "ByteLevel" for step in (*before, *normalizers))
     return (
-        model["type"] in ("BPE", "Unigram")
-        and (is_bytes or bool(model.get("byte_fallback")))
+        isinstance(tokenizer.model, models.BPE | models.Unigram)
+        and (is_bytes or _has_byte_fallback(tokenizer.model))
         and all(step["type"] in _PRE_TOKENIZERS and step.get("behavior") != "Removed" for step in before)
         and all(step["type"] in _SHRINKING or _only_lengthens(step) for step in normalizers)
     )
+
+
+def _has_byte_fallback(model: Any) -> bool:
+    """Whether the tokens of an unknown character are its bytes. The library shows it as a member of BPE only."""
+    if isinstance(model, models.Unigram):
+        return bool(json.loads(model.__getstate__()).get("byte_fallback"))
+    return bool(model.byte_fallback)
 
 
 def _only_lengthens(step: Mapping[str, Any]) -> bool:
@@ -63,25 +70,14 @@ def _only_lengthens(step: Mapping[str, Any]) -> bool:
     return pattern is not None and len(step["content"].encode()) >= len(pattern.encode())
 
 
-def _shrinking(settings: Mapping[str, Any]) -> int:
-    factor = 1
-    for step in _steps(settings["normalizer"]):
-        factor *= _SHRINKING.get(step["type"], 1)
-    return factor
+def _shrinking(tokenizer: Tokenizer) -> int:
+    return prod(_SHRINKING.get(step["type"], 1) for step in steps(tokenizer.normalizer))
 
 
-def _longest(tokenizer: Tokenizer, settings: Mapping[str, Any], added: list[AddedToken]) -> int:
+def _longest(tokenizer: Tokenizer, added: list[AddedToken]) -> int:
     """The bytes of the longest token. In a byte-level vocabulary a token has one character for each of its bytes."""
     names = tokenizer.get_vocab(with_added_tokens=False)
-    is_fallback = bool(settings["model"].get("byte_fallback"))
-    lengths = (len(name.replace(_SPACE_MARK, " ").encode()) if is_fallback else len(name) for name in names)
-    return max((1, *lengths, *(len(token.content.encode()) for token in added)))
-
-
-def _steps(component: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """A normalizer or pre-tokenizer as a list; of a sequence its members."""
-    if component is None:
-        return []
-    if component["type"] != "Sequence":
-        return [component]
-    return [step for name in _MEMBERS for member in component.get(name, ()) for step in _steps(member)]
+    is_fallback = _has_byte_fallback(tokenizer.model)
+    lengths = (len(name.replace(_SPACE_MARK, " ").encode()) for name in names) if is_fallback else map(len, names)
+    longest: int = max((1, *lengths, *(len(token.content.encode()) for token in added)))
+    return longest

@@ -82,6 +82,18 @@ async def until_ended(tracer: RecordingTracer) -> None:
             await asyncio.sleep(0)
 
 
+async def audit_lines(path: Path, count: int) -> list[str]:
+    """This many lines of the audit log. The server writes the line of a call behind its answer."""
+    async with asyncio.timeout(PATIENCE_S):
+        while len(lines := lines_of(path)) < count:
+            await asyncio.sleep(0.001)
+    return lines
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "error"),
     [
@@ -156,9 +168,9 @@ async def test_an_audit_line_has_the_ids_of_the_request_and_its_result(client: R
         await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="resp_1"), tenant="acme")
         with pytest.raises(ResponseNotFound):
             await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="missing"), tenant="acme")
+        found, missing = map(loads, await audit_lines(tmp_path / "audit", 2))
     finally:
         audit.configure(None)
-    found, missing = map(loads, (tmp_path / "audit").read_text().splitlines())
     assert found | {"ts": 0} == {
         "ts": 0,
         "service": "store",

@@ -11,6 +11,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import JobNotFound
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, JobOutcome, QueueHead
 from antiphon_core.ports.store import Fence
+from antiphon_store.rows.model import File, Index, Partition, Program
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import draft
@@ -52,6 +53,19 @@ async def test_the_longest_waiting_of_several_queues_comes_first(store: StoreSer
         expected += await enqueue(store, 1, queue)
         clock.advance(0.001)
     found = [await claim(store, holder, ("q", "r")) for holder in "abc"]
+    assert [job.id for job in found if job] == expected
+
+
+async def test_a_ticket_without_a_job_lets_no_other_queue_go_first(
+    store: StoreService, rows: SpiedRows, clock: ManualClock
+) -> None:
+    """A backend that is spread over several servers leaves such a ticket when it refuses a job."""
+    await rows.transact(Partition(T, ""), Program(changes=[File(Index.QUEUE, "q", draft().id)]))
+    expected = []
+    for queue in ("q", "r"):
+        clock.advance(0.001)
+        expected += await enqueue(store, 1, queue)
+    found = [await claim(store, holder, ("q", "r")) for holder in "ab"]
     assert [job.id for job in found if job] == expected
 
 

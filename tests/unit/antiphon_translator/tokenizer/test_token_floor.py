@@ -41,6 +41,13 @@ def test_a_vocabulary_with_byte_fallback_has_a_floor() -> None:
     assert TokenFloor(fallback()).of("a" * 600) == 100  # <0x61> is six characters long
 
 
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_unigram_vocabularies_have_a_floor_with_byte_fallback_only(byte_fallback: bool) -> None:
+    names = [f"<0x{byte:02X}>" for byte in range(256)] + ["aaaa"]
+    made = Tokenizer(models.Unigram([(name, -1.0) for name in names], 0, byte_fallback))
+    assert TokenFloor(made).of("a" * 600) == (100 if byte_fallback else 0)
+
+
 @pytest.mark.parametrize(
     "change",
     [
