@@ -18,21 +18,36 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 ENV_PREFIX = "ANTIPHON_"
 CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 
 Sections = Mapping[str, type]
 
+_Value = TypeVar("_Value")
+
 
 class SettingsError(Exception):
     """A setting that is unknown or has an invalid value. The message names the setting, its source and a remedy."""
+
+
+def setting(default: _Value, doc: str, *, least: float | None = None) -> _Value:
+    """Declares a setting in its section. `least`: `require_bounds` rejects a lower number."""
+    return field(default=default, metadata={"doc": doc, "least": least})
+
+
+def require_bounds(section: Any) -> None:
+    """Checks the bounds of all settings of a section; None is unlimited. SettingsError."""
+    for each in fields(section):
+        value, least = getattr(section, each.name), each.metadata.get("least")
+        if value is not None and least is not None and value < least:
+            raise SettingsError(f"{each.name} must be {least:g} or more, but is {value:g}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +89,7 @@ def declared(sections: Sections) -> Iterator[Setting]:
 @cache
 def _declared(name: str, section: type[Any]) -> tuple[Setting, ...]:
     hints = get_type_hints(section)
-    return tuple(Setting(section=name, field=field, type=hints[field.name]) for field in fields(section))
+    return tuple(Setting(section=name, field=each, type=hints[each.name]) for each in fields(section))
 
 
 def load(

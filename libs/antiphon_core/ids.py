@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from functools import lru_cache
 from itertools import count
 from typing import Protocol
 
@@ -73,6 +74,13 @@ def new_conversation_id(ids: Ids) -> str:
     return f"conv_{ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
 
 
+def new_fork_id(ids: Ids, *, relative: str) -> str:
+    """The id of a new session: a conversation id in the tree of `relative`, or `fork_…` if that names no tree."""
+    tag = tree_tag(relative)
+    prefix = f"conv_{tag}" if tag else f"fork_{ids.hex(TREE_TAG_DIGITS)}"
+    return prefix + ids.hex(UNIQUE_DIGITS)
+
+
 def new_item_id(ids: Ids, prefix: str) -> str:
     """An item id such as `msg_` + 48 hex digits."""
     return f"{prefix}_{ids.hex(TREE_TAG_DIGITS + UNIQUE_DIGITS)}"
@@ -83,6 +91,7 @@ def new_request_id(ids: Ids) -> str:
     return f"req_{ids.hex(UNIQUE_DIGITS)}"
 
 
+@lru_cache(maxsize=1024)  # a turn asks seven times after two ids
 def tree_tag(tagged_id: str) -> str | None:
     """The tree tag of a response or conversation id; None if it has the form of neither."""
     match = _TAGGED_ID.fullmatch(tagged_id)

@@ -7,11 +7,11 @@ authentication it starts only on loopback, or with `insecure`, for networks that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from antiphon_core.config import SettingsError
+from antiphon_core.config import SettingsError, require_bounds, setting
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX, RPC_REQUESTS_BYTES_MAX
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.rpc.watched import GRACE_S
@@ -23,59 +23,44 @@ class RpcServerSettings:
 
     section: ClassVar[str]  # the section's name, for messages
 
-    host: str = field(
-        default="127.0.0.1",
-        metadata={
-            "doc": "Address to serve gRPC on. An address that other machines reach needs token_file or "
-            "tls_client_ca_file."
-        },
+    host: str = setting(
+        "127.0.0.1",
+        "Address to serve gRPC on. An address that other machines reach needs token_file or tls_client_ca_file.",
     )
-    port: int = field(default=0, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
-    token_file: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "File of the callers' credentials, a line for each: NAME TOKEN TENANTS ROLES. TOKEN may be "
-            "certificate:NAME; TENANTS is * or a list with commas; ROLES is a list of reader, writer, gateway and "
-            "operator. Read again when it changes."
-        },
+    port: int = setting(0, "Port to serve gRPC on; 0 lets the system choose.")
+    token_file: Path | None = setting(
+        None,
+        "File of the callers' credentials, a line for each: NAME TOKEN TENANTS ROLES. TOKEN may be "
+        "certificate:NAME; TENANTS is * or a list with commas; ROLES is a list of reader, writer, gateway and "
+        "operator. Read again when it changes.",
     )
-    tls_cert_file: Path | None = field(
-        default=None, metadata={"doc": "Certificate chain (PEM) to serve TLS with. Read again when it changes."}
+    tls_cert_file: Path | None = setting(None, "Certificate chain (PEM) to serve TLS with. Read again when it changes.")
+    tls_key_file: Path | None = setting(None, "Private key (PEM) of tls_cert_file.")
+    tls_client_ca_file: Path | None = setting(
+        None,
+        "Certificate authorities (PEM), one of which must have signed the certificate of a caller (mTLS). "
+        "Without token_file, every such caller has all tenants and roles.",
     )
-    tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of tls_cert_file."})
-    tls_client_ca_file: Path | None = field(
-        default=None,
-        metadata={
-            "doc": "Certificate authorities (PEM), one of which must have signed the certificate of a caller (mTLS). "
-            "Without token_file, every such caller has all tenants and roles."
-        },
+    secrets_grace_s: float = setting(
+        GRACE_S,
+        "Seconds for which the content that was read last stays valid after token_file, tls_client_ca_file, "
+        "or the store's encryption_keys_file became unusable: deleted, emptied, malformed, or open to other "
+        "users. Then requests that need it are rejected until the file is corrected.",
     )
-    secrets_grace_s: float = field(
-        default=GRACE_S,
-        metadata={
-            "doc": "Seconds for which the content that was read last stays valid after token_file, tls_client_ca_file, "
-            "or the store's encryption_keys_file became unusable: deleted, emptied, malformed, or open to other "
-            "users. Then requests that need it are rejected until the file is corrected."
-        },
+    requests_bytes_max: int = setting(
+        RPC_REQUESTS_BYTES_MAX,
+        "Bytes of the requests that are received and handled at once, of all callers together. One caller "
+        "may have half of them. A request that is not complete within 50 ms counts as 48 MiB.",
+        least=2 * RPC_MESSAGE_BYTES_MAX,
     )
-    requests_bytes_max: int = field(
-        default=RPC_REQUESTS_BYTES_MAX,
-        metadata={
-            "doc": "Bytes of the requests that are received and handled at once, of all callers together. One caller "
-            "may have half of them. A request that is not complete within 50 ms counts as 48 MiB."
-        },
-    )
-    insecure: bool = field(
-        default=False,
-        metadata={
-            "doc": "Whether the server may run without authentication on any address: every caller then has all "
-            "tenants and roles. For closed networks, and service meshes that authenticate."
-        },
+    insecure: bool = setting(
+        False,
+        "Whether the server may run without authentication on any address: every caller then has all "
+        "tenants and roles. For closed networks, and service meshes that authenticate.",
     )
 
     def __post_init__(self) -> None:
-        if self.requests_bytes_max < 2 * RPC_MESSAGE_BYTES_MAX:
-            raise SettingsError(f"{self._variable('requests_bytes_max')} must be {2 * RPC_MESSAGE_BYTES_MAX} or more.")
+        require_bounds(self)
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
             raise SettingsError(
                 f"{self._variable('tls_cert_file')} and {self._variable('tls_key_file')} need each other."

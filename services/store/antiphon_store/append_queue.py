@@ -38,7 +38,10 @@ class AppendQueue:
     def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
         self._joint_calls: JointCalls[_Append, int] = JointCalls(
-            self._call, TOGETHER, size_bytes=lambda append: append.request.ByteSize(), fits=_are_of_one_tenant
+            self._call,
+            TOGETHER,
+            size_bytes=lambda append: append.request.ByteSize(),
+            fits=lambda others, append: not others or others[0].tenant == append.tenant,
         )
 
     async def append(self, tenant: str, request: Any) -> int:
@@ -63,7 +66,3 @@ class AppendQueue:
             status.from_bytes(result.error, StoreUnavailable) if result.error else result.next_position
             for result in answer.results
         ]
-
-
-def _are_of_one_tenant(others: Sequence[_Append], append: _Append) -> bool:
-    return not others or others[0].tenant == append.tenant

@@ -1,4 +1,5 @@
-"""Checks of the arguments of the ports' methods. The name of a parameter selects its rule.
+"""Arguments of the ports' methods by name: completed by the ports' defaults, and checked. The name of a parameter
+selects its rule.
 
 The service checks arguments, and so does the client before it sends: both reject a value that the wire cannot carry
 with the same message.
@@ -6,49 +7,36 @@ with the same message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from antiphon_core import limits
-from antiphon_core.ports.store import TurnCommit
 from antiphon_store.rules import common as rules
+from antiphon_store.rules import values
 from antiphon_store.rules.common import Check, each_of, within
-from antiphon_store.rules.event_logs import check_append, check_log_end
-from antiphon_store.rules.jobs import check_draft, check_job_fence, check_queue, check_reason, check_turn_job
-from antiphon_store.rules.lineage import check_cursor, check_fork_source
-from antiphon_store.rules.quotas import check_spend
 
 _Parameters = ParamSpec("_Parameters")
 _Answer = TypeVar("_Answer")
 _Method = Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Answer]]
 
 
-def check_commit(commit: TurnCommit, field: str) -> None:
-    """The record, what comes with it, and the fences under which it is written."""
-    rules.check_turn_commit(commit, field)
-    if commit.log_end is not None:
-        check_log_end(commit.record.id, commit.log_end)
-    if commit.job is not None:
-        check_turn_job(commit.record, commit.job)
-
-
 CHECKS: Mapping[str, Check] = {
-    "after": rules.check_text,
-    "append": check_append,
-    "commit": check_commit,
+    "after": rules.check_item_id,
+    "append": values.check_append,
+    "commit": values.check_turn_commit,
     "content": rules.check_prompt_content,
     "conversation_id": rules.check_conversation_id,
-    "cursor": check_cursor,
-    "draft": check_draft,
+    "cursor": rules.check_cursor,
+    "draft": values.check_draft,
     "expected_version": within(1, rules.INT64_MAX),
-    "fence": rules.check_fence,
+    "fence": values.check_fence,
     "holder": rules.check_holder,
     "idempotency_key": rules.check_key,
     "ids": each_of(rules.check_response_id, most=limits.LOOKUP_ITEMS_MAX),
-    "item_id": rules.check_text,
-    "item_ids": each_of(rules.check_text, most=limits.LOOKUP_ITEMS_MAX),
+    "item_id": rules.check_item_id,
+    "item_ids": each_of(rules.check_item_id, most=limits.LOOKUP_ITEMS_MAX),
     "items": rules.check_given,
     "job_id": rules.check_response_id,
     "lease_ttl_ms": rules.check_lease_ttl,
@@ -58,26 +46,29 @@ CHECKS: Mapping[str, Check] = {
     "max_nodes": within(1, limits.TREE_NODES_MAX),
     "metadata": rules.check_given,
     "new_session_id": rules.check_session_id,
-    "precondition": rules.check_precondition,
+    "precondition": values.check_precondition,
     "prompt_id": rules.check_prompt_id,
-    "queues": each_of(check_queue, most=limits.CLAIM_QUEUES_ITEMS_MAX),
-    "reason": check_reason,
-    "record": rules.check_record,
-    "request": rules.check_turn_request,
+    "queues": each_of(rules.check_queue, most=limits.CLAIM_QUEUES_ITEMS_MAX),
+    "reason": rules.check_reason,
+    "record": values.check_record,
+    "request": values.check_turn_request,
     "response_id": rules.check_response_id,
     "session_id": rules.check_session_id,
-    "source": check_fork_source,
-    "spend": check_spend,
+    "source": values.check_fork_source,
+    "spend": values.check_spend,
     "tenant": rules.check_tenant,
     "ttl_ms": rules.check_lease_ttl,
     "version": within(1, limits.PROMPT_VERSIONS_ITEMS_MAX),
     "wait_ms": within(0, limits.LEASE_WAIT_MS_MAX),
 }
 
+INLINE = {"append", "commit", "draft", "request", "source", "spend"}
+"""Arguments whose members errors name alone: they are the fields of the request."""
+
 _BY_ID: Mapping[str, str | Check] = {"response_id": "id", "conversation_id": "id", "job_id": "id", "prompt_id": "id"}
 _LIST: Mapping[str, str | Check] = {"response_id": "id", "limit": within(1, limits.LIST_ITEMS_MAX)}
 _LIFETIME: Mapping[str, str | Check] = {"conversation_id": "id", "ttl_ms": rules.check_ttl}
-_JOB: Mapping[str, str | Check] = {"fence": check_job_fence, "after_ms": within(0, limits.JOB_DELAY_MS_MAX)}
+_JOB: Mapping[str, str | Check] = {"fence": values.check_job_fence, "after_ms": within(0, limits.JOB_DELAY_MS_MAX)}
 
 EXCEPTIONS: Mapping[str, Mapping[str, str | Check]] = {
     **dict.fromkeys(("get", "delete", "chain", "tree", "update_status", "cancel_job", "describe_job"), _BY_ID),
@@ -92,34 +83,57 @@ EXCEPTIONS: Mapping[str, Mapping[str, str | Check]] = {
 """Exceptions from `CHECKS`, by method and parameter: another name for errors, or another rule."""
 
 
-def checked(method: _Method[_Parameters, _Answer]) -> _Method[_Parameters, _Answer]:
-    """Decorates a method of the service, so that its arguments are checked first."""
-    require = argument_check(method)
+def implements(
+    port: _Method[_Parameters, _Answer],
+) -> Callable[[Callable[..., Coroutine[Any, Any, _Answer]]], _Method[_Parameters, _Answer]]:
+    """Decorates the service's method for one of the ports: it gets every argument by name, completed and checked."""
+    bind = binder(port)
 
-    @wraps(method)
-    async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-        require(args, kwargs)
-        return await method(self, *args, **kwargs)
+    def decorate(method: Callable[..., Coroutine[Any, Any, _Answer]]) -> _Method[_Parameters, _Answer]:
+        @wraps(port)
+        async def call(self: Any, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+            return await method(self, **bind(args, kwargs))
 
-    return call
+        call.__doc__ = port.__doc__ or method.__doc__
+        return call
+
+    return decorate
 
 
-def argument_check(method: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], None]:
-    """Makes the check of a method's positional and keyword arguments. An argument that is None or left out is not
-    checked."""
-    exceptions = EXCEPTIONS.get(method.__name__, {})
-    chosen: list[tuple[int, str, Check, str]] = []  # place and name of the parameter, its rule, its name in errors
-    for place, name in enumerate(list(signature(method).parameters)[1:]):  # behind self
-        exception = exceptions.get(name, name)
+def binder(port: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]:
+    """Makes the function that names and completes the arguments of a method, and checks those that are not None.
+    TypeError: the method cannot be called with them."""
+    parameters = list(signature(port).parameters.values())[1:]  # behind self
+    exceptions = EXCEPTIONS.get(port.__name__, {})
+    checks: list[tuple[str, Check, str]] = []  # the name of the parameter, its rule, its name in errors
+    for name in [each.name for each in parameters]:
+        exception = exceptions.get(name, "" if name in INLINE else name)
         if not isinstance(exception, str):
-            chosen.append((place, name, exception, name))
+            checks.append((name, exception, name))
         elif name in CHECKS:
-            chosen.append((place, name, CHECKS[name], exception))
+            checks.append((name, CHECKS[name], exception))
+    name_all = _namer(parameters)
 
-    def require(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        for place, name, check, field in chosen:
-            value = args[place] if place < len(args) else kwargs.get(name)
+    def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        named = name_all(*args, **kwargs)
+        for name, check, field in checks:
+            value = named[name]
             if value is not None:
                 check(value, field)
+        return named
 
-    return require
+    return bind
+
+
+def _namer(parameters: Sequence[Parameter]) -> Callable[..., dict[str, Any]]:
+    """Makes a function with these parameters that returns its arguments by name. Python itself binds them: done by
+    hand it takes longer than all checks."""
+    defaults = {each.name: each.default for each in parameters}
+    header, is_keyword = list[str](), False
+    for each in parameters:
+        if each.kind is Parameter.KEYWORD_ONLY and not is_keyword:
+            header, is_keyword = [*header, "*"], True
+        header.append(each.name if each.default is Parameter.empty else f"{each.name}=defaults[{each.name!r}]")
+    text = f"lambda {', '.join(header)}: locals()"
+    made: Callable[..., dict[str, Any]] = eval(text, {"defaults": defaults})  # noqa: S307 - it has names of parameters
+    return made

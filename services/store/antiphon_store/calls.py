@@ -29,17 +29,12 @@ class Codec:
     """The messages of one RPC. TypeError: its parameters and fields differ."""
 
     def __init__(self, method: Method) -> None:
-        port = method.row.port
         self._name, self._message = method.name, method.request.strict
-        self._signature = signature(port)
-        self._hints = get_type_hints(port)
+        self._hints = get_type_hints(method.row.port)
         self._slots: dict[str, Slot] = {}
         self._inline: dict[str, Shape] = {}
-        parameters = list(self._signature.parameters.values())[1:]  # behind self
-        for parameter in parameters[1:]:
+        for parameter in list(signature(method.row.port).parameters.values())[2:]:  # behind self and tenant
             self._place(parameter)
-        self._positional = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
-        self._required = {each.name for each in parameters if each.default is Parameter.empty}
         self._check_fields()
         self._paged = {name: slot.field for name, slot in self._slots.items() if slot.field in PAGING}
         self.answer = _make_answer(self._hints["return"], method.response.strict)
@@ -59,20 +54,14 @@ class Codec:
         if placed != set(self._message.DESCRIPTOR.fields_by_name):
             raise TypeError(f"{self._name} has fields without a parameter, or parameters that share one.")
 
-    def request(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any]:
-        """The tenant and the request of a call with these arguments. An omitted argument is omitted from the request.
-        InvalidRequest: the wire cannot carry one of them."""
-        given = {**dict(zip(self._positional, args, strict=False)), **kwargs}
-        if len(given) != len(args) + len(kwargs) or not self._required <= given.keys():
-            self._signature.bind(None, *args, **kwargs)  # raises TypeError with the argument's name
-        tenant = given.pop("tenant")
-        fields = {slot.field: slot.put(given.pop(name)) for name, slot in self._slots.items() if name in given}
+    def request(self, arguments: Mapping[str, Any]) -> Any:
+        """The request of a call with all arguments of the method (`arguments.binder`). InvalidRequest: the wire cannot
+        carry one of them."""
+        fields = {slot.field: slot.put(arguments[name]) for name, slot in self._slots.items()}
         for name, shape in self._inline.items():
-            fields |= shape.put(given.pop(name))
-        if given:
-            raise TypeError(f"{self._name} has no arguments {sorted(given)}.")
+            fields |= shape.put(arguments[name])
         try:
-            return tenant, self._message(**fields)
+            return self._message(**fields)
         except ValueError as error:  # of a member that no rule checks
             raise InvalidRequest(f"The request cannot be sent: {error}") from error
 

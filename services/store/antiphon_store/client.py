@@ -14,11 +14,11 @@ from contextlib import aclosing
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
-from antiphon_core.ids import RandomIds, new_conversation_id
-from antiphon_core.ports.conversations import Conversation, ConversationStore
+from antiphon_core.ids import RandomIds, new_conversation_id, new_fork_id
+from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.event_logs import EventAppend, EventLogs
 from antiphon_core.ports.jobs import Jobs
-from antiphon_core.ports.lineage import Fork, ForkSource, LineageStore
+from antiphon_core.ports.lineage import ForkSource, LineageStore
 from antiphon_core.ports.prompts import PromptStore
 from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.spending import Spending
@@ -27,30 +27,31 @@ from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_store.append_queue import AppendQueue
-from antiphon_store.arguments import argument_check
+from antiphon_store.arguments import binder
 from antiphon_store.calls import CODECS
-from antiphon_store.rules.lineage import chosen_session_id
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _IDS = RandomIds()
-_CHECK_APPEND = argument_check(EventLogs.append_events)
+_BIND_APPEND = binder(EventLogs.append_events)
 _RPC_OF = {STORE.methods[name].row.port: name for name in reversed(list(CODECS))}  # the first row of a method counts
 
 
 def _call(
     port: Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Result]],
+    choose_id: Callable[[dict[str, Any]], None] = lambda _named: None,
 ) -> Callable[Concatenate[StoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
-    """Makes the client method that sends `port` as a unary RPC."""
-    rpc = _RPC_OF[port]
-    codec, require = CODECS[rpc], argument_check(port)
+    """Makes the client method that sends `port` as a unary RPC. `choose_id` adds an id to the arguments before the call
+    is sent: the channel may send a call twice, and both times the id must be the same."""
+    rpc, bind = _RPC_OF[port], binder(port)
+    codec = CODECS[rpc]
 
     async def call(self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
-        require(args, kwargs)
-        tenant, request = codec.request(args, kwargs)
+        named = bind(args, kwargs)
+        choose_id(named)
         try:
-            answer = await self._rpc.call(rpc, request, tenant=tenant)
+            answer = await self._rpc.call(rpc, codec.request(named), tenant=named["tenant"])
         except InvalidRequest as error:
             codec.name_for_port(error)
             raise
@@ -64,20 +65,30 @@ def _stream(
     port: Callable[Concatenate[Any, _Parameters], AsyncGenerator[_Result, None]],
 ) -> Callable[Concatenate[StoreClient, _Parameters], AsyncGenerator[_Result, None]]:
     """Makes the client method that sends `port` as a server-streaming RPC."""
-    rpc = _RPC_OF[port]
-    codec, require = CODECS[rpc], argument_check(port)
+    rpc, bind = _RPC_OF[port], binder(port)
+    codec = CODECS[rpc]
 
     async def stream(
         self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
     ) -> AsyncGenerator[_Result, None]:
-        require(args, kwargs)
-        tenant, request = codec.request(args, kwargs)
-        reading = self._rpc.stream(rpc, request, tenant=tenant)
+        named = bind(args, kwargs)
+        reading = self._rpc.stream(rpc, codec.request(named), tenant=named["tenant"])
         async with aclosing(reading) as answers:
             async for answer in answers:
                 yield codec.answer.get(answer)
 
     return stream
+
+
+def _choose_session_id(named: dict[str, Any]) -> None:
+    source: ForkSource = named["source"]
+    if named["new_session_id"] is None:
+        named["new_session_id"] = new_fork_id(_IDS, relative=source.up_to_response_id or source.session_id or "")
+
+
+def _choose_conversation_id(named: dict[str, Any]) -> None:
+    if named["conversation_id"] is None:
+        named["conversation_id"] = new_conversation_id(_IDS)
 
 
 class StoreClient:
@@ -119,6 +130,7 @@ class StoreClient:
     resolve_items = _call(LineageStore.resolve_items)
 
     chain = _call(ResponseStore.chain)
+    fork = _call(LineageStore.fork, _choose_session_id)
     tree = _call(LineageStore.tree)
     children = _call(LineageStore.children)
     siblings = _call(LineageStore.siblings)
@@ -129,6 +141,7 @@ class StoreClient:
     release_session = _call(ResponseStore.release_session)
     describe_session = _call(ResponseStore.describe_session)
 
+    create_conversation = _call(ConversationStore.create_conversation, _choose_conversation_id)
     get_conversation = _call(ConversationStore.get_conversation)
     update_conversation = _call(ConversationStore.update_conversation)
     delete_conversation = _call(ConversationStore.delete_conversation)
@@ -158,30 +171,6 @@ class StoreClient:
     spend = _call(Spending.spend)
     sweep = _call(Retention.sweep)
 
-    # A new fork or conversation gets its id here, before the call is sent: the channel may send a call twice, and both
-    # times the id must be the same.
-
-    _fork = _call(LineageStore.fork)
-    _create_conversation = _call(ConversationStore.create_conversation)
-
-    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
-        session_id = chosen_session_id(source, _IDS) if new_session_id is None else new_session_id
-        return await self._fork(tenant, source, new_session_id=session_id)
-
-    async def create_conversation(
-        self,
-        tenant: str,
-        *,
-        conversation_id: str | None = None,
-        metadata: bytes = b"{}",
-        items: bytes = b"[]",
-        ttl_ms: int | None = None,
-    ) -> Conversation:
-        conversation_id = new_conversation_id(_IDS) if conversation_id is None else conversation_id
-        return await self._create_conversation(
-            tenant, conversation_id=conversation_id, metadata=metadata, items=items, ttl_ms=ttl_ms
-        )
-
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
-        _CHECK_APPEND((tenant, append), {"fence": fence})
-        return await self._appends.append(*CODECS["AppendEvents"].request((tenant, append), {"fence": fence}))
+        named = _BIND_APPEND((tenant, append), {"fence": fence})
+        return await self._appends.append(tenant, CODECS["AppendEvents"].request(named))

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
 from hashlib import sha256
-from typing import Self
+from typing import NamedTuple
 
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
@@ -24,8 +23,7 @@ from antiphon_store.rules.common import INT64_MAX, invalid
 _DIGEST_BYTES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """The position of a page's last response in every sort order. Each order is by creation time and then by id (as
     ASCII), some by depth before that."""
 
@@ -33,14 +31,10 @@ class Position:
     created_at_ms: int
     id: str
 
-    @classmethod
-    def of(cls, last: Record | TreeNode) -> Self:
-        return cls(last.depth, last.created_at_ms, last.id)
 
-
-def encode(question: Sequence[str], position: Position) -> str:
-    """The cursor of a page of `question` (tenant, operation, arguments) that ended at `position`."""
-    where = dumps(astuple(position))
+def encode(question: Sequence[str], last: Position | Record | TreeNode) -> str:
+    """The cursor of a page of `question` (tenant, operation, arguments) that ended with `last`."""
+    where = dumps([last.depth, last.created_at_ms, last.id])
     digest = sha256(dumps(list(question)) + where).digest()[:_DIGEST_BYTES]
     return urlsafe_b64encode(digest + where).rstrip(b"=").decode()
 

@@ -12,7 +12,7 @@ InvalidRequest, with the path of the field, for a missing message and for a numb
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from operator import attrgetter
 from types import NoneType, UnionType
@@ -101,11 +101,17 @@ def make_slot(name: str, hint: Any, default: Any, descriptor: Descriptor, path: 
     at = path + (name if field.name in PAGING else field.name)
     if field.is_repeated:
         return _repeated(field, base, default, at)
-    if field.message_type is not None:
-        return _message(field, base, default, at)
-    if issubclass(base, StrEnum):
-        return _enum(field, base, default, at)
-    return _scalar(field, default, at)
+    put, get = _conversion(field, base, at)
+    name, read = field.name, attrgetter(field.name)
+    if field.has_presence:
+        return Slot(
+            name,
+            lambda value: None if value is None or value == default else put(value),
+            lambda message: get(read(message)) if message.HasField(name) else _absent(default, at),
+        )
+    if default is MISSING or default == field.default_value:
+        return Slot(name, put, read if get is _itself else lambda message: get(read(message)))
+    return Slot(name, put, lambda message: get(value) if (value := read(message)) else default)
 
 
 def find_field(name: str, descriptor: Descriptor) -> Any:
@@ -123,64 +129,30 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
-# ---- The kinds of fields ----
-
-
-def _message(field: Any, base: Any, default: Any, at: str) -> Slot:
-    shape, name = Shape.of_all(base, field.message_type, f"{at}."), field.name
-
-    def put(value: Any) -> Any:
-        return None if value is None or value == default else shape.put(value)
-
-    def get(message: Any) -> Any:
-        if message.HasField(name):
-            return shape.get(getattr(message, name))
-        return _absent(default, at)
-
-    return Slot(name, put, get)
-
-
 def _repeated(field: Any, base: Any, default: Any, at: str) -> Slot:
-    (element, *_) = get_args(base)
+    (element, *_), read = get_args(base), attrgetter(field.name)
     is_tuple = get_origin(base) is tuple or default == ()
     collect: Callable[[Any], Any] = frozenset if get_origin(base) is frozenset else tuple if is_tuple else list
-    read = attrgetter(field.name)
-    if not is_dataclass(element) and not issubclass(element, StrEnum):
+    put, get = _conversion(field, element, at)
+    if put is _itself:
         return Slot(field.name, list, lambda message: collect(read(message)))
-    put_each, get_each = _element(field, element, at)
     in_order = sorted if collect is frozenset else iter
     return Slot(
         field.name,
-        lambda values: [put_each(value) for value in in_order(values)],
-        lambda message: collect([get_each(each) for each in read(message)]),
+        lambda values: [put(value) for value in in_order(values)],
+        lambda message: collect([get(each) for each in read(message)]),
     )
 
 
-def _element(field: Any, element: Any, at: str) -> tuple[Put, Get]:
-    if is_dataclass(element) and isinstance(element, type):
-        shape = Shape.of_all(element, field.message_type, f"{at}.")
+def _conversion(field: Any, base: Any, at: str) -> tuple[Put, Get]:
+    """How one value becomes that of the field, and back."""
+    if field.message_type is not None:
+        shape = Shape.of_all(base, field.message_type, f"{at}.")
         return shape.put, shape.get
-    numbers, members = _numbers(field, element)
-    return numbers.__getitem__, lambda number: _member(members, number, at)
-
-
-def _enum(field: Any, base: type[StrEnum], default: Any, at: str) -> Slot:
-    (numbers, members), read = _numbers(field, base), attrgetter(field.name)
-
-    def get(message: Any) -> Any:
-        number = read(message)
-        return _member(members, number, at) if number or default is MISSING else default
-
-    return Slot(field.name, lambda value: None if value is None else numbers[value], get)
-
-
-def _scalar(field: Any, default: Any, at: str) -> Slot:
-    name, read = field.name, attrgetter(field.name)
-    if field.has_presence:
-        return Slot(name, _itself, lambda message: read(message) if message.HasField(name) else _absent(default, at))
-    if default is MISSING or default == field.default_value:
-        return Slot(name, _itself, read)
-    return Slot(name, _itself, lambda message: read(message) or default)
+    if issubclass(base, StrEnum):
+        numbers, members = _numbers(field, base)
+        return lambda value: None if value is None else numbers[value], lambda number: _member(members, number, at)
+    return _itself, _itself
 
 
 # ---- Enums ----

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from antiphon_store.rules.common import size_of
+from antiphon_store.rules.values import size_of
 from tests.bench.measuring import Call, print_table, time_calls
 from tests.bench.store.deployments import Deployment
 from tests.bench.store.sides import Side

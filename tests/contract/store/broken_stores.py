@@ -12,7 +12,7 @@ from antiphon_core.errors import NotFound, PreviousResponseNotReady
 from antiphon_core.limits import SWEEP_ITEMS_DEFAULT
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobPulse
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, JobPulse
 from antiphon_core.ports.lineage import Fork, ForkSource, NodePage, RecordPage, ResolvedItems
 from antiphon_core.ports.prompts import Prompt
 from antiphon_core.ports.retention import Sweeping
@@ -30,7 +30,6 @@ from antiphon_core.ports.store import (
 from antiphon_store.decisions import keys, quotas
 from antiphon_store.decisions.tenant_line import place_id
 from antiphon_store.rows.model import QUOTA_TREE, Add, Delete, File, Index, Kind, Ref, Set, Unfile
-from antiphon_store.rules.jobs import turn_job
 from antiphon_store.topics.trees import tree_of as tree_of_row
 from tests.support.stores import MemoryStore, tree_of
 
@@ -125,7 +124,7 @@ class ForgetsTheJobOfATurn(MemoryStore):
 class QueuesBesideARefusedTurn(MemoryStore):
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         if commit.job is not None:
-            await self.enqueue_job(tenant, turn_job(commit.record, commit.job))
+            await self.enqueue_job(tenant, JobDraft(commit.record.id, DISPATCH_QUEUE, commit.job.payload))
         return await self._inner.commit_turn(tenant, commit)
 
 

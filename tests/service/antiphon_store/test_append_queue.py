@@ -59,7 +59,7 @@ class World:
 
 
 def request(name: str, frames: bytes = FRAME) -> Any:
-    return CODECS["AppendEvents"].request(("t", EventAppend(name, 6, 1, frames)), {})[1]
+    return CODECS["AppendEvents"].request({"append": EventAppend(name, 6, 1, frames), "fence": None})
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from antiphon_core.config import SettingsError, declared, load
+from antiphon_core.config import SettingsError, declared, load, require_bounds, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +117,20 @@ def test_declarations_name_variable_flag_and_doc() -> None:
         "The port.",
     )
     assert port.default == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    depth: int | None = setting(3, "The depth.", least=1)
+    name: str = setting("a", "The name.")
+
+    def __post_init__(self) -> None:
+        require_bounds(self)
+
+
+def test_a_setting_has_a_default_a_doc_and_a_bound() -> None:
+    (depth, _name) = declared({"bounded": Bounded})
+    assert (depth.default, depth.doc) == (3, "The depth.")
+    assert (Bounded(depth=1).depth, Bounded(depth=None).depth) == (1, None)
+    with pytest.raises(SettingsError, match="depth must be 1 or more, but is 0"):
+        Bounded(depth=0)

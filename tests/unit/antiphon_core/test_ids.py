@@ -13,6 +13,7 @@ from antiphon_core.ids import (
     is_session_id,
     is_tenant,
     new_conversation_id,
+    new_fork_id,
     new_item_id,
     new_request_id,
     new_response_id,
@@ -42,6 +43,19 @@ def test_a_response_in_a_conversation_shares_the_conversations_tag() -> None:
 
 def test_a_response_after_a_foreign_id_starts_a_tree() -> None:
     assert is_response_id(new_response_id(RandomIds(), relative="not-one-of-ours"))
+
+
+@pytest.mark.parametrize("relative", ["resp_" + "a" * 48, "conv_" + "a" * 48])
+def test_a_fork_is_in_the_tree_that_its_source_names(relative: str) -> None:
+    chosen = new_fork_id(SequentialIds(), relative=relative)
+    assert chosen.startswith("conv_")
+    assert tree_tag(chosen) == "a" * 16
+
+
+def test_a_fork_is_in_no_tree_if_its_source_names_none() -> None:
+    chosen = new_fork_id(SequentialIds(), relative="free")
+    assert is_session_id(chosen)
+    assert tree_tag(chosen) is None
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.full_store import FullStore
-from antiphon_store.arguments import CHECKS, EXCEPTIONS, checked
+from antiphon_core.ports.lineage import LineageStore
+from antiphon_store.arguments import CHECKS, EXCEPTIONS, implements
 from antiphon_store.service import StoreService
 
 UNCHECKED = {"order", "from_root", "follow", "status", "outcome"}
@@ -17,10 +19,9 @@ UNCHECKED = {"order", "from_root", "follow", "status", "outcome"}
 
 
 class Service:
-    @checked
-    async def children(self, tenant: str, response_id: str | None, *, limit: int = 0) -> int:
-        """Gives the limit."""
-        return limit
+    @implements(LineageStore.children)
+    async def children(self, **named: Any) -> Any:
+        return named
 
 
 RESPONSE = "resp_" + "0" * 48
@@ -41,12 +42,31 @@ async def test_an_argument_is_refused_by_its_name(args: Any, kwargs: Any, field:
     assert caught.value.field == field
 
 
-async def test_what_is_none_or_left_out_is_not_checked() -> None:
-    assert await Service().children("t", None) == 0
+async def test_what_is_left_out_is_completed_and_none_is_not_checked() -> None:
+    named = {"tenant": "t", "response_id": RESPONSE, "cursor": None, "limit": limits.LIST_ITEMS_DEFAULT}
+    found: list[Any] = [await Service().children("t", RESPONSE), await Service().children("t", RESPONSE, cursor=None)]
+    assert found == [named, named]
+    found = [await Service().children(response_id=RESPONSE, tenant="t", limit=2)]
+    assert found == [{**named, "limit": 2}]
 
 
-def test_a_method_keeps_its_name_and_its_words() -> None:
-    assert (Service.children.__name__, Service.children.__doc__) == ("children", "Gives the limit.")
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        (("t",), {}),
+        (("t", RESPONSE, "more"), {}),
+        (("t", RESPONSE), {"response_id": RESPONSE}),
+        (("t", RESPONSE), {"depth": 1}),
+        (("t",), {"depth": 1}),
+    ],
+)
+async def test_arguments_that_the_port_has_not_are_a_type_error(args: Any, kwargs: Any) -> None:
+    with pytest.raises(TypeError):
+        await Service().children(*args, **kwargs)
+
+
+def test_a_method_has_the_name_and_the_words_of_its_port() -> None:
+    assert (Service.children.__name__, Service.children.__doc__) == ("children", LineageStore.children.__doc__)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in inspect.getmembers(FullStore, inspect.isfunction)])

@@ -10,9 +10,10 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError, InvalidRequest, SessionLocked
 from antiphon_core.ports.event_logs import EventBatch
-from antiphon_core.ports.store import Record
+from antiphon_core.ports.store import Record, ResponseStore
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
+from antiphon_store.arguments import binder
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.calls import CODECS
 from antiphon_store.server import handlers
@@ -40,7 +41,7 @@ async def call(service: StoreService, rpc: str, call: Call = CALL, **fields: Any
 
 def stored(record: Record) -> dict[str, Any]:
     """The record as a foreign client sends it."""
-    _tenant, request = CODECS["PutResponseRecord"].request(("t", record), {})
+    request = CODECS["PutResponseRecord"].request(binder(ResponseStore.put)(("t", record), {}))
     return {"record": request.record}
 
 

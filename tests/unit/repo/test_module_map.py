@@ -76,10 +76,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
-    "antiphon_store/rules/quotas.py": (
-        "tests/contract/store/test_suites.py",
-        "its suite of arguments, here and afar",
-    ),
     "antiphon_store/rows/backend.py": ("tests/contract/store/test_rows.py", "a protocol: every row backend runs it"),
     "antiphon_core/ports/lineage.py": (
         "tests/contract/store/test_suites.py",

@@ -28,8 +28,9 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Fence, Record, Status
 from antiphon_store.decisions import forks, leases, nodes, packing, turns
-from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row
+from antiphon_store.rows.model import Add, Condition, Grow, Index, Kind, Now, Payload, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
+from antiphon_store.rules.contents import parse_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,47 +45,44 @@ class Addition:
     fence: Fence | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Founding:
-    """A conversation to create. `origin` is the digest of the request, `incarnation` is unique for each creation."""
-
-    metadata: bytes
-    origin: str
-    incarnation: str
-    first: Addition | None = None
-    ttl_ms: int | None = None
-
-
-def create(view: View, conversation_id: str, founding: Founding) -> Finish[Conversation]:
+def create(
+    view: View,
+    conversation_id: str,
+    *,
+    metadata: bytes,
+    origin: str,
+    incarnation: str,
+    first: Addition | None = None,
+    ttl_ms: int | None = None,
+) -> Finish[Conversation]:
     """Creates the conversation with its first items; an expired one with this id is ended first. A repeated call
-    changes nothing and returns the conversation. AlreadyExists, SessionLocked."""
+    changes nothing and returns the conversation. AlreadyExists, SessionLocked.
+
+    `origin` is the digest of the request, `incarnation` is unique for each creation."""
     existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     if existing is not None and not nodes.is_expired(existing.fields, view.now_ms):
-        if existing.fields["origin"] != founding.origin:
+        if existing.fields["origin"] != origin:
             raise AlreadyExists.of(conversation_id)
         return _shown(conversation_id, existing)
-    expires = view.now_ms + founding.ttl_ms if founding.ttl_ms is not None else None
+    expires = view.now_ms + ttl_ms if ttl_ms is not None else None
     fields = {
-        "metadata": founding.metadata.decode(),
+        "metadata": metadata.decode(),
         "created": view.now_ms,
         "version": 1,
-        "origin": founding.origin,
-        "incarnation": founding.incarnation,
+        "origin": origin,
+        "incarnation": incarnation,
         "expires": expires,
     }
-    head_id = None
+    head_id = forks.living_head(view, session) if existing is None else None
     if existing is not None:
         end(view, conversation_id, session)
-    else:
-        head_id = forks.living_head(view, session)
     view.put(Kind.CONVERSATION, conversation_id, fields)
     if expires is not None:
         view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", expires)
-    if founding.first is not None:
-        held = existing is None and leases.is_leased(session, view.now_ms)
-        if held:
+    if first is not None:
+        if existing is None and leases.is_leased(session, view.now_ms):
             raise SessionLocked.of(conversation_id)
-        _append(view, conversation_id, fields, founding.first, head_id)
+        _append(view, conversation_id, fields, first, head_id)
     return _shown(conversation_id, Row(fields))
 
 
@@ -96,9 +94,11 @@ def get(view: View, conversation_id: str) -> Finish[Conversation]:
 def update(
     view: View, conversation_id: str, metadata: bytes, expected_version: int | None = None
 ) -> Finish[Conversation]:
-    """Replaces the metadata; a repeated update changes nothing. ConversationNotFound, VersionMismatch."""
+    """Replaces the metadata; a repeated update changes nothing. InvalidRequest, ConversationNotFound,
+    VersionMismatch."""
+    text = parse_metadata(metadata).decode()
     row = require(view, conversation_id)
-    version, text = row.fields["version"], metadata.decode()
+    version = row.fields["version"]
     if text == row.fields["metadata"] and expected_version in (None, version, version - 1):
         return _shown(conversation_id, row)
     if expected_version not in (None, version):
@@ -153,17 +153,11 @@ def read_context(view: View, session_id: str) -> Finish[bytes]:
     """Reads the history of a session without its removed items. ChainTooLong."""
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
-        head_id = turns.head_of(view.need(Kind.SESSION, session_id), session_id)
-        raise turns.too_long(head_id, view.too_long, max_depth, max_bytes)
-    place = view.read(Get(Ref(Kind.SESSION, session_id)))
-    chain = view.read(Chain(session_id, Payload.ITEMS, max_depth, max_bytes, from_head=True))
-
-    def finish(answers: Any) -> bytes:
-        session = answers[place]
-        removed = session.fields.get("removed") if session is not None else None
-        return turns.without(nodes.joined_items(answers[chain]), removed)
-
-    return finish
+        raise turns.too_long(turns.head_of(view, session_id), view.too_long, max_depth, max_bytes)
+    return view.answer_from(
+        lambda session, chain: turns.without(nodes.joined_items(chain), turns.removed_from(session)),
+        *turns.context(session_id, Payload.ITEMS, max_depth, max_bytes),
+    )
 
 
 def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: bool) -> Finish[Conversation]:
@@ -171,7 +165,7 @@ def delete_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
     item in the context, which only grows. ConversationNotFound, ItemNotFound."""
     row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     row = require(view, conversation_id)
-    removed = (session.fields.get("removed") if session is not None else None) or []
+    removed = turns.removed_from(session)
     if item_id not in removed:
         if not is_there:
             raise ItemNotFound.of(item_id)

@@ -8,13 +8,14 @@ a session and a response   that response, which must also have been made in the 
 
 from __future__ import annotations
 
-from antiphon_core.errors import AlreadyExists, InvalidRequest, NotFound, ResponseNotFound, SessionLocked
+from antiphon_core.errors import AlreadyExists, NotFound, ResponseNotFound, SessionLocked
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Session
 from antiphon_store.decisions import leases, records, turns
 from antiphon_store.rows.model import Condition, Index, Kind, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
+from antiphon_store.rules.common import invalid
 
 
 def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
@@ -44,7 +45,7 @@ def describe(view: View, session_id: str) -> Finish[Session]:
     """Reads the current state of a session."""
     session = view.need(Kind.SESSION, session_id)
     head_id = living_head(view, session)
-    lease = leases.granted(session, session_id) if session and leases.is_leased(session, view.now_ms) else None
+    lease = leases.granted(session_id, session) if session and leases.is_leased(session, view.now_ms) else None
     last_fence = session.fields.get("fence", 0) if session is not None else 0
     return answer(Session(session_id, head_id, last_fence, lease))
 
@@ -77,21 +78,15 @@ def _require_made_in(view: View, response_id: str, session_id: str) -> None:
     if view.test(Kind.NODE, response_id, Condition.IS, "session", session_id):
         return
     if living_head(view, view.need(Kind.SESSION, session_id)) != response_id:
-        raise InvalidRequest(
-            f"'{response_id}' was not made in session '{session_id}'. Name it alone to fork it anyway.",
-            field="up_to_response_id",
-            code="invalid_value",
-        )
+        text = f"'{response_id}' was not made in session '{session_id}'. Name it alone to fork it anyway."
+        raise invalid("up_to_response_id", text)
 
 
 def _require_kinship(session_id: str, head_id: str) -> None:
     tag = tree_tag(session_id)
     if tag is not None and tag != tree_tag(head_id):
-        raise InvalidRequest(
-            "'new_session_id' belongs to another tree than the response that it would begin from: their tags differ.",
-            field="new_session_id",
-            code="invalid_value",
-        )
+        text = "'new_session_id' belongs to another tree than the response that it would begin from: their tags differ."
+        raise invalid("new_session_id", text)
 
 
 def require_unused(view: View, session_id: str) -> None:

@@ -17,6 +17,7 @@ clock was set back. Leases also expire without a write: `as_of` computes the cur
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from antiphon_core.errors import AlreadyExists, JobNotFound, StaleFence
@@ -30,7 +31,7 @@ from antiphon_core.ports.jobs import (
     JobState,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.decisions.leases import set_back_ms
+from antiphon_store.decisions.leases import extended, set_back_ms
 from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
 from antiphon_store.rows.view import Finish, View, answer, nothing
 
@@ -79,17 +80,9 @@ def claim(
         _write(view, job_id, row.fields, fields)  # its last lease expired
         return answer(_granted(job_id, Row(fields)) if tells_end and fields["queue"] == queue else None)
     if fields["holder"] != holder and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
-        _file_for_later(view, job_id, row.fields, fields)
+        _write(view, job_id, row.fields, fields)
         return nothing
     return _lease(view, job_id, row.fields, fields, holder=holder, lease_ttl_ms=lease_ttl_ms)
-
-
-def _file_for_later(view: View, job_id: str, former: Fields, fields: Fields) -> None:
-    """Moves the ticket of a job to when it can be claimed. `former` has the stored fields."""
-    due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
-    if set_back_ms(former, view.now_ms):
-        view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
-    view.file(Index.QUEUE, fields["queue"], job_id, min(due_at, view.now_ms + LOOK_MS))
 
 
 def _lease(
@@ -97,9 +90,7 @@ def _lease(
 ) -> Finish[Job | None]:
     """Leases a job to `holder`, or extends its lease. `former` has the stored fields."""
     is_own, queue = fields["holder"] == holder, fields["queue"]
-    lease_until: Any = Now(lease_ttl_ms)
-    if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
-        lease_until = fields["lease_until"]
+    lease_until = extended(fields, view.now_ms, lease_ttl_ms)
     if former["holder"] not in (NOBODY, holder):  # its lease has expired
         view.unfile(Index.HOLDER, held_key(queue, former["holder"]), job_id)
     attempts = fields["attempts"] + (not is_own)
@@ -108,28 +99,16 @@ def _lease(
     view.file(Index.QUEUE, queue, job_id, Now(min(lease_ttl_ms, LOOK_MS)))
     view.file(Index.HOLDER, held_key(queue, holder), job_id)
     view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", Now(lease_ttl_ms + fields["retention"]))
-    place = view.read(Get(Ref(Kind.JOB, job_id), Payload.ALL))
-    return lambda answers: _granted(job_id, answers[place])
-
-
-def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
-    """Makes a ticket visible again that was taken and not used."""
-    row = view.need(Kind.JOB, job_id)
-    fields = as_of(row.fields, view.now_ms) if row is not None else None
-    if fields is not None and fields["holder"] == NOBODY and fields["ended"] is None:
-        view.file(Index.QUEUE, fields["queue"], job_id, min(at_ms, view.now_ms + LOOK_MS))
-    return nothing
+    return view.answer_from(partial(_granted, job_id), Get(Ref(Kind.JOB, job_id), Payload.ALL))
 
 
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
     """Extends a live lease; shortens it only if the clock was set back. JobNotFound, StaleFence."""
     fields = require(view, fence.session_id, by_holder=True)
     _require_held(fields, fence)
-    is_later = view.now_ms + lease_ttl_ms > fields["lease_until"] or set_back_ms(fields, view.now_ms)
-    lease_until = Now(lease_ttl_ms) if is_later else fields["lease_until"]
-    view.set(Kind.JOB, fence.session_id, lease_until=lease_until, stamp=Now())
-    place = view.read(Get(Ref(Kind.JOB, fence.session_id)))
-    return lambda answers: JobPulse(bool(answers[place].fields["cancel"]), answers[place].fields["lease_until"])
+    view.set(Kind.JOB, fence.session_id, lease_until=extended(fields, view.now_ms, lease_ttl_ms), stamp=Now())
+    written = Get(Ref(Kind.JOB, fence.session_id))
+    return view.answer_from(lambda row: JobPulse(bool(row.fields["cancel"]), row.fields["lease_until"]), written)
 
 
 def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str, *, after_ms: int = 0) -> Finish[str | None]:
@@ -253,15 +232,17 @@ def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
-    """Writes the changed fields of a job, and moves its index entries. `former` has the stored fields."""
-    view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
+    """Writes the fields of a job if they changed, and moves its index entries. `former` has the stored fields."""
+    if fields is not former:
+        view.set(Kind.JOB, job_id, **{**_without_version(fields), "stamp": Now()})
     if former["holder"] != NOBODY and fields["holder"] == NOBODY:
         view.unfile(Index.HOLDER, held_key(fields["queue"], former["holder"]), job_id)
     if fields["ended"] is not None:
         view.unfile(Index.QUEUE, fields["queue"], job_id)
         view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", fields["ended"][2] + fields["retention"])
-    elif fields["holder"] == NOBODY:
-        view.file(Index.QUEUE, fields["queue"], job_id, min(fields["available"], view.now_ms + LOOK_MS))
+    else:
+        due_at = fields["lease_until" if fields["holder"] != NOBODY else "available"]
+        view.file(Index.QUEUE, fields["queue"], job_id, min(due_at, view.now_ms + LOOK_MS))
 
 
 def _require_held(fields: Fields, fence: Fence) -> None:

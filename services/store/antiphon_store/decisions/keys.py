@@ -136,8 +136,7 @@ def _written(view: View, key: str, fields: dict[str, Any], use: KeyUse, *, kept_
     kept_ms = max(kept_ms, limits.IDEMPOTENCY_MEMORY_MS)
     view.put(Kind.KEY, key, {**fields, "expires": Now(kept_ms), "stamp": None})
     view.file(Index.ENDS, "", f"{Kind.KEY}/{key}", Now(kept_ms))
-    place = view.read(Get(Ref(Kind.KEY, key)))
-    return lambda answers: replace(use, version=answers[place].fields["v"])
+    return view.answer_from(lambda row: replace(use, version=row.fields["v"]), Get(Ref(Kind.KEY, key)))
 
 
 def _is_in_force(row: Row, now_ms: int) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import nodes, records, turns
-from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
+from antiphon_store.rows.model import Chain, Entry, Kind, Payload, Range, Row
 from antiphon_store.rows.view import Finish, View, answer
 
 ANY_BYTES = 2**62
@@ -18,32 +16,24 @@ ANY_DEPTH = 2**31
 
 def chain(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
     """Reads a readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
-    if not records.is_readable(view, response_id):
-        raise ResponseNotFound.of(response_id)
+    records.require_readable(view, response_id)
     if view.too_long:
         raise turns.too_long(response_id, view.too_long, max_depth, max_bytes)
-    place = view.read(Chain(response_id, Payload.ALL, max_depth, max_bytes))
-    return lambda answers: nodes.to_records(answers[place])
+    return view.answer_from(nodes.to_records, Chain(response_id, Payload.ALL, max_depth, max_bytes))
 
 
 def root_of(view: View, response_id: str) -> Finish[str]:
     """Reads the id of the first ancestor of a readable response. ResponseNotFound."""
-    if not records.is_readable(view, response_id):
-        raise ResponseNotFound.of(response_id)
-    place = view.read(Chain(response_id, Payload.NONE, ANY_DEPTH, ANY_BYTES))
-    return lambda answers: str(answers[place].ids[0])
+    records.require_readable(view, response_id)
+    return view.answer_from(lambda chain: str(chain.ids[0]), Chain(response_id, Payload.NONE, ANY_DEPTH, ANY_BYTES))
 
 
 def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:
     """Reads the ids of the nodes that a turn in a session would continue, and of the items removed from its context."""
-    session = view.read(Get(Ref(Kind.SESSION, session_id)))
-    chain = view.read(Chain(session_id, Payload.NONE, ANY_DEPTH, ANY_BYTES, from_head=True))
-
-    def finish(answers: Any) -> tuple[frozenset[str], frozenset[str]]:
-        removed = answers[session].fields.get("removed") if answers[session] is not None else None
-        return frozenset(answers[chain].ids), frozenset(removed or ())
-
-    return finish
+    return view.answer_from(
+        lambda session, chain: (frozenset(chain.ids), frozenset(turns.removed_from(session))),
+        *turns.context(session_id, Payload.NONE, ANY_DEPTH, ANY_BYTES),
+    )
 
 
 def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[Row | None]]]:
@@ -55,8 +45,7 @@ def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[R
 
 def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:
     """Reads all sessions of a tree."""
-    place = view.read(Range(Kind.SESSION, "", "", ANY_BYTES))
-    return lambda answers: list(answers[place])
+    return view.answer_from(list, Range(Kind.SESSION, "", "", ANY_BYTES))
 
 
 def tree_node(entry: Entry, now_ms: int, *, child_count: int = 0) -> TreeNode:

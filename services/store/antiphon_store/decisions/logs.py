@@ -11,6 +11,7 @@ since the first one, whose answer got lost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -47,14 +48,9 @@ def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
     """Writes a batch at the end of its log. PositionMismatch, LogClosed."""
     log_id, position = append.response_id, append.expected_position
     if position == 0:
-        _begin(view, log_id, ttl_ms)
-    elif not _tests_end(view, log_id, position):
-        row = view.need(Kind.LOG, log_id)
-        lives = row is not None and row.fields["until"] > view.now_ms
-        if row is not None and lives and row.fields["closed"]:
-            raise LogClosed.of(log_id)
-        end = row.fields["next"] if row is not None and lives else 0
-        raise PositionMismatch.of(log_id, expected=position, actual=end)
+        view.file(Index.ENDS, "", f"{Kind.LOG}/{log_id}", Now(ttl_ms))
+    if not _tests_end(view, log_id, position):
+        _require_end(view, log_id, position)
     view.put(Kind.BATCH, batch_id(log_id, position), _written(append), append.frames)
     end = {"next": position + append.count, "closed": int(append.terminal), "until": Now(ttl_ms)}
     if position == 0:
@@ -67,38 +63,36 @@ def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[Lo
     """Reads batches, the first of which contains `position`. LogNotFound."""
     if not (view.test(Kind.LOG, log_id, Condition.PRESENT) and view.test(Kind.LOG, log_id, Condition.AHEAD, "until")):
         raise LogNotFound.of(log_id)
-    end = view.read(Get(Ref(Kind.LOG, log_id)))
-    start = batch_id(log_id, position)
-    found = view.read(Range(Kind.BATCH, f"{log_id}/", start, max_bytes))
 
-    def finish(answers: Any) -> LogPage:
-        fields = answers[end].fields
-        batches = [_to_batch(row_id, row) for row_id, row in answers[found]] if position < fields["next"] else []
+    def page(log: Row, rows: Sequence[tuple[str, Row]]) -> LogPage:
+        fields = log.fields
+        batches = [_to_batch(row_id, row) for row_id, row in rows] if position < fields["next"] else []
         return LogPage(tuple(batches), fields["next"], bool(fields["closed"]))
 
-    return finish
-
-
-def _begin(view: View, log_id: str, ttl_ms: int) -> None:
-    """Files the expiry of a new log, and deletes the batches of an expired one. PositionMismatch, LogClosed: there is a
-    log."""
-    view.file(Index.ENDS, "", f"{Kind.LOG}/{log_id}", Now(ttl_ms))
-    if view.test(Kind.LOG, log_id, Condition.ABSENT):
-        return
-    row = view.need(Kind.LOG, log_id)
-    if row is not None and row.fields["until"] > view.now_ms:
-        if row.fields["closed"]:
-            raise LogClosed.of(log_id)
-        raise PositionMismatch.of(log_id, expected=0, actual=row.fields["next"])
-    view.delete_below(Kind.BATCH, f"{log_id}/")
+    found = Range(Kind.BATCH, f"{log_id}/", batch_id(log_id, position), max_bytes)
+    return view.answer_from(page, Get(Ref(Kind.LOG, log_id)), found)
 
 
 def _tests_end(view: View, log_id: str, position: int) -> bool:
+    """Tests that the log is open and ends at `position`; a new one ends at 0."""
+    if position == 0:
+        return view.test(Kind.LOG, log_id, Condition.ABSENT)
     return (
         view.test(Kind.LOG, log_id, Condition.IS, "next", position)
         and view.test(Kind.LOG, log_id, Condition.IS, "closed", 0)
         and view.test(Kind.LOG, log_id, Condition.AHEAD, "until")
     )
+
+
+def _require_end(view: View, log_id: str, position: int) -> None:
+    """Requires that an expired log is begun anew, and deletes its batches. PositionMismatch, LogClosed: any other."""
+    row = view.need(Kind.LOG, log_id)
+    fields = row.fields if row is not None and row.fields["until"] > view.now_ms else {"next": 0, "closed": 0}
+    if fields["closed"]:
+        raise LogClosed.of(log_id)
+    if fields["next"] != position:
+        raise PositionMismatch.of(log_id, expected=position, actual=fields["next"])
+    view.delete_below(Kind.BATCH, f"{log_id}/")
 
 
 def _is_there(view: View, append: EventAppend) -> bool:

@@ -23,7 +23,7 @@ from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
 from antiphon_store.decisions import packing
 from antiphon_store.rows.model import ChainRows, Now, Row
-from antiphon_store.rules.common import size_of
+from antiphon_store.rules.values import size_of
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ The history of a chain is then one join of the packed items of its rows. `input_
     input [A,B], output [C]  ->  A,B,C with input_bytes 3
     input [],    output [C]  ->  C     with input_bytes 0
 
-The arrays are tight: the service has removed white space inside their brackets (`rules.common.tight`).
+The arrays are tight: the service has removed white space inside their brackets (`rules.contents.tight`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ count             `prompts`: their number; an import counts them again, so an ex
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, NotFound, VersionMismatch
@@ -74,13 +73,12 @@ def get(view: View, prompt_id: str, version: int | None) -> Finish[Prompt]:
 
 def list_all(view: View) -> Finish[Sequence[Prompt]]:
     """Reads the latest version of each prompt without content, in the order of the prompts' creation."""
-    place = view.read(Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
 
-    def finish(answers: Sequence[Any]) -> Sequence[Prompt]:
-        found = [_made(row_id.removeprefix(_ALL), row, int(row.fields["latest"])) for row_id, row in answers[place]]
+    def shown(rows: Sequence[tuple[str, Row]]) -> Sequence[Prompt]:
+        found = [_made(row_id.removeprefix(_ALL), row, int(row.fields["latest"])) for row_id, row in rows]
         return sorted(found, key=lambda prompt: (prompt.created_at_ms, prompt.id))
 
-    return finish
+    return view.answer_from(shown, Range(Kind.PROMPT, _ALL, _ALL, limits.CHAIN_BYTES_MAX))
 
 
 def delete(view: View, prompt_id: str) -> Finish[None]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from antiphon_core.errors import (
     AlreadyExists,
@@ -21,12 +22,13 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, LogEnd, Precondition, Record, Stamp, Status, TurnJob
 from antiphon_store.decisions import jobs, leases, logs, nodes
+from antiphon_store.frames import FRAME_END
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
 from antiphon_store.rows.view import AT_ONCE, Finish, View, answer, nothing
-from antiphon_store.rules.event_logs import end_of_log
-from antiphon_store.rules.jobs import turn_job
 
 ABSENT = "absent"  # the status of a missing record in StatusMismatch
 
@@ -59,10 +61,9 @@ class CrowdedSession(Exception):
 
 def get(view: View, response_id: str) -> Finish[Record]:
     """Reads a readable record. ResponseNotFound."""
-    place = view.read(Get(Ref(Kind.NODE, response_id), Payload.ALL))
-    if not is_readable(view, response_id):
-        raise ResponseNotFound.of(response_id)
-    return lambda answers: nodes.to_record(response_id, answers[place])
+    finish = view.answer_from(partial(nodes.to_record, response_id), Get(Ref(Kind.NODE, response_id), Payload.ALL))
+    require_readable(view, response_id)
+    return finish
 
 
 def is_readable(view: View, response_id: str) -> bool:
@@ -71,6 +72,12 @@ def is_readable(view: View, response_id: str) -> bool:
         view.test(Kind.NODE, response_id, Condition.IS, "deleted", 0)  # false for a missing node
         and view.test(Kind.NODE, response_id, Condition.AHEAD, "expires")
     )
+
+
+def require_readable(view: View, response_id: str) -> None:
+    """ResponseNotFound: a response cannot be read."""
+    if not is_readable(view, response_id):
+        raise ResponseNotFound.of(response_id)
 
 
 def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp]:
@@ -182,19 +189,21 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
 
 def _write_beside(view: View, write: Write) -> None:
     """Writes the events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
-    if write.log_end is not None:
-        append = end_of_log(write.record.id, write.log_end, is_terminal=write.job is None)
+    record, end, job = write.record, write.log_end, write.job
+    if end is not None:
+        count = end.frames.count(FRAME_END)
+        append = EventAppend(record.id, end.expected_position, count, end.frames, terminal=job is None)
         logs.extend(view, append, ttl_ms=write.log_ttl_ms)
-    if write.job is not None:
-        jobs.enqueue(view, turn_job(write.record, write.job), retention_ms=write.job_ttl_ms)
+    if job is not None:
+        draft = JobDraft(record.id, DISPATCH_QUEUE, job.payload, max_attempts=job.max_attempts)
+        jobs.enqueue(view, draft, retention_ms=write.job_ttl_ms)
         fence = write.precondition.fence
         if fence is not None and leases.tests_held(view, fence):
-            view.set(Kind.SESSION, fence.session_id, lease_until=Now(write.job.lease_ttl_ms))
+            view.set(Kind.SESSION, fence.session_id, lease_until=Now(job.lease_ttl_ms))
 
 
 def _stamp(view: View, response_id: str) -> Finish[Stamp]:
-    place = view.read(Get(Ref(Kind.NODE, response_id)))
-    return lambda answers: nodes.stamp_of(answers[place])
+    return view.answer_from(nodes.stamp_of, Get(Ref(Kind.NODE, response_id)))
 
 
 def _require_fences(view: View, fences: Sequence[Fence]) -> None:
@@ -242,7 +251,7 @@ def _require_room(view: View, write: Write) -> None:
     view.fewer(Index.MADE, session_id, most)
 
 
-def too_many(session_id: str, most: int, *, field: str = "record.session_id") -> LimitExceeded:
+def too_many(session_id: str, most: int, field: str) -> LimitExceeded:
     return LimitExceeded(
         f"Session '{session_id}' has {most} responses, which is the limit. Delete some, fork it, or begin another "
         "session.",

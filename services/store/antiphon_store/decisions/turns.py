@@ -3,7 +3,7 @@ releases the lease in another."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from antiphon_core import limits
 from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound, PreviousResponseNotReady
@@ -64,8 +64,8 @@ def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[
     require_ended(view, response_id)
     if view.too_long:
         raise too_long(response_id, view.too_long, request.max_depth, request.max_bytes)
-    chain = view.read(Chain(response_id, Payload.ITEMS, request.max_depth, request.max_bytes))
-    return lambda answers: TurnStart(_history(answers[chain]))
+    chain = Chain(response_id, Payload.ITEMS, request.max_depth, request.max_bytes)
+    return view.answer_from(lambda found: TurnStart(_history(found)), chain)
 
 
 def require_ended(view: View, response_id: str, *, field: str = "previous_response_id") -> None:
@@ -79,39 +79,42 @@ def require_ended(view: View, response_id: str, *, field: str = "previous_respon
 def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_measured: bool) -> Finish[TurnStart]:
     leases.take(view, session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
     if view.too_long:
-        session = view.need(Kind.SESSION, session_id)
-        if view.too_long == "bytes" and session is not None and session.fields.get("removed") and not was_measured:
+        removed = removed_from(view.need(Kind.SESSION, session_id))
+        if view.too_long == "bytes" and removed and not was_measured:
             raise EditedContext
-        raise too_long(head_of(session, session_id), view.too_long, request.max_depth, request.max_bytes)
-    place = view.read(Get(Ref(Kind.SESSION, session_id)))
+        raise too_long(head_of(view, session_id), view.too_long, request.max_depth, request.max_bytes)
+
+    def start(session: Row, chain: ChainRows) -> TurnStart:
+        return TurnStart(_history(chain, removed_from(session)), leases.granted(session_id, session))
+
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
-    chain = view.read(Chain(session_id, Payload.ITEMS, request.max_depth, max_bytes, from_head=True))
-    return lambda answers: _start(answers[place], answers[chain], session_id)
+    return view.answer_from(start, *context(session_id, Payload.ITEMS, request.max_depth, max_bytes))
 
 
-def _start(session: Row, chain: ChainRows, session_id: str) -> TurnStart:
-    history = _history(chain)
-    removed = session.fields.get("removed")
-    if removed:
-        history = History(without(history.items, removed), history.depth, history.head_id)
-    return TurnStart(history, leases.granted(session, session_id))
+def context(session_id: str, payload: Payload, max_depth: int, max_bytes: int) -> tuple[Get, Chain]:
+    """The reads of a session and of the chain that ends with its head."""
+    return Get(Ref(Kind.SESSION, session_id)), Chain(session_id, payload, max_depth, max_bytes, from_head=True)
 
 
-def _history(chain: ChainRows) -> History:
+def removed_from(session: Row | None) -> Sequence[str]:
+    """The ids of the items that were removed from a session's context."""
+    return (session.fields.get("removed") if session is not None else None) or ()
+
+
+def _history(chain: ChainRows, removed: Sequence[str] = ()) -> History:
     if not chain.ids:
         return History()
-    return History(nodes.joined_items(chain), len(chain.ids), chain.ids[-1])
+    return History(without(nodes.joined_items(chain), removed), len(chain.ids), chain.ids[-1])
 
 
-def without(items: bytes, removed: Any) -> bytes:
+def without(items: bytes, removed: Sequence[str]) -> bytes:
     """A JSON array of items without the removed ones; the unchanged bytes if none was removed."""
-    if not removed:
-        return items
-    return dumps([item for item in loads(items) if item.get("id") not in removed])
+    return dumps([item for item in loads(items) if item.get("id") not in removed]) if removed else items
 
 
-def head_of(session: Row | None, session_id: str) -> str:
+def head_of(view: View, session_id: str) -> str:
     """The id of the last response of a session's history, for an error; the session's own if it has none."""
+    session = view.need(Kind.SESSION, session_id)
     return str((session.fields.get("head") if session is not None else None) or session_id)
 
 

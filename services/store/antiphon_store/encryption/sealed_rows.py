@@ -51,6 +51,8 @@ class SealedRows:
     def __init__(self, inner: RowBackend, cipher: PayloadCipher) -> None:
         self._inner = inner
         self._cipher = cipher
+        self.open, self.close, self.ready = inner.open, inner.close, inner.ready
+        self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # without payloads
 
     @property
     def durability(self) -> Durability:
@@ -62,15 +64,6 @@ class SealedRows:
         if not isinstance(self._inner, MaintainedRows):
             raise AttributeError("maintenance")
         return self._inner.maintenance
-
-    async def open(self) -> None:
-        await self._inner.open()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-    async def ready(self) -> None:
-        await self._inner.ready()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
         sealed = program
@@ -88,35 +81,14 @@ class SealedRows:
         return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
 
     async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
+        self, partition: Partition, index: Index, key: str, *, with_rows: bool = False, **options: Any
     ) -> tuple[int, Sequence[Entry]]:
-        now_ms, entries = await self._inner.page(
-            partition, index, key, after=after, limit=limit, descending=descending, with_rows=with_rows
-        )
+        now_ms, entries = await self._inner.page(partition, index, key, with_rows=with_rows, **options)
         if not with_rows:
             return now_ms, entries
         open_all = partial(self._opened_entries, partition, entries)
         size_bytes = sum(_size_of_row(entry.row) for entry in entries)
         return now_ms, await offload.run(open_all, size_bytes=size_bytes)
-
-    async def subtree(
-        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
-    ) -> tuple[int, Sequence[Entry]]:
-        return await self._inner.subtree(partition, starts, max_nodes=max_nodes, levels=levels)
-
-    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
-        return await self._inner.take_due(tenant, index, key, limit=limit, hide_ms=hide_ms)
-
-    async def tenants(self) -> Sequence[str]:
-        return await self._inner.tenants()
 
     # ---- Sealing ----
 

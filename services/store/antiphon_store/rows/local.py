@@ -31,7 +31,7 @@ from antiphon_store.rows.model import (
     meets,
     named_node,
 )
-from antiphon_store.rows.view import Decision, View
+from antiphon_store.rows.view import Decision, Finish, View
 
 _Answer = TypeVar("_Answer")
 
@@ -135,7 +135,8 @@ class _LocalView(View):
     def peek(self, kind: Kind, row_id: str) -> Row | None:
         return self._rows.row(Ref(kind, row_id))
 
-    def read(self, read: Read) -> int:
-        if type(read) is Get and read.payload:
-            self._rows.whole_row(read.ref)  # so that a later test of the row does not read it without payloads first
-        return super().read(read)
+    def answer_from(self, make: Callable[..., _Answer], *reads: Read) -> Finish[_Answer]:
+        for read in reads:
+            if type(read) is Get and read.payload:
+                self._rows.whole_row(read.ref)  # so that a later test of it does not read it without payloads first
+        return super().answer_from(make, *reads)

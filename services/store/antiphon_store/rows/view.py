@@ -16,14 +16,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any, TypeVar
 
 from antiphon_store.rows.model import (
-    Chain,
     Change,
     Condition,
     Delete,
     DeleteBelow,
     Fewer,
     File,
-    Get,
     Grow,
     Guard,
     Index,
@@ -31,7 +29,6 @@ from antiphon_store.rows.model import (
     Now,
     Program,
     Put,
-    Range,
     Read,
     Ref,
     Refused,
@@ -146,10 +143,11 @@ class View:
 
     # ---- Reads, and the program ----
 
-    def read(self, read: Get | Chain | Range) -> int:
-        """Adds a read, and returns the index of its answer. Chains are read before the changes, the rest after them."""
-        self._reads.append(read)
-        return len(self._reads) - 1
+    def answer_from(self, make: Callable[..., _Answer], *reads: Read) -> Finish[_Answer]:
+        """Adds the reads of the program, and finishes the decision with what `make` returns for their answers. Chains
+        are read before the changes, the rest after them."""
+        self._reads += reads
+        return lambda answers: make(*answers)
 
     @property
     def assumed(self) -> Collection[Ref]:

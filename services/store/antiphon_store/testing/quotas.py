@@ -14,7 +14,7 @@ import pytest
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
-from antiphon_store.rules.quotas import UNITS_MAX
+from antiphon_store.rules.values import UNITS_MAX
 from antiphon_store.testing.subject import Subject
 
 TTL_MS = 500

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from hashlib import sha256
 
-from antiphon_core import limits, offload
+from antiphon_core import offload
 from antiphon_core.errors import ItemNotFound
 from antiphon_core.ids import UNIQUE_DIGITS, new_conversation_id
 from antiphon_core.jsons import Object, dumps, work_bytes
 from antiphon_core.ports.conversations import Conversation, ConversationStore
 from antiphon_core.ports.store import Fence, ItemPage, Order
-from antiphon_store.arguments import checked
+from antiphon_store.arguments import implements
 from antiphon_store.decisions import conversations
-from antiphon_store.decisions.conversations import Addition, Founding, find
+from antiphon_store.decisions.conversations import Addition, find
 from antiphon_store.rules import common as rules
-from antiphon_store.rules import conversations as conversation_rules
+from antiphon_store.rules import contents
 from antiphon_store.topics.records import item_page
 from antiphon_store.topics.topic import Topic, one_step
 
@@ -26,60 +26,39 @@ class ConversationOperations(Topic):
     """The operations of `antiphon_core.ports.conversations.ConversationStore`."""
 
     get_conversation = one_step(ConversationStore.get_conversation, conversations.get, only_reads=True)
+    update_conversation = one_step(ConversationStore.update_conversation, conversations.update)
 
-    @checked
+    @implements(ConversationStore.create_conversation)
     async def create_conversation(
-        self,
-        tenant: str,
-        *,
-        conversation_id: str | None = None,
-        metadata: bytes = b"{}",
-        items: bytes = b"[]",
-        ttl_ms: int | None = None,
+        self, tenant: str, *, conversation_id: str | None, metadata: bytes, items: bytes, ttl_ms: int | None
     ) -> Conversation:
         chosen_id = new_conversation_id(self._ids) if conversation_id is None else conversation_id
         lifetime_ms = rules.lifetime_ms(ttl_ms, self._settings.max_ttl_s, self._settings.max_ttl_s)
-        kept_metadata = conversation_rules.parse_metadata(metadata)
+        kept_metadata = contents.parse_metadata(metadata)
 
-        def found() -> Founding:
-            entries = conversation_rules.parse_items(items)
-            return Founding(
-                metadata=kept_metadata,
-                origin=sha256(kept_metadata + dumps(entries)).hexdigest(),
-                incarnation=self._ids.hex(UNIQUE_DIGITS),
-                first=self._addition(entries, _FIRST) if entries else None,
-                ttl_ms=lifetime_ms,
-            )
+        def read() -> tuple[str, Addition | None]:
+            entries = contents.parse_items(items)
+            origin = sha256(kept_metadata + dumps(entries)).hexdigest()
+            return origin, self._addition(entries, _FIRST) if entries else None
 
-        founding = await offload.run(found, size_bytes=work_bytes(items))
-        return await self._trees.decide(conversations.create, tenant, chosen_id, founding)
+        origin, first = await offload.run(read, size_bytes=work_bytes(items))
+        founding = partial(conversations.create, metadata=kept_metadata, origin=origin, first=first, ttl_ms=lifetime_ms)
+        return await self._trees.decide(founding, tenant, chosen_id, incarnation=self._ids.hex(UNIQUE_DIGITS))
 
-    @checked
-    async def update_conversation(
-        self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
-    ) -> Conversation:
-        kept_metadata = conversation_rules.parse_metadata(metadata)
-        return await self._trees.decide(conversations.update, tenant, conversation_id, kept_metadata, expected_version)
-
-    @checked
+    @implements(ConversationStore.delete_conversation)
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
         ttl_ms = rules.lifetime_ms(None, self._settings.default_ttl_s, None)
         await self._trees.decide(conversations.delete, tenant, conversation_id, responses_ttl_ms=ttl_ms)
 
-    @checked
+    @implements(ConversationStore.add_conversation_items)
     async def add_conversation_items(
-        self,
-        tenant: str,
-        conversation_id: str,
-        items: bytes,
-        *,
-        fence: Fence | None = None,
-        idempotency_key: str | None = None,
+        self, tenant: str, conversation_id: str, items: bytes, *, fence: Fence | None, idempotency_key: str | None
     ) -> bytes:
-        conversation_rules.require_own_fence(fence, conversation_id)
+        if fence is not None and fence.session_id != conversation_id:
+            raise rules.invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
 
         def read() -> Addition:
-            entries = conversation_rules.parse_items(items)
+            entries = contents.parse_items(items)
             if not entries:
                 raise rules.invalid("items", "'items' must not be empty.")
             return self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
@@ -87,27 +66,21 @@ class ConversationOperations(Topic):
         addition = await offload.run(read, size_bytes=work_bytes(items))
         return await self._trees.decide(conversations.add_items, tenant, conversation_id, addition)
 
-    @checked
+    @implements(ConversationStore.list_conversation_items)
     async def list_conversation_items(
-        self,
-        tenant: str,
-        conversation_id: str,
-        *,
-        after: str | None = None,
-        limit: int = limits.PAGE_ITEMS_DEFAULT,
-        order: Order = Order.DESCENDING,
+        self, tenant: str, conversation_id: str, *, after: str | None, limit: int, order: Order
     ) -> ItemPage:
         context = await self._context(tenant, conversation_id)
         return await item_page(context, f"item of '{conversation_id}'", after, limit, order)
 
-    @checked
+    @implements(ConversationStore.get_conversation_item)
     async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
         item = await self._find(tenant, conversation_id, item_id)
         if item is None:
             raise ItemNotFound.of(item_id)
         return dumps(item)
 
-    @checked
+    @implements(ConversationStore.delete_conversation_item)
     async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
         is_there = await self._find(tenant, conversation_id, item_id) is not None
         return await self._trees.decide(conversations.delete_item, tenant, conversation_id, item_id, is_there=is_there)
@@ -125,7 +98,7 @@ class ConversationOperations(Topic):
         self, entries: list[Object], salt: str, fence: Fence | None = None, idempotency_key: str | None = None
     ) -> Addition:
         return Addition(
-            items=conversation_rules.with_ids(entries, self._ids),
+            items=contents.with_ids(entries, self._ids),
             digest=sha256(dumps(entries)).hexdigest(),
             salt=salt,
             idempotency_key=idempotency_key,
@@ -136,5 +109,5 @@ class ConversationOperations(Topic):
         """The identity by which a repeated addition is known: its key, else the ids of its items, else a new one."""
         if idempotency_key is not None:
             return f"key {idempotency_key}"
-        given = conversation_rules.given_ids(entries)
+        given = contents.given_ids(entries)
         return f"ids {dumps(given).decode()}" if given is not None else f"new {self._ids.hex(UNIQUE_DIGITS)}"

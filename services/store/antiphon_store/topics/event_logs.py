@@ -8,20 +8,20 @@ from functools import partial
 from antiphon_core import limits
 from antiphon_core.ports.event_logs import EventAppend, EventBatch, EventLogs
 from antiphon_core.ports.store import Fence
-from antiphon_store.arguments import argument_check, checked
+from antiphon_store.arguments import binder, implements
 from antiphon_store.decisions import logs
 from antiphon_store.frames import joined
 from antiphon_store.topics.topic import Topic
 from antiphon_store.topics.trees import session_of
 
-_CHECK_READ = argument_check(EventLogs.read_events)
+_BIND_READ = binder(EventLogs.read_events)
 
 
 class EventLogOperations(Topic):
     """The operations of `antiphon_core.ports.event_logs.EventLogs`."""
 
-    @checked
-    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
+    @implements(EventLogs.append_events)
+    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None) -> int:
         ttl_ms = self._settings.event_log_ttl_s * 1000
         decision = partial(logs.append, append=append, fence=fence, ttl_ms=ttl_ms)
         position = await self._trees.of_record(tenant, append.response_id, session_of(fence), decision)
@@ -31,7 +31,7 @@ class EventLogOperations(Topic):
     async def read_events(
         self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
     ) -> AsyncGenerator[EventBatch, None]:
-        _CHECK_READ((tenant, response_id), {"after": after})
+        _BIND_READ((tenant, response_id), {"after": after})
         position = 0 if after is None else after + 1
         with self._followers.waiter([(tenant, response_id)]) as waiter:
             page = await self._read_log(tenant, response_id, position)

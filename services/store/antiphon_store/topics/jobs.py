@@ -10,9 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
-from antiphon_core import limits
 from antiphon_core.errors import JobNotFound, RequestRateExceeded
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
@@ -26,13 +24,13 @@ from antiphon_core.ports.jobs import (
     QueueHead,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.arguments import checked
+from antiphon_store.arguments import implements
 from antiphon_store.decisions import jobs
 from antiphon_store.decisions.tenant_line import tenant_of
-from antiphon_store.rows.model import Entry, Index, Partition
+from antiphon_store.rows.model import Entry, Index
 from antiphon_store.rows.view import Finish
-from antiphon_store.topics.tenant_line import far_ahead
-from antiphon_store.topics.topic import Topic, one_step
+from antiphon_store.topics.tenant_line import TenantLine
+from antiphon_store.topics.topic import one_step
 
 OPEN_JOBS_RETRY_MS = 10_000  # a guess: the end of a job cannot be predicted
 TICKET_HIDE_MS = 1000  # how long a ticket is hidden from other claimers while its job is read
@@ -41,22 +39,13 @@ HELD_PER_LOOK = 4
 _Claim = Callable[..., Finish[Job | None]]
 
 
-class _Ticket(NamedTuple):
-    """An entry of a queue."""
-
-    at_ms: int
-    job_id: str
-    queue: str
-    taken_until: int = 0
-
-
-class JobOperations(Topic):
+class JobOperations(TenantLine):
     """The operations of `antiphon_core.ports.jobs.Jobs`."""
 
     heartbeat_job = one_step(Jobs.heartbeat_job, jobs.heartbeat)
     cancel_job = one_step(Jobs.cancel_job, jobs.cancel)
 
-    @checked
+    @implements(Jobs.enqueue_job)
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         if draft.queue == DISPATCH_QUEUE:
             await self._require_room_for(tenant, draft.id)
@@ -64,15 +53,9 @@ class JobOperations(Topic):
         await self._trees.of_response(tenant, draft.id, enqueue)
         await self._hand_in(tenant, draft.queue)
 
-    @checked
+    @implements(Jobs.claim_job)
     async def claim_job(
-        self,
-        tenant: str,
-        queues: Sequence[str],
-        *,
-        holder: str,
-        lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
-        wait_ms: int = 0,
+        self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int, wait_ms: int
     ) -> Job | None:
         return await self._claimers.until_there(
             [(tenant, queue) for queue in queues],
@@ -80,31 +63,29 @@ class JobOperations(Topic):
             wait_ms=wait_ms,
         )
 
-    @checked
-    async def settle_job(
-        self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
-    ) -> None:
+    @implements(Jobs.settle_job)
+    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str, after_ms: int) -> None:
         settle = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason, after_ms=after_ms)
         queue = await self._trees.of_session(tenant, fence.session_id, settle)
         if queue == DISPATCH_QUEUE:
-            await self._line.join(tenant)
+            await self._join_line(tenant)
         if queue is not None and after_ms == 0:
             self._wake(tenant, queue)
 
-    @checked
+    @implements(Jobs.describe_job)
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         job = await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id), only_reads=True)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
             # the process that enqueued the job may have died before the tenant joined the line
-            await self._line.join(tenant, only_missing=True)
+            await self._join_line(tenant, only_missing=True)
         return job
 
     async def queue_head(self, *, limit: int) -> QueueHead:
         """The jobs of all tenants in DISPATCH_QUEUE that are due, counted up to `limit`."""
         due: list[int] = []
-        now_ms, places = await self._page(DISPATCH_TENANT, limit)
+        now_ms, places = await self._page(DISPATCH_TENANT, Index.QUEUE, DISPATCH_QUEUE, limit)
         for tenant in dict.fromkeys(tenant_of(each.id) for each in places if each.at <= now_ms):
-            now_ms, entries = await self._page(tenant, limit - len(due))
+            now_ms, entries = await self._page(tenant, Index.QUEUE, DISPATCH_QUEUE, limit - len(due))
             due += [each.at for each in entries if each.at <= now_ms]
             if len(due) >= limit:
                 break
@@ -115,13 +96,13 @@ class JobOperations(Topic):
     async def _hand_in(self, tenant: str, queue: str) -> None:
         """Puts the tenant of a new job into the line, and wakes a claimer. Can be repeated."""
         if queue == DISPATCH_QUEUE:
-            await self._line.join(tenant, places=self._settings.job_places(tenant))
+            await self._join_line(tenant, places=self._settings.job_places(tenant))
         self._wake(tenant, queue)
 
     async def _require_room_for(self, tenant: str, job_id: str) -> None:
         """RequestRateExceeded: the job is new, and the tenant has the most open background responses already."""
         most = self._settings.jobs_per_tenant
-        if not most or len((await self._page(tenant, most))[1]) < most:
+        if not most or len((await self._page(tenant, Index.QUEUE, DISPATCH_QUEUE, most))[1]) < most:
             return
         with suppress(JobNotFound):
             await self.describe_job(tenant, job_id)
@@ -145,11 +126,12 @@ class JobOperations(Topic):
         claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
         if tenant == DISPATCH_TENANT:
             turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
-            return await self._line.claim(turn) if DISPATCH_QUEUE in queues else None
-        for ticket in await self._held(tenant, queues, holder):
-            job = await self._claim(tenant, ticket, partial(claim, only_own=True))
-            if job is not None:
-                return job
+            return await self._claim_in_line(turn) if DISPATCH_QUEUE in queues else None
+        for queue in queues:
+            for ticket in await self._held(tenant, queue, holder):
+                job = await self._claim(tenant, queue, ticket, partial(claim, only_own=True))
+                if job is not None:
+                    return job
         return await self._claim_due(tenant, queues, claim)
 
     async def _claim_of(self, tenant: str, claim: _Claim) -> Job | None:
@@ -159,49 +141,32 @@ class JobOperations(Topic):
 
     async def _claim_due(self, tenant: str, queues: Sequence[str], claim: _Claim) -> Job | None:
         while due := await self._due(tenant, queues):
-            while due:
-                ticket, *others = due
-                job = await self._claim(tenant, ticket, claim)
+            for queue, ticket in due:
+                job = await self._claim(tenant, queue, ticket, claim)
                 if job is not None:
-                    for unused in others:
-                        await self._trees.decide(jobs.put_back, tenant, unused.job_id, unused.at_ms)
                     return job
-                # its job is gone: the next one of this queue may have waited longer than those of the others
-                due = sorted([*others, *await self._take_first(tenant, ticket.queue)])
         return None
 
-    async def _claim(self, tenant: str, ticket: _Ticket, claim: _Claim) -> Job | None:
-        return await self._trees.decide(
-            claim, tenant, ticket.job_id, queue=ticket.queue, taken_until=ticket.taken_until
-        )
+    async def _claim(self, tenant: str, queue: str, ticket: Entry, claim: _Claim) -> Job | None:
+        return await self._trees.decide(claim, tenant, ticket.id, queue=queue, taken_until=ticket.taken_until)
 
-    async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
+    async def _held(self, tenant: str, queue: str, holder: str) -> Sequence[Entry]:
         """Tickets of the jobs that the holder claimed last."""
-        held: list[_Ticket] = []
-        for queue in queues:
-            key = jobs.held_key(queue, holder)
-            _, entries = await self._rows.page(
-                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK, descending=True
-            )
-            held += [_Ticket(each.at, each.id, queue) for each in entries]
-        return held
+        key = jobs.held_key(queue, holder)
+        return (await self._page(tenant, Index.HOLDER, key, HELD_PER_LOOK, descending=True))[1]
 
-    async def _due(self, tenant: str, queues: Sequence[str]) -> list[_Ticket]:
-        """Takes due tickets, which hides them from other claimers for a moment; the one that has waited longest comes
-        first. If none is due, returns those that lie too far ahead."""
-        due: list[_Ticket] = []
-        for queue in queues:
-            due += await self._take_first(tenant, queue)
-        if not due:
-            for queue in queues:
-                due += [_Ticket(each.at, each.id, queue) for each in await far_ahead(self._rows, tenant, queue)]
-        return sorted(due)
+    async def _due(self, tenant: str, queues: Sequence[str]) -> Sequence[tuple[str, Entry]]:
+        """Takes the due ticket that has waited longest, which hides it from other claimers for a moment, and names its
+        queue. If none is due, returns those that lie too far ahead."""
+        for queue in await self._by_first(tenant, queues):
+            due = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
+            if due:
+                return [(queue, due[0])]
+        return [(queue, each) for queue in queues for each in await self._far_ahead(tenant, queue)]
 
-    async def _take_first(self, tenant: str, queue: str) -> list[_Ticket]:
-        """Takes the first due ticket of one queue, if there is one."""
-        entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
-        return [_Ticket(each.at, each.id, queue, each.taken_until) for each in entries]
-
-    async def _page(self, tenant: str, limit: int) -> tuple[int, Sequence[Entry]]:
-        """Reads the first entries of DISPATCH_QUEUE."""
-        return await self._rows.page(Partition(tenant, ""), Index.QUEUE, DISPATCH_QUEUE, after=None, limit=limit)
+    async def _by_first(self, tenant: str, queues: Sequence[str]) -> Sequence[str]:
+        """Several queues by the times of their first tickets, without those that have none."""
+        if len(queues) == 1:
+            return queues
+        firsts = {queue: (await self._page(tenant, Index.QUEUE, queue, 1))[1] for queue in queues}
+        return sorted((each for each in firsts if firsts[each]), key=lambda queue: firsts[queue][0].at)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any
+from functools import partial
 
 from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, LimitExceeded, SessionLocked
-from antiphon_core.ids import tree_tag
+from antiphon_core.ids import new_fork_id, tree_tag
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.lineage import (
     Fork,
@@ -26,45 +25,17 @@ from antiphon_core.ports.lineage import (
 )
 from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
-from antiphon_store.arguments import checked
+from antiphon_store.arguments import implements
 from antiphon_store.cursors import Position
 from antiphon_store.decisions import forks, lineage, nodes, tree_pages
 from antiphon_store.decisions.conversations import find
 from antiphon_store.rows.model import Index, Partition, Row, made_id, named_node
 from antiphon_store.rows.view import Finish, View
-from antiphon_store.rules.common import size_of
-from antiphon_store.rules.lineage import chosen_session_id
+from antiphon_store.rules.values import size_of
 from antiphon_store.topics.records import RecordOperations
 from antiphon_store.topics.trees import tree_of
 
 HOLDERS_PER_LOOK = 8  # usually the first response with an item is readable
-
-_ListOfNodes = Callable[..., Coroutine[Any, Any, NodePage]]
-_FoundNodes = Callable[[Any, str, str, Position | None, int], Awaitable[Sequence[TreeNode]]]
-
-
-def _pages(port: _ListOfNodes) -> Callable[[_FoundNodes], _ListOfNodes]:
-    """Makes the method of `port` from one that finds the nodes after a position: `limit` of them, and one more if there
-    are more."""
-
-    def decorate(find_nodes: _FoundNodes) -> _ListOfNodes:
-        @checked
-        @wraps(port)
-        async def pages(
-            self: LineageOperations,
-            tenant: str,
-            response_id: str,
-            *,
-            cursor: str | None = None,
-            limit: int = limits.LIST_ITEMS_DEFAULT,
-        ) -> NodePage:
-            question = (tenant, port.__name__, response_id)
-            found = await find_nodes(self, tenant, response_id, cursors.decode(question, cursor), limit)
-            return _page(question, found, limit)
-
-        return pages
-
-    return decorate
 
 
 class LineageOperations(RecordOperations):
@@ -72,12 +43,12 @@ class LineageOperations(RecordOperations):
 
     walk_nodes_max = limits.TREE_WALK_NODES_MAX
 
-    @checked
-    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
+    @implements(LineageStore.fork)
+    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None) -> Fork:
         """Checks the source and the new session and writes the new session, in one step. A new session whose name
         belongs to another tree gets a pointer after that."""
-        session_id = new_session_id or chosen_session_id(source, self._ids)
         from_id = source.up_to_response_id
+        session_id = new_session_id or new_fork_id(self._ids, relative=from_id or source.session_id or "")
         there = tree_of(tenant, from_id) if from_id else await self._trees.locate(tenant, source.session_id or "")
         decision = partial(forks.fork, source=source, new_session_id=session_id)
         if tree_of(tenant, session_id) == there:
@@ -86,15 +57,9 @@ class LineageOperations(RecordOperations):
             return await self._trees.run(there, decision)  # it rejects the id after it has checked the source
         return await self._fork_elsewhere(there, session_id, decision)
 
-    @checked
+    @implements(LineageStore.list_responses)
     async def list_responses(
-        self,
-        tenant: str,
-        session_id: str,
-        *,
-        cursor: str | None = None,
-        limit: int = limits.LIST_ITEMS_DEFAULT,
-        order: Order = Order.DESCENDING,
+        self, tenant: str, session_id: str, *, cursor: str | None, limit: int, order: Order
     ) -> RecordPage:
         question = (tenant, "list", session_id, order.value)
         after = cursors.decode(question, cursor)
@@ -110,11 +75,11 @@ class LineageOperations(RecordOperations):
             record = nodes.to_record(named_node(entry.id), entry.row)
             size_bytes += size_of(record)
             if len(found) == limit or (found and size_bytes > self.page_bytes_max):
-                return RecordPage(found, cursors.encode(question, Position.of(found[-1])))
+                return RecordPage(found, cursors.encode(question, found[-1]))
             found.append(record)
         return RecordPage(found)
 
-    @checked
+    @implements(LineageStore.resolve_items)
     async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
         wanted = list(dict.fromkeys(item_ids))
         found = await asyncio.gather(*(self._find_item(tenant, each) for each in wanted))
@@ -123,38 +88,41 @@ class LineageOperations(RecordOperations):
         found_ids = {each.id for each in items}
         return ResolvedItems(items, tuple(each for each in wanted if each not in found_ids))
 
-    @checked
+    @implements(LineageStore.tree)
     async def tree(
-        self,
-        tenant: str,
-        response_id: str,
-        *,
-        from_root: bool = False,
-        cursor: str | None = None,
-        max_nodes: int = limits.TREE_NODES_DEFAULT,
+        self, tenant: str, response_id: str, *, from_root: bool, cursor: str | None, max_nodes: int
     ) -> NodePage:
-        question = (tenant, "tree", response_id, str(from_root))
-        after = cursors.decode(question, cursor)
-        found = await self._below(tenant, response_id, from_root=from_root)
-        shown = await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes)
-        return _page(question, shown, max_nodes)
+        async def find(after: Position | None) -> Sequence[TreeNode]:
+            found = await self._below(tenant, response_id, from_root=from_root)
+            return await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes)
 
-    @_pages(LineageStore.leaves)
-    async def leaves(self, tenant: str, response_id: str, after: Position | None, limit: int) -> Sequence[TreeNode]:
-        found = await self._below(tenant, response_id, from_root=False)
-        return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
+        return await _page((tenant, "tree", response_id, str(from_root)), find, cursor, max_nodes)
 
-    @_pages(LineageStore.children)
-    async def children(self, tenant: str, response_id: str, after: Position | None, limit: int) -> Sequence[TreeNode]:
-        await self.get(tenant, response_id)
-        return await self._children_of(tree_of(tenant, response_id), response_id, "", after, limit)
+    @implements(LineageStore.leaves)
+    async def leaves(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
+        async def find(after: Position | None) -> Sequence[TreeNode]:
+            found = await self._below(tenant, response_id, from_root=False)
+            return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
 
-    @_pages(LineageStore.siblings)
-    async def siblings(self, tenant: str, response_id: str, after: Position | None, limit: int) -> Sequence[TreeNode]:
-        parent_id = (await self.get(tenant, response_id)).parent_id
-        if parent_id is None:
-            return []
-        return await self._children_of(tree_of(tenant, response_id), parent_id, response_id, after, limit)
+        return await _page((tenant, "leaves", response_id), find, cursor, limit)
+
+    @implements(LineageStore.children)
+    async def children(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
+        async def find(after: Position | None) -> Sequence[TreeNode]:
+            await self.get(tenant, response_id)
+            return await self._children_of(tree_of(tenant, response_id), response_id, "", after, limit)
+
+        return await _page((tenant, "children", response_id), find, cursor, limit)
+
+    @implements(LineageStore.siblings)
+    async def siblings(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
+        async def find(after: Position | None) -> Sequence[TreeNode]:
+            parent_id = (await self.get(tenant, response_id)).parent_id
+            if parent_id is None:
+                return []
+            return await self._children_of(tree_of(tenant, response_id), parent_id, response_id, after, limit)
+
+        return await _page((tenant, "siblings", response_id), find, cursor, limit)
 
     async def _fork_elsewhere(
         self, there: Partition, new_session_id: str, decision: Callable[[View], Finish[Fork]]
@@ -231,7 +199,13 @@ class LineageOperations(RecordOperations):
         return response_id in standing and item_id not in removed
 
 
-def _page(question: Sequence[str], found: Sequence[TreeNode], limit: int) -> NodePage:
-    """The first `limit` of the nodes that were found, and the cursor after them if there are more."""
+async def _page(
+    question: Sequence[str],
+    find: Callable[[Position | None], Awaitable[Sequence[TreeNode]]],
+    cursor: str | None,
+    limit: int,
+) -> NodePage:
+    """A page of the nodes that `find` returns after a position: `limit` of them, and one more if there are more."""
+    found = await find(cursors.decode(question, cursor))
     shown = found[:limit]
-    return NodePage(shown, cursors.encode(question, Position.of(shown[-1])) if len(found) > limit else None)
+    return NodePage(shown, cursors.encode(question, shown[-1]) if len(found) > limit else None)

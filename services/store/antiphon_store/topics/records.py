@@ -14,7 +14,6 @@ from antiphon_core.ids import is_conversation_id
 from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.store import (
-    NO_PRECONDITION,
     Fence,
     ItemPage,
     Order,
@@ -24,11 +23,13 @@ from antiphon_core.ports.store import (
     Stamp,
     TurnCommit,
 )
-from antiphon_store.arguments import checked
+from antiphon_store.arguments import implements
 from antiphon_store.decisions import lineage, nodes, records, turns
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId, Write
 from antiphon_store.rows.model import Index, Partition
 from antiphon_store.rules import common as rules
+from antiphon_store.rules.contents import check_content, tight
+from antiphon_store.rules.values import size_of
 from antiphon_store.topics.sweeping import SweepOperations
 from antiphon_store.topics.topic import one_step
 from antiphon_store.topics.trees import session_of, tree_of
@@ -44,39 +45,33 @@ class RecordOperations(SweepOperations):
     update_status = one_step(LineageStore.update_status, records.update_status)
     chain = one_step(ResponseStore.chain, lineage.chain, only_reads=True)
 
-    @checked
+    @implements(ResponseStore.put)
     async def put(
         self,
         tenant: str,
         record: Record,
         *,
-        precondition: Precondition = NO_PRECONDITION,
-        ttl_ms: int | None = None,
-        idempotency_key: str | None = None,
+        precondition: Precondition,
+        ttl_ms: int | None,
+        idempotency_key: str | None,
     ) -> Stamp:
         """Inserts or replaces one record, once for each key. Raises the errors of `decisions.turns.commit`."""
         write = await self._write(TurnCommit(record, ttl_ms=ttl_ms, precondition=precondition))
         return await self._keys.put(tenant, idempotency_key, write.record, partial(self._commit, tenant, write))
 
-    @checked
+    @implements(LineageStore.batch_get)
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
         groups: dict[Partition, list[str]] = {}
         for each in dict.fromkeys(ids):
             groups.setdefault(tree_of(tenant, each), []).append(each)
         found = await asyncio.gather(*(self._read(*group) for group in groups.items()))
         by_id = {record.id: record for part in found for record in part}
-        self._require_fit(map(rules.size_of, by_id.values()), field="ids")
+        self._require_fit(map(size_of, by_id.values()), field="ids")
         return [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
 
-    @checked
+    @implements(ResponseStore.list_items)
     async def list_items(
-        self,
-        tenant: str,
-        response_id: str,
-        *,
-        after: str | None = None,
-        limit: int = limits.PAGE_ITEMS_DEFAULT,
-        order: Order = Order.DESCENDING,
+        self, tenant: str, response_id: str, *, after: str | None, limit: int, order: Order
     ) -> ItemPage:
         """Reads a page of a response's input items. ResponseNotFound. InvalidRequest: `after` is none of them."""
         record = await self.get(tenant, response_id)
@@ -106,9 +101,7 @@ class RecordOperations(SweepOperations):
         record, settings = commit.record, self._settings
         ttl_ms = self._lifetime_ms(record, commit.ttl_ms)
         size_bytes = work_bytes(record.body) + work_bytes(record.input_items) + work_bytes(record.output_items)
-        item_ids, record = await offload.run(
-            lambda: (rules.check_content(record), rules.tight(record)), size_bytes=size_bytes
-        )
+        item_ids, record = await offload.run(lambda: (check_content(record), tight(record)), size_bytes=size_bytes)
         condition, log_end, job, most = commit.precondition, commit.log_end, commit.job, settings.max_session_responses
         log_ttl_ms, job_ttl_ms = settings.event_log_ttl_s * 1000, settings.job_ttl_s * 1000
         return Write(record, condition, ttl_ms, item_ids, log_end, log_ttl_ms, job, job_ttl_ms, most)
@@ -136,14 +129,16 @@ class RecordOperations(SweepOperations):
                 dead = await self._count_dead(tree_of(tenant, record.id), record.session_id or "", most)
                 bounded = replace(write, session_responses_max=most + dead)
 
-    async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
+    async def _count_dead(
+        self, partition: Partition, session_id: str, most: int, *, field: str = "record.session_id"
+    ) -> int:
         """Counts the entries of unreadable responses in a session. LimitExceeded: too many others are readable."""
         dead = readable = 0
         async for now_ms, entry in self._entries(partition, Index.MADE, session_id):
             is_readable = nodes.is_readable(entry.row, now_ms)
             readable, dead = readable + is_readable, dead + (not is_readable)
             if readable >= most:
-                raise records.too_many(session_id, most)
+                raise records.too_many(session_id, most, field)
         return dead
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from antiphon_core import limits
-from antiphon_core.ports.retention import Sweeping
-from antiphon_store.arguments import checked
+from antiphon_core.ports.retention import Retention, Sweeping
+from antiphon_store.arguments import implements
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family
 from antiphon_store.rows.model import Entry, Index, Kind, Partition, named_node
@@ -25,8 +25,8 @@ class SweepOperations(Topic):
         """Every tenant that may have something to sweep, each once; the list is not a snapshot."""
         return await self._rows.tenants()
 
-    @checked
-    async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
+    @implements(Retention.sweep)
+    async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
         freed: list[int] = []
         while len(freed) < limit:
             most = min(CANDIDATES_PER_LOOK, limit - len(freed))
@@ -35,7 +35,7 @@ class SweepOperations(Topic):
                 return Sweeping(len(freed), sum(freed))
             sizes = [await self._reclaim(tenant, each) for each in due]
             freed += [each for each in sizes if each is not None]
-        now_ms, waiting = await self._rows.page(Partition(tenant, ""), Index.ENDS, "", after=None, limit=1)
+        now_ms, waiting = await self._page(tenant, Index.ENDS, "", 1)
         return Sweeping(len(freed), sum(freed), has_more=bool(waiting) and waiting[0].at <= now_ms)
 
     async def _clear(self, tenant: str, response_id: str) -> bool:

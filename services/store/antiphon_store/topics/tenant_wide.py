@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from antiphon_core.ports.prompts import Prompt, PromptStore
-from antiphon_core.ports.spending import Spend, Spent
-from antiphon_store.arguments import checked
+from antiphon_core.ports.prompts import PromptStore
+from antiphon_core.ports.spending import Spend, Spending, Spent
+from antiphon_store.arguments import implements
 from antiphon_store.decisions import prompts, quotas
 from antiphon_store.joint_calls import JointCalls, Limits
 from antiphon_store.topics.topic import Topic, one_step
@@ -20,13 +20,10 @@ class TenantWideOperations(Topic):
 
     put_prompt = one_step(PromptStore.put_prompt, prompts.put)
     get_prompt = one_step(PromptStore.get_prompt, prompts.get, only_reads=True)
+    list_prompts = one_step(PromptStore.list_prompts, prompts.list_all, only_reads=True)
     delete_prompt = one_step(PromptStore.delete_prompt, prompts.delete)
 
-    @checked
-    async def list_prompts(self, tenant: str) -> Sequence[Prompt]:
-        return await self._trees.run(prompts.partition_of(tenant), prompts.list_all, only_reads=True)
-
-    @checked
+    @implements(Spending.spend)
     async def spend(self, tenant: str, spend: Spend) -> Spent:
         """Spends that arrive while a program runs are joined in the next one. Quotas are not durable: losing them
         matters for a minute at most."""

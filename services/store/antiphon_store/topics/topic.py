@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.ports.spending import Spend, Spent
-from antiphon_store.arguments import argument_check
+from antiphon_store.arguments import binder
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
 from antiphon_store.rows.backend import RowBackend
@@ -17,7 +17,6 @@ from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition
 from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
-from antiphon_store.topics.tenant_line import TenantLine
 from antiphon_store.topics.trees import Trees, session_of
 from antiphon_store.waiting import WaitingLines
 
@@ -29,8 +28,7 @@ PAGE_ENTRIES = 200
 
 
 class Topic:
-    """The operations of one topic. All topics share the rows, the trees, the keys, the line of tenants and the
-    waiters."""
+    """The operations of one topic. All topics share the rows, the trees, the keys and the waiters."""
 
     def __init__(self, rows: RowBackend, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
         self._rows = rows
@@ -38,11 +36,16 @@ class Topic:
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
         self._keys = IdempotencyKeys(self._trees)
-        self._line = TenantLine(rows, self._trees)
         self._spends: dict[str, JointCalls[Spend, Spent]] = {}  # of tenants that spend now
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
         self._followers = WaitingLines(poll_s=self._settings.event_poll_ms / 1000)
         self._claimers = WaitingLines(poll_s=self._settings.job_poll_ms / 1000)
+
+    async def _page(
+        self, tenant: str, index: Index, key: str, limit: int, *, descending: bool = False
+    ) -> tuple[int, Sequence[Entry]]:
+        """The time, and the first entries of a tenant-wide index."""
+        return await self._rows.page(Partition(tenant, ""), index, key, after=None, limit=limit, descending=descending)
 
     async def _entries(
         self,
@@ -71,30 +74,31 @@ class Topic:
 def one_step(
     port: _Method[_Parameters, _Answer], rule: Callable[..., Finish[_Answer]], *, only_reads: bool = False
 ) -> _Method[_Parameters, _Answer]:
-    """Makes the method of `port`, which checks the arguments, and runs `rule` on those after the tenant, in the tree of
-    the first of them."""
-    require = argument_check(port)
-    _self, *places = [each.name for each in signature(port).parameters.values() if each.kind is not each.KEYWORD_ONLY]
-    defaults, run = port.__kwdefaults__ or {}, _RUNS[places[1]]
+    """Makes the method of `port`, which completes and checks the arguments, and runs `rule` on those after the tenant,
+    in the tree of the first of them."""
+    _self, _tenant, place, *_ = [*signature(port).parameters, ""]
+    bind, run = binder(port), _RUNS[place]
 
     @wraps(port)
     async def operation(self: Topic, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
-        require(args, kwargs)
-        given: tuple[Any, ...] = args
-        named: dict[str, Any] = {**defaults, **kwargs}
-        tenant, subject, *rest = *given, *[named.pop(name) for name in places[len(given) :]]
+        named = bind(args, kwargs)
+        tenant = named.pop("tenant")
 
         def decide(view: Any) -> Finish[_Answer]:
-            return rule(view, subject, *rest, **named)
+            return rule(view, **named)
 
         if "precondition" in named:
             sessions = session_of(named["precondition"].fence, "precondition.")
-            return await self._trees.of_record(tenant, subject, sessions, decide)
-        answer: _Answer = await run(self._trees, tenant, subject, decide, only_reads=only_reads)
+            return await self._trees.of_record(tenant, named[place], sessions, decide)
+        answer: _Answer = await run(self._trees, tenant, named.get(place), decide, only_reads=only_reads)
         return answer
 
     operation.__doc__ = port.__doc__ or rule.__doc__
     return operation
+
+
+def _run_on_prompts(trees: Trees, tenant: str, _id: Any, decide: Any, **how: Any) -> Awaitable[Any]:
+    return trees.run(prompts.partition_of(tenant), decide, **how)
 
 
 _RUNS: Mapping[str, Callable[..., Awaitable[Any]]] = {
@@ -103,6 +107,6 @@ _RUNS: Mapping[str, Callable[..., Awaitable[Any]]] = {
     "job_id": Trees.of_response,
     "session_id": Trees.of_session,
     "fence": lambda trees, tenant, fence, decide, **how: trees.of_session(tenant, fence.session_id, decide, **how),
-    "prompt_id": lambda trees, tenant, _id, decide, **how: trees.run(prompts.partition_of(tenant), decide, **how),
+    **dict.fromkeys(("prompt_id", ""), _run_on_prompts),
 }
-"""Functions that run a decision, by the name of the first argument after the tenant."""
+"""Functions that run a decision, by the name of the first argument after the tenant; "": there is none."""

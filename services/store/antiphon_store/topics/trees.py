@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from antiphon_core.errors import AlreadyExists, InvalidRequest
+from antiphon_core.errors import AlreadyExists
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import lineage
@@ -18,6 +18,7 @@ from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Condition, Kind, Partition, Row
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import Decision, Finish, View, nothing
+from antiphon_store.rules.common import invalid
 
 POINTERS_MAX = 10_000
 
@@ -85,7 +86,8 @@ class Trees(DecisionRunner):
                 if self._place(tenant, session_id) != partition:
                     place = await self.locate(tenant, session_id)
                     if place != partition:
-                        raise _apart(session_id, place.tree, field)
+                        needs = f"the ids of its responses must begin with 'resp_{place.tree}'"
+                        raise invalid(field, f"Session '{session_id}' is in another tree: {needs}.")
             try:
                 return await self.run(partition, _at_home(partition, sessions, decision))
             except _Moved as moved:
@@ -161,11 +163,3 @@ def _at_home(partition: Partition, session_ids: Iterable[str], decision: Decisio
         return decision(view)
 
     return decide if untagged else decision
-
-
-def _apart(session_id: str, tree: str, field: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"Session '{session_id}' is in another tree: the ids of its responses must begin with 'resp_{tree}'.",
-        field=field,
-        code="invalid_value",
-    )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from antiphon_core import limits
-from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
-from antiphon_store.arguments import checked
-from antiphon_store.decisions import conversations, forks, leases, records, turns
+from antiphon_store.arguments import implements
+from antiphon_store.decisions import conversations, forks, leases, turns
 from antiphon_store.rows.model import Index
 from antiphon_store.rules import common as rules
 from antiphon_store.topics.jobs import JobOperations
@@ -23,29 +21,21 @@ class TurnOperations(RecordOperations, JobOperations):
     renew_session = one_step(ResponseStore.renew_session, leases.renew)
     describe_session = one_step(ResponseStore.describe_session, forks.describe, only_reads=True)
 
-    @checked
-    async def acquire_session(
-        self,
-        tenant: str,
-        session_id: str,
-        *,
-        holder: str,
-        ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
-        wait_ms: int = 0,
-    ) -> Lease:
+    @implements(ResponseStore.acquire_session)
+    async def acquire_session(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int, wait_ms: int) -> Lease:
         """Takes a lease, waiting up to `wait_ms` for it. Raises the errors of `decisions.leases.acquire`."""
         acquire = partial(leases.acquire, session_id=session_id, holder=holder, ttl_ms=ttl_ms)
         attempt = partial(self._trees.of_session, tenant, session_id, acquire)
         return await self._session_lines.until_free((tenant, session_id), attempt, wait_ms=wait_ms)
 
-    @checked
+    @implements(ResponseStore.release_session)
     async def release_session(self, tenant: str, fence: Fence) -> bool:
         """Releases a lease. False: the fence has no live lease."""
         released = await self._trees.of_session(tenant, fence.session_id, partial(leases.release, fence=fence))
         self._session_lines.wake_first((tenant, fence.session_id))
         return released
 
-    @checked
+    @implements(ResponseStore.begin_turn)
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         """Claims the key, then takes the lease and reads the history in one step. An error takes neither lease nor key.
 
@@ -54,13 +44,10 @@ class TurnOperations(RecordOperations, JobOperations):
         begin_once = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
         if request.session_id is None:
             return await begin_once()
-        if self._settings.max_session_responses is not None:
-            await self._require_room(
-                tenant, request.session_id, holder=request.holder, most=self._settings.max_session_responses
-            )
+        await self._require_room(tenant, request.session_id, holder=request.holder)
         return await self._session_lines.until_free((tenant, request.session_id), begin_once, wait_ms=request.wait_ms)
 
-    @checked
+    @implements(ResponseStore.commit_turn)
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         """Binds the key, then writes the record, the head, the end of the lease and the end of the log in one step.
 
@@ -78,14 +65,9 @@ class TurnOperations(RecordOperations, JobOperations):
             self._followers.wake_all((tenant, record_id))
         return stamp
 
-    @checked
+    @implements(ResponseStore.abort_turn)
     async def abort_turn(
-        self,
-        tenant: str,
-        fence: Fence | None,
-        *,
-        idempotency_key: str | None = None,
-        response_id: str | None = None,
+        self, tenant: str, fence: Fence | None, *, idempotency_key: str | None, response_id: str | None
     ) -> None:
         """Releases the lease, and frees the key if the response has claimed it and not bound it."""
         rules.require_owner(idempotency_key, response_id)
@@ -108,14 +90,13 @@ class TurnOperations(RecordOperations, JobOperations):
                 raise turns.too_long(session_id, "bytes", request.max_depth, request.max_bytes) from None
             return await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
 
-    async def _require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
+    async def _require_room(self, tenant: str, session_id: str, *, holder: str) -> None:
         """Checks that a turn of `holder` may make one more response in the session. A queued turn, whose id is its
         holder's name, has made its response already. LimitExceeded."""
+        most = self._settings.max_session_responses
+        if most is None:
+            return
         partition = await self._trees.locate(tenant, session_id)
         _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
-        if len(made) < most or (await self._trees.look_up(tenant, holder))[1] is not None:
-            return
-        try:
-            await self._count_dead(partition, session_id, most)
-        except LimitExceeded:
-            raise records.too_many(session_id, most, field="conversation") from None
+        if len(made) >= most and (await self._trees.look_up(tenant, holder))[1] is None:
+            await self._count_dead(partition, session_id, most, field="conversation")

@@ -15,7 +15,7 @@ import grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.ports.store import Record
-from antiphon_store.rules.common import size_of
+from antiphon_store.rules.values import size_of
 from tests.bench.measuring import Call
 from tests.bench.store.subjects import SESSION_TURNS, response
 

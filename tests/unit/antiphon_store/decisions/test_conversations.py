@@ -22,7 +22,7 @@ from antiphon_core.ids import is_response_id, tree_tag
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import conversations
-from antiphon_store.decisions.conversations import Addition, Founding
+from antiphon_store.decisions.conversations import Addition
 from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in, new_id
@@ -43,7 +43,6 @@ from tests.support.rows import (
 
 ID = new_id()
 ADDITION = Addition(array("a", "b"), digest="d", salt="s")
-FOUNDING = Founding(b"{}", origin="o", incarnation="i", ttl_ms=10)
 HEAD = draft(tag=ID)
 STORED = row(metadata="{}", created=5, version=1, origin="o", incarnation="i", expires=NOW_MS + 10)
 OVER = row(metadata="{}", created=5, version=1, origin="other", incarnation="h", expires=NOW_MS)
@@ -52,7 +51,7 @@ LEASED = row(head=HEAD.id, fence=7, holder="a", lease_until=NOW_MS + 1)
 FREE = row(head=HEAD.id, fence=7, holder="", lease_until=0)
 ENDS = (Index.ENDS, "", f"conversation/{ID}")
 
-create = partial(conversations.create, conversation_id=ID, founding=FOUNDING)
+create = partial(conversations.create, conversation_id=ID, metadata=b"{}", origin="o", incarnation="i", ttl_ms=10)
 add = partial(conversations.add_items, conversation_id=ID, addition=ADDITION)
 
 
@@ -67,8 +66,8 @@ def rows_with(node_id: str, made: Row | None = None, session: Row | None = FREE)
 
 def addition_node(addition: Addition = ADDITION, incarnation: str = "i") -> Grow:
     """The node that an addition to the conversation makes."""
-    first = replace(FOUNDING, first=addition, incarnation=incarnation, ttl_ms=None)
-    return grown(decided(partial(create, founding=first), {TALK: None, SESSION: None}))
+    first = partial(create, first=addition, incarnation=incarnation, ttl_ms=None)
+    return grown(decided(first, {TALK: None, SESSION: None}))
 
 
 NODE_ID = addition_node().id
@@ -82,20 +81,20 @@ def test_a_conversation_begins_with_its_end_named() -> None:
 
 
 def test_a_conversation_for_ever_is_no_candidate() -> None:
-    program = decided(partial(create, founding=replace(FOUNDING, ttl_ms=None)), {TALK: None, SESSION: None})
+    program = decided(partial(create, ttl_ms=None), {TALK: None, SESSION: None})
     assert shown(program) == [("put", *TALK)]
 
 
 def test_the_same_founding_again_is_answered() -> None:
-    again = partial(create, founding=replace(FOUNDING, incarnation="later"))
+    again = partial(create, incarnation="later")
     assert answered(again, {TALK: STORED, SESSION: LEASED}).created_at_ms == 5
     with pytest.raises(AlreadyExists):
-        decided(partial(create, founding=replace(FOUNDING, origin="other")), {TALK: STORED, SESSION: None})
+        decided(partial(create, origin="other"), {TALK: STORED, SESSION: None})
 
 
 def test_an_expired_conversation_ends_before_another_begins() -> None:
-    founding = replace(FOUNDING, first=ADDITION)
-    program = decided(partial(create, founding=founding), {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
+    founding = partial(create, first=ADDITION)
+    program = decided(founding, {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
     assert ("file", Index.ENDS, "", f"node/{HEAD.id}") in shown(program)
     assert grown(program).parent is None  # it begins anew, and whoever held the lease has lost it
     assert fields_of(_without_lease_end(program), Kind.SESSION)["head"] == grown(program).id
@@ -108,11 +107,11 @@ def _without_lease_end(program: Program) -> Program:
 
 
 def test_the_context_of_a_session_that_was_used_stays() -> None:
-    founding = replace(FOUNDING, first=ADDITION)
+    founding = partial(create, first=ADDITION)
     rows = {TALK: None, SESSION: FREE, HEAD_REF: node(HEAD)}
-    assert grown(decided(partial(create, founding=founding), rows)).parent == HEAD.id
+    assert grown(decided(founding, rows)).parent == HEAD.id
     with pytest.raises(SessionLocked):
-        decided(partial(create, founding=founding), {**rows, SESSION: LEASED})
+        decided(founding, {**rows, SESSION: LEASED})
     assert decided(create, {**rows, SESSION: LEASED}).changes  # without items it disturbs nobody
 
 

@@ -83,7 +83,7 @@ def test_a_job_that_is_forgotten_makes_room() -> None:
 CLAIMS = [
     (job(), 1, Now(100)),
     (job(attempts=1), 2, Now(100)),
-    (held(), 1, Now(100)),  # its holder again
+    (held(), 1, LATER),  # its holder again
     (held(lease_until=LATER + 1), 1, LATER + 1),
     (held(holder="b", lease_until=NOW_MS), 2, Now(100)),  # time gave it back
 ]
@@ -144,12 +144,6 @@ def test_what_is_granted_is_the_row_after_the_change() -> None:
     granted = claim(view_of({JOB: job()}))([held()])
     assert granted is not None
     assert (granted.fence, granted.payload, granted.lease_expires_at_ms) == (FENCE, b"payload", LATER)
-
-
-@pytest.mark.parametrize(("there", "is_shown"), [(job(), True), (held(), False), (ended(), False), (None, False)])
-def test_a_ticket_is_put_back_if_its_job_waits(there: Row | None, is_shown: bool) -> None:
-    program = decided(partial(jobs.put_back, job_id="j", at_ms=5), {JOB: there})
-    assert shown(program) == ([("file", *TICKET)] if is_shown else [])
 
 
 # ---- Holding ----

@@ -33,6 +33,7 @@ from tests.support.rows import (
     pins,
     row,
     shown,
+    view_of,
     with_status,
 )
 
@@ -211,5 +212,5 @@ def test_a_commit_over_a_status_replaces_the_record_it_has_seen() -> None:
 
 
 def test_the_error_names_the_head_or_else_the_session() -> None:
-    assert turns.head_of(LEASED, "s") == PARENT.id
-    assert turns.head_of(row(), "s") == turns.head_of(None, "s") == "s"
+    named = [turns.head_of(view_of({(Kind.SESSION, "s"): there}), "s") for there in (LEASED, row(), None)]
+    assert named == [PARENT.id, "s", "s"]

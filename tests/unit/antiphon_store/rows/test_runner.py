@@ -32,15 +32,13 @@ def add(view: View) -> Finish[int]:
         row = view.need(*ONE)
         assert row is not None
         view.set(*ONE, n=row.fields["n"] + 1)
-    place = view.read(Get(ONE))
-    return lambda answers: int(answers[place].fields["n"])
+    return view.answer_from(lambda row: int(row.fields["n"]), Get(ONE))
 
 
 async def test_a_decision_that_assumed_right_takes_one_program(rows: SpiedRows) -> None:
     def read(view: View) -> Finish[object]:
         assert view.test(*ONE, Condition.IS, "n", 1)
-        place = view.read(Get(ONE, Payload.ALL))
-        return lambda answers: answers[place].items
+        return view.answer_from(lambda row: row.items, Get(ONE, Payload.ALL))
 
     assert await DecisionRunner(rows).run(HERE, read) == b"items"
     assert rows.calls == ["transact"]

@@ -1,0 +1,110 @@
+"""Validation of JSON: bodies and items of records, metadata and items of conversations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from antiphon_core import limits
+from antiphon_core.ids import Ids, new_item_id
+from antiphon_core.items import ID_PREFIX
+from antiphon_core.jsons import Object, dumps, kind, parse_array, parse_object
+from antiphon_core.ports.store import Record
+from antiphon_store.rules.common import check_size, invalid
+
+
+def check_content(record: Record) -> tuple[str, ...]:
+    """Checks the JSON of a record, so that histories can join it without parsing, and returns the distinct ids of its
+    items."""
+    if "output" in parse_object(record.body, field="record.body"):
+        text = "'record.body' must not have the member 'output': it belongs in 'record.output_items'."
+        raise invalid("record.body", text)
+    item_ids: dict[str, None] = {}
+    for name in ("input_items", "output_items"):
+        for index, item in enumerate(_parse_objects(getattr(record, name), f"record.{name}")):
+            if not isinstance(item.get("id"), str):
+                path = f"record.{name}[{index}].id"
+                raise invalid(path, f"'{path}' must be a string.", code="invalid_type")
+            item_ids[item["id"]] = None
+    return tuple(item_ids)
+
+
+def tight(record: Record) -> Record:
+    """The record without white space around and right inside the brackets of its item arrays, where histories join
+    them."""
+    input_items, output_items = _tight(record.input_items), _tight(record.output_items)
+    if input_items is record.input_items and output_items is record.output_items:
+        return record
+    return replace(record, input_items=input_items, output_items=output_items)
+
+
+def _tight(array: bytes) -> bytes:
+    ends = array[:1] + array[-1:]
+    if ends == b"[]" and not array[1:2].isspace() and not array[-2:-1].isspace():
+        return array
+    return b"[" + array.strip()[1:-1].strip() + b"]"
+
+
+def parse_metadata(metadata: bytes) -> bytes:
+    """Checks metadata, and returns it in the stored form."""
+    if len(metadata) > limits.METADATA_BYTES_MAX:
+        raise invalid("metadata", f"'metadata' has more than {limits.METADATA_BYTES_MAX} bytes.")
+    pairs = parse_object(metadata, field="metadata")
+    if len(pairs) > limits.METADATA_PAIRS_MAX:
+        raise invalid("metadata", f"'metadata' must have at most {limits.METADATA_PAIRS_MAX} pairs.")
+    for key, value in pairs.items():
+        most = limits.METADATA_KEY_CHARS_MAX
+        if len(key) > most:
+            raise invalid("metadata", f"A key of 'metadata' is longer than {most} characters.")
+        most = limits.METADATA_VALUE_CHARS_MAX
+        if not isinstance(value, str) or len(value) > most:
+            path = f"metadata.{key}"
+            raise invalid(path, f"'{path}' must be a string of at most {most} characters.")
+    return dumps(pairs)
+
+
+def parse_items(items: bytes) -> list[Object]:
+    """Parses and checks items: at most CONVERSATION_ITEMS_MAX objects, without a repeated id."""
+    check_size("The items are", len(items), limits.RECORD_BYTES_MAX, "items")
+    entries = _parse_objects(items, "items")
+    if len(entries) > limits.CONVERSATION_ITEMS_MAX:
+        raise invalid("items", f"At most {limits.CONVERSATION_ITEMS_MAX} items are added at once.")
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        if entry.get("id") is not None:
+            _check_unique(entry["id"], seen, f"items[{index}].id")
+    return entries
+
+
+def with_ids(entries: list[Object], ids: Ids) -> bytes:
+    """The items as a JSON array, each with an id: its own, or a new one with the prefix of its type."""
+    return dumps([entry if entry.get("id") is not None else _named(entry, ids) for entry in entries])
+
+
+def given_ids(entries: list[Object]) -> list[str] | None:
+    """The ids of the items; None if an item has none."""
+    found = [entry.get("id") for entry in entries]
+    return None if None in found else [str(item_id) for item_id in found]
+
+
+def _parse_objects(items: bytes, field: str) -> list[Object]:
+    """The items of a JSON array, which must be objects."""
+    entries = parse_array(items, field=field)
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            path = f"{field}[{index}]"
+            raise invalid(path, f"'{path}' must be a JSON object, but is {kind(entry)}.", code="invalid_type")
+    return entries
+
+
+def _named(entry: Object, ids: Ids) -> Object:
+    item_type = entry.get("type", "message")
+    prefix = ID_PREFIX.get(item_type, "item") if isinstance(item_type, str) else "item"
+    return {"id": new_item_id(ids, prefix), **{name: value for name, value in entry.items() if name != "id"}}
+
+
+def _check_unique(item_id: object, seen: set[str], path: str) -> None:
+    if not isinstance(item_id, str) or not item_id:
+        raise invalid(path, f"'{path}' must be a string that is not empty.", code="invalid_type")
+    if item_id in seen:
+        raise invalid(path, f"'{path}' is the id of an earlier item as well.")
+    seen.add(item_id)

@@ -1,0 +1,56 @@
+"""Checks of JSON. Which field is named for what: the suites of arguments in `antiphon_store.testing`."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import loads
+from antiphon_store.rules import contents as rules
+from antiphon_store.testing.subject import draft
+
+
+def test_items_need_ids() -> None:
+    rules.check_content(draft(input_items=b'[{"id":"a"},{"id":""}]'))
+    with pytest.raises(InvalidRequest, match=r"input_items\[1\].id") as caught:
+        rules.check_content(draft(input_items=b'[{"id":"a"},{}]'))
+    assert caught.value.code == "invalid_type"
+
+
+@pytest.mark.parametrize(
+    ("given", "tight"),
+    [
+        (b"[]", b"[]"),
+        (b"[ ]", b"[]"),
+        (b' [{"id":"a b"}]\n', b'[{"id":"a b"}]'),
+        (b'[ {"id":"a"}, {"id":"b"}\t]', b'[{"id":"a"}, {"id":"b"}]'),
+    ],
+)
+def test_tight_arrays_have_no_white_space_at_their_ends(given: bytes, tight: bytes) -> None:
+    record = rules.tight(draft(input_items=given, output_items=given))
+    assert (record.input_items, record.output_items) == (tight, tight)
+
+
+def test_a_tight_record_is_left_alone() -> None:
+    record = draft()
+    assert rules.tight(record) is record
+
+
+def test_metadata_is_stored_without_white_space() -> None:
+    assert rules.parse_metadata(b' { "a" : "\xc3\xbc" } ') == b'{"a":"\xc3\xbc"}'
+
+
+def test_ids_are_given_to_items_that_lack_one() -> None:
+    entries = rules.parse_items(b'[{"id":"a","x":1},{"type":"reasoning","id":null},{"type":7}]')
+    first, second, third = loads(rules.with_ids(entries, SequentialIds()))
+    assert first == {"id": "a", "x": 1}
+    assert second["id"].startswith("rs_")
+    assert third["id"].startswith("item_")
+    assert (second["type"], third["type"]) == ("reasoning", 7)
+
+
+def test_items_are_known_by_their_ids_when_all_have_one() -> None:
+    assert rules.given_ids([{"id": "a"}, {"id": "b"}]) == ["a", "b"]
+    assert rules.given_ids([{"id": "a"}, {"id": None}]) is None
+    assert rules.given_ids([{}]) is None
