@@ -103,19 +103,17 @@ def implements(
 def binder(port: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, Any]], dict[str, Any]]:
     """Makes the function that names and completes the arguments of a method, and checks those that are not None.
     TypeError: the method cannot be called with them."""
-    parameters = list(signature(port).parameters.values())[1:]  # behind self
-    exceptions = EXCEPTIONS.get(port.__name__, {})
-    checks: list[tuple[str, Check, str]] = []  # the name of the parameter, its rule, its name in errors
-    for name in [each.name for each in parameters]:
-        exception = exceptions.get(name, "" if name in INLINE else name)
-        if not isinstance(exception, str):
-            checks.append((name, exception, name))
-        elif name in CHECKS:
-            checks.append((name, CHECKS[name], exception))
-    name_all = _namer(parameters)
+    called = signature(port)
+    parameters = list(called.parameters.values())[1:]  # behind self
+    names = [each.name for each in parameters]
+    defaults = {each.name: each.default for each in parameters if each.default is not Parameter.empty}
+    by_place = sum(each.kind is not Parameter.KEYWORD_ONLY for each in parameters)
+    all_names, checks = set(names), _checks(port.__name__, names)
 
     def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        named = name_all(*args, **kwargs)
+        named = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+        if named.keys() != all_names or len(args) > by_place or not kwargs.keys().isdisjoint(names[: len(args)]):
+            called.bind(None, *args, **kwargs)  # raises
         for name, check, field in checks:
             value = named[name]
             if value is not None:
@@ -125,15 +123,14 @@ def binder(port: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, 
     return bind
 
 
-def _namer(parameters: Sequence[Parameter]) -> Callable[..., dict[str, Any]]:
-    """Makes a function with these parameters that returns its arguments by name. Python itself binds them: done by
-    hand it takes longer than all checks."""
-    defaults = {each.name: each.default for each in parameters}
-    header, is_keyword = list[str](), False
-    for each in parameters:
-        if each.kind is Parameter.KEYWORD_ONLY and not is_keyword:
-            header, is_keyword = [*header, "*"], True
-        header.append(each.name if each.default is Parameter.empty else f"{each.name}=defaults[{each.name!r}]")
-    text = f"lambda {', '.join(header)}: locals()"
-    made: Callable[..., dict[str, Any]] = eval(text, {"defaults": defaults})  # noqa: S307 - it has names of parameters
-    return made
+def _checks(method: str, names: Sequence[str]) -> list[tuple[str, Check, str]]:
+    """The names of a method's arguments with their rules, and their names in errors."""
+    exceptions = EXCEPTIONS.get(method, {})
+    checks: list[tuple[str, Check, str]] = []
+    for name in names:
+        exception = exceptions.get(name, "" if name in INLINE else name)
+        if not isinstance(exception, str):
+            checks.append((name, exception, name))
+        elif name in CHECKS:
+            checks.append((name, CHECKS[name], exception))
+    return checks
