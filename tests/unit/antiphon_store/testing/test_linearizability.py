@@ -173,6 +173,7 @@ def test_an_answer_that_could_not_be_is_found(kind: str, seed: int, length: int,
     violation = find_violation(history, MODELS)
     assert violation is not None
     assert violation.operation.returned <= history[number].returned
+    assert violation.operation.returned >= history[number].invoked
 
 
 @given(kinds, seeds, st.integers(2, 12), st.data())
