@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import grpc
 import pytest
@@ -38,13 +38,11 @@ WORKERS_MAX = 5
 YOUNG_OBJECTS = 20_000
 """New objects that start a garbage collection. With Python's 700, collections took a seventh of the tests' time."""
 
-gc.disable()  # until the tests are collected: their objects stay, and searching them takes an eighth of that time
-
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: tests wait for servers, for disks, for what is to time out. Each process starts a
-    Triton with a model, and they take 3 GB together."""
-    return min(len(os.sched_getaffinity(0)) + 1, WORKERS_MAX)
+    """Two more than there are cores: a quarter of the time tests wait for servers, disks and time limits. Each process
+    takes 14 s to collect the tests, and up to 2 GB."""
+    return min(len(os.sched_getaffinity(0)) + 2, WORKERS_MAX)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTogether | None:
@@ -61,13 +59,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ClientResults(config.getoption(CLIENTS_PAGE)), "client results")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Collects without garbage collections, which take an eighth of that time: all objects stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Exempts the objects that collection made from garbage collection: they stay until the end. Searching them
     would take pauses, and a timeout would take such a pause for a server that does not answer."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 20)
-    gc.enable()
 
 
 @pytest.fixture(scope="session")

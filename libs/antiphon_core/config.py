@@ -47,7 +47,8 @@ def require_bounds(section: Any) -> None:
     for each in fields(section):
         value, least = getattr(section, each.name), each.metadata.get("least")
         if value is not None and least is not None and value < least:
-            raise SettingsError(f"{each.name} must be {least:g} or more, but is {value:g}.")
+            variable = Setting(section.section, each, type(value)).variable
+            raise SettingsError(f"{variable} must be {least} or more, but is {value}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def new_request_id(ids: Ids) -> str:
     return f"req_{ids.hex(UNIQUE_DIGITS)}"
 
 
-@lru_cache(maxsize=1024)  # a turn asks seven times after two ids
+@lru_cache(maxsize=1024)  # a turn asks for the tags of two ids seven times
 def tree_tag(tagged_id: str) -> str | None:
     """The tree tag of a response or conversation id; None if it has the form of neither."""
     match = _TAGGED_ID.fullmatch(tagged_id)

@@ -29,7 +29,7 @@ from tests.support.volume import volume
 
 OWNER, OTHER = {"x-tenant-id": "owner"}, {"x-tenant-id": "other"}
 SECRET = "opal-heron"
-ROUNDS, AT_ONCE = volume(1, 3), 16
+ROUNDS, AT_ONCE = volume(1, 4), 16
 RESPONSES, CONVERSATIONS = volume((12, 12), (120, 60))
 
 BODIES: tuple[tuple[str, Object], ...] = (

@@ -69,8 +69,8 @@ class LocalModel:
 
 
 def prepare(model_name: str, *, gguf: Path | None, data: Path, profiles_folder: Path) -> LocalModel:
-    """Prepares everything that the local Triton needs, in the folder `data`. Without a `gguf` file it serves the toy
-    model. Blocks; the first call downloads the server, which takes up to minutes.
+    """Prepares everything that the local Triton needs: in the folder `data`, and for the toy model, which it serves
+    without a `gguf` file, in the cache folder. Blocks; the first call downloads the server, which takes up to minutes.
 
     SettingsError: this machine cannot run the model; the message says what would help."""
     venv = ensure_server_venv(cache_folder(), _report)

@@ -66,7 +66,7 @@ class ServerProcess:
 
     def child_ended(self) -> asyncio.Future[int]:
         """Watches the children that the server has now, which are Triton's stubs. The result is the process id of the
-        first that ends. There is none if the kernel does not list children."""
+        first that ends. There is none if the kernel does not list children, or does not let us watch them."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[int] = loop.create_future()
         for pid in self._children():
@@ -74,6 +74,8 @@ class ServerProcess:
                 handle = os.pidfd_open(pid)
             except ProcessLookupError:
                 _resolve(ended, pid)
+            except OSError:
+                continue
             else:
                 loop.add_reader(handle, _resolve, ended, pid)  # readable as soon as the process has ended
                 ended.add_done_callback(partial(_close, loop, handle))

@@ -63,7 +63,8 @@ CHECKS: Mapping[str, Check] = {
 }
 
 INLINE = {"append", "commit", "draft", "request", "source", "spend"}
-"""Arguments whose members errors name alone: they are the fields of the request."""
+"""Arguments that are not named in errors: `draft.queue` is reported as `queue`, because the members of these arguments
+are the fields of the request."""
 
 _BY_ID: Mapping[str, str | Check] = {"response_id": "id", "conversation_id": "id", "job_id": "id", "prompt_id": "id"}
 _LIST: Mapping[str, str | Check] = {"response_id": "id", "limit": within(1, limits.LIST_ITEMS_MAX)}

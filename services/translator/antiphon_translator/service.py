@@ -84,6 +84,7 @@ class TranslatorService:
         self._clock = clock
         self._ids_of = ids_of
         self._fetcher: Fetcher | None = None
+        self._is_closed = False
         self._routes: dict[str, _Route] = {}
         self.mismatches = Mismatches()
 
@@ -109,6 +110,7 @@ class TranslatorService:
 
     async def close(self) -> None:
         """Closes the engines; turns that still run fail."""
+        self._is_closed = True
         routes, self._routes = self._routes, {}
         for route in routes.values():
             await route.engine.close()
@@ -192,13 +194,16 @@ class TranslatorService:
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
         if not wanted:
             return NOTHING
-        # Only turns with URLs need an HTTP client. A thread imports it: the event loop would stand still for 0.1 s.
-        await asyncio.to_thread(import_module, "antiphon_translator.media.fetching")
+        if self._fetcher is None:
+            # Only turns with URLs need an HTTP client. A thread imports it: the event loop would stand still for 0.1 s.
+            await asyncio.to_thread(import_module, "antiphon_translator.media.fetching")
         return await self._url_fetcher().fetch(wanted, tenant=turn.tenant)
 
     def _url_fetcher(self) -> Fetcher:
         from antiphon_translator.media.fetching import Fetcher, FetchRules
 
+        if self._is_closed:
+            raise TranslatorUnavailable("The translator is stopping.")
         if self._fetcher is None:
             self._fetcher = Fetcher(FetchRules.of(self._settings))
         return self._fetcher

@@ -29,7 +29,7 @@ each topic passed on each engine.
 Everything runs on every engine, except the checks of arguments and of the sizes of answers: the service makes them
 itself, so they run on memory, in the process and over gRPC. gRPC does not know what is below it: it runs on memory, and
 besides on one engine that is elsewhere. An empty field is not asked: opening, closing and what only operators see are
-no part of the port, and sealed rows differ only where something is sealed.
+no part of the port, and the sealed rows leave out topics that compare no sealed content, or count its bytes.
 
 {reasons}
 """

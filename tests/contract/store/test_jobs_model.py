@@ -50,11 +50,10 @@ class JobMachine(RuleBasedStateMachine):
 
     engine: ClassVar[str]
     clock: ClassVar[ManualClock]
-    moments: ClassVar[int]
     folder: ClassVar[TemporaryDirectory[str]]
     runner: ClassVar[asyncio.Runner]
     model: ClassVar[StoreService]
-    pair: ClassVar[list[StoreService]]
+    replicas: ClassVar[list[StoreService]]
     jobs = Bundle("jobs")
     fences = Bundle("fences")
     settlements = Bundle("settlements")
@@ -62,24 +61,26 @@ class JobMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.tenant = f"tenant-{secrets.token_hex(4)}"
+        self.began_at_ms, self.moments = self.clock.now_ms(), 0
+        self.pair = list(self.replicas)
         self.known: list[str] = []
         self.lease_ends: list[int] = []
 
     @classmethod
     def open(cls) -> None:
         """Opens both engines, once for all sequences: each has a tenant of its own."""
-        cls.clock, cls.moments = ManualClock(), 0
+        cls.clock = ManualClock()
         cls.folder, cls.runner = TemporaryDirectory(), asyncio.Runner()
         remembers = StoreSettings(job_ttl_s=RETENTION_S)
         cls.model = StoreService(MemoryRows(cls.clock), remembers)
         pair = ENGINES[cls.engine].open_pair(cls.clock, Path(cls.folder.name))
-        cls.pair = [StoreService(rows, remembers) for rows in pair]
-        for store in (cls.model, *cls.pair):
+        cls.replicas = [StoreService(rows, remembers) for rows in pair]
+        for store in (cls.model, *cls.replicas):
             cls.run(store.open())
 
     @classmethod
     def close(cls) -> None:
-        for store in cls.pair:
+        for store in cls.replicas:
             cls.run(store.close())
         cls.runner.close()
         cls.folder.cleanup()
@@ -96,9 +97,11 @@ class JobMachine(RuleBasedStateMachine):
         return expected
 
     def step(self, ask: Callable[[StoreService], Awaitable[Any]]) -> Any:
-        """An operation, in a millisecond of its own."""
-        type(self).moments += 1
-        self.clock.advance((1 + (self.moments - self.clock.now_ms() - 1) % SECOND_MS) / 1000)
+        """An operation, in a millisecond of its own. Seconds are counted from the start of the sequence, so that it
+        can be repeated at any time."""
+        self.moments += 1
+        elapsed_ms = self.clock.now_ms() - self.began_at_ms
+        self.clock.advance((1 + (self.moments - elapsed_ms - 1) % SECOND_MS) / 1000)
         return self.same(ask)
 
     def enqueue(self, job: JobDraft) -> None:

@@ -1,7 +1,8 @@
 """Every suite of the kit on every implementation of the store: `test_suites.py::TestLease::test_...[redis]`.
 
 A class is made here for each suite in the rows of topics. An implementation is opened once and shared by all tests, as
-in life: each has a tenant of its own, and the clock that they share only ever advances.
+in life: each has a tenant of its own, and the clock that they share only ever advances. At night suites repeat more
+(`AMOUNTS`).
 """
 
 from __future__ import annotations
@@ -17,19 +18,49 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.ports.store import ResponseStore
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.service import StoreService
-from antiphon_store.testing import LifecycleSuite, PersistenceSuite, Subject
-from antiphon_store.testing.topics import TOPICS
-from tests.contract.store.conftest import SETTINGS, elapse, open_pair, serve
+from antiphon_store.testing import (
+    EventLogAppendSuite,
+    JobLeaseSuite,
+    LifecycleSuite,
+    LineageRaceSuite,
+    LinearizabilitySuite,
+    PersistenceSuite,
+    RaceSuite,
+    Subject,
+    SweepSuite,
+)
+from antiphon_store.testing.topics import TOPICS, Suite
+from tests.contract.store.conftest import SETTINGS, TOPIC_OF, elapse, open_pair, serve
 from tests.contract.store.implementations import ENGINES, Implementation
+from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ELSEWHERE = (LifecycleSuite, PersistenceSuite)  # they open and close: test_lifecycle.py
 
+NIGHTLY: dict[Suite, dict[str, int]] = {
+    EventLogAppendSuite: {"rounds": 25},
+    JobLeaseSuite: {"rounds": 25},
+    LinearizabilitySuite: {"steps": 50, "rounds": 10},
+    LineageRaceSuite: {"rounds": 25, "parents": 14, "children": 64},
+    RaceSuite: {"rounds": 25},
+    SweepSuite: {"rows": 300},
+}
+AMOUNTS: dict[Suite, dict[str, int]] = volume({}, NIGHTLY)  # by day the suites' own
+
 for _suites in TOPICS.values():
     for _suite in (each for each in _suites if each not in ELSEWHERE):
         _name = f"Test{_suite.__name__.removesuffix('Suite')}"
-        globals()[_name] = type(_name, (_suite,), {"__doc__": _suite.__doc__, "__module__": __name__})
+        _members = {"__doc__": _suite.__doc__, "__module__": __name__} | AMOUNTS.get(_suite, {})
+        globals()[_name] = type(_name, (_suite,), _members)
+
+
+@pytest.mark.parametrize("suite", TOPIC_OF)
+async def test_every_amount_of_a_suite_is_larger_at_night(suite: Suite) -> None:
+    own = {name: amount for name, amount in vars(suite).items() if isinstance(amount, int)}
+    nightly = NIGHTLY.get(suite, {})
+    assert nightly.keys() == own.keys()
+    assert all(nightly[name] > amount for name, amount in own.items())
 
 
 @dataclass(frozen=True, slots=True)

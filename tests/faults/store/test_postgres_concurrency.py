@@ -66,7 +66,7 @@ async def broken_rows(schema: str) -> list[tuple[object, ...]]:
 
 
 async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreService], schema: str) -> None:
-    parents = [draft() for _ in range(6)]
+    parents = [draft() for _ in range(volume(6, 20))]
     for parent in parents:
         await stores[0].put(TENANT, parent)
     children = [draft(parent) for parent in parents for _ in range(64)]

@@ -18,8 +18,9 @@ from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, require_all, write_until_killed
 from tests.support.patience import PATIENCE_S, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.volume import volume
 
-ACKNOWLEDGED_MIN = 300  # more of them: test_kill.py
+ACKNOWLEDGED_MIN = volume(300, 1_000)  # more of them: test_kill.py
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ TENANT = "one"
 TREES = volume(2_000, 10_000)
 AT_ONCE = 200
 MOST_UNEVEN = 0.2  # as a share of what each master would have
-TURNS = 24  # trees that are used before and after a master is lost: each master has some of them
+TURNS = volume(24, 60)  # trees that are used before and after a master is lost: each master has some of them
 
 
 @pytest.fixture(scope="module")

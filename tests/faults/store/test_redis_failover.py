@@ -17,20 +17,22 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft
 from tests.support.patience import patiently, until
 from tests.support.redis_servers import WatchedRedis, redis_rows, watched_redis
+from tests.support.volume import volume
 
 TENANT = "t"
 WRITERS = 16
-BETWEEN_WRITES_S = 0.01
+BETWEEN_WRITES_S = volume(0.01, 0.0)  # of each writer, except around the failure
 BEFORE_S, AFTER_S = 0.5, 2.5  # of writing, before the master is stopped and after it woke up
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Writing:
     """The records that each client's writers got acknowledged. The writers write until `over` is set."""
 
     backends: Sequence[StoreService]
     acknowledged: list[tuple[StoreService, Record]] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    between_s: float = BETWEEN_WRITES_S
 
     async def write_on(self, backend: StoreService) -> None:
         """Chains of responses; what fails is asked for again, unless its parent is not there."""
@@ -44,21 +46,29 @@ class Writing:
             else:
                 self.acknowledged.append((backend, record))
                 parent = record
-                await asyncio.sleep(BETWEEN_WRITES_S)
+                await asyncio.sleep(self.between_s)
 
     async def goes_on(self) -> None:
         """Waits until every client was acknowledged something that it has yet to write."""
         mark = len(self.acknowledged) + WRITERS  # as many may be under way
         await until(lambda: {backend for backend, _ in self.acknowledged[mark:]} == set(self.backends), "writes go on")
 
+    async def hurry(self) -> None:
+        """Makes all writers write without pauses, so that each has a write in flight."""
+        self.between_s = 0.0
+        await asyncio.sleep(BETWEEN_WRITES_S)  # every pause that began before is over
+        await self.goes_on()
+
     async def while_the_master_sleeps(self, watched: WatchedRedis) -> None:
         try:
             await self.goes_on()
             await asyncio.sleep(BEFORE_S)
             master = watched.master()
+            await self.hurry()
             master.pause()
             await until(lambda: watched.master() is not master, "another master")
             await self.goes_on()
+            self.between_s = BETWEEN_WRITES_S
             master.resume()
             await asyncio.sleep(AFTER_S)
             await self.goes_on()

@@ -1,8 +1,9 @@
 """Every operation that writes, with every fault: a caller that asks again gets the answer that got lost, and the effect
 is there once; in between it is there whole or not at all.
 
-Every engine is asked for what was executed already, and is left while it executes. A call that a fault keeps from the
-engine, or sends it later, is to the engine one call like any other: those faults run on memory and on one database.
+Two faults reach the backend and run on every backend: an error after the operation was executed, and a caller that
+disconnects during it. The other faults act above the backend, which gets one ordinary call or none, so memory and
+SQLite are enough for them.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from tests.faults.store.every_write import DEEDS, Deed, Scene
 from tests.support.patience import until
 from tests.support.stores import MemoryStore, tree_of
 
-SLOW_S = 0.02  # of an engine that answers all the same
+SLOW_S = 0.02  # of a backend that answers all the same
 LEAVES_AFTER_S = (0, 0.0005, 0.002)  # operations take 0.1 to 5 ms
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-away_from_the_engine = pytest.mark.parametrize("opened", ["memory", "sqlite"], indirect=True)
+above_the_backend = pytest.mark.parametrize("opened", ["memory", "sqlite"], indirect=True)
 deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
 # What a sweep did shows in its answer alone, and that is lost with the caller.
 visible = {name: deed for name, deed in DEEDS.items() if deed.operation != "sweep"}
@@ -55,7 +56,7 @@ async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: 
     return await scene.look()
 
 
-@away_from_the_engine
+@above_the_backend
 @deeds
 async def test_a_fault_before(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
@@ -77,7 +78,7 @@ async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
     assert await require_done_once(world, deed, scene, already=True) == done
 
 
-@away_from_the_engine
+@above_the_backend
 @deeds
 async def test_a_slow_engine(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
@@ -89,7 +90,7 @@ async def test_a_slow_engine(world: World, deed: Deed) -> None:
     assert await require_done_once(world, deed, scene, already=True) == done
 
 
-@away_from_the_engine
+@above_the_backend
 @deeds
 async def test_a_pause_that_outlasts_the_callers_patience(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)

@@ -194,7 +194,7 @@ def test_what_is_erased_is_not_in_the_file_any_more(stored: StoredTenant, run: R
     assert run("stats")[1] == ["TENANT  KIND  ROWS  BYTES"]
     assert unique not in (tmp_path / "store.db").read_bytes()
     with closing(sqlite3.connect(tmp_path / "store.db")) as file:
-        for table in ("tree", "branch", "node", "row", "entry"):
+        for table in ("tree", "node", "row", "entry"):
             assert file.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 

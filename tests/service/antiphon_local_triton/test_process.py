@@ -54,6 +54,25 @@ async def test_the_end_of_a_child_is_noticed_and_the_others_go_with_the_group(tm
     assert run.exit_code == -9
 
 
+async def test_a_server_whose_children_cannot_be_watched_runs_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_pid: int) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "pidfd_open", refused)
+    log = tmp_path / "a.log"
+    run = await ServerProcess.start(command("sleep 60 & echo up; wait"), log)
+    async with asyncio.timeout(PATIENCE_S):
+        while "up" not in log.read_text():
+            await asyncio.sleep(0.01)
+    ended = run.child_ended()
+    assert not ended.done()
+    await run.stop(grace_s=0)
+    assert not ended.done()
+    ended.cancel()
+
+
 async def test_orphans_of_a_dead_server_are_gone_after_a_stop(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command("sleep 60 & echo $!; exit 1"), log)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -121,6 +121,7 @@ def test_declarations_name_variable_flag_and_doc() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
+    section: ClassVar[str] = "bounded"
     depth: int | None = setting(3, "The depth.", least=1)
     name: str = setting("a", "The name.")
 
@@ -132,5 +133,5 @@ def test_a_setting_has_a_default_a_doc_and_a_bound() -> None:
     (depth, _name) = declared({"bounded": Bounded})
     assert (depth.default, depth.doc) == (3, "The depth.")
     assert (Bounded(depth=1).depth, Bounded(depth=None).depth) == (1, None)
-    with pytest.raises(SettingsError, match="depth must be 1 or more, but is 0"):
+    with pytest.raises(SettingsError, match="ANTIPHON_BOUNDED_DEPTH must be 1 or more, but is 0"):
         Bounded(depth=0)

@@ -50,7 +50,7 @@ def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
     if position == 0:
         view.file(Index.ENDS, "", f"{Kind.LOG}/{log_id}", Now(ttl_ms))
     if not _tests_end(view, log_id, position):
-        _require_end(view, log_id, position)
+        _begin_anew(view, log_id, position)
     view.put(Kind.BATCH, batch_id(log_id, position), _written(append), append.frames)
     end = {"next": position + append.count, "closed": int(append.terminal), "until": Now(ttl_ms)}
     if position == 0:
@@ -84,8 +84,9 @@ def _tests_end(view: View, log_id: str, position: int) -> bool:
     )
 
 
-def _require_end(view: View, log_id: str, position: int) -> None:
-    """Requires that an expired log is begun anew, and deletes its batches. PositionMismatch, LogClosed: any other."""
+def _begin_anew(view: View, log_id: str, position: int) -> None:
+    """Deletes the batches of an expired log, so that it begins anew. PositionMismatch: the log ends elsewhere than at
+    `position`. LogClosed: nothing can be appended to it."""
     row = view.need(Kind.LOG, log_id)
     fields = row.fields if row is not None and row.fields["until"] > view.now_ms else {"next": 0, "closed": 0}
     if fields["closed"]:

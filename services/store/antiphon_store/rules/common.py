@@ -61,8 +61,8 @@ def each_of(check: Check, *, most: int, least: int = 1) -> Check:
 
 
 def each_member(*together: Check, **members: Check) -> Check:
-    """Makes the check of a dataclass: of its members, of which one that is None is not checked, and then of what they
-    are together. Errors name a member behind the field of the dataclass; if that is "", alone."""
+    """Makes the check of a dataclass: first of each member that is not None, then, with `together`, of the whole.
+    Errors name a member `FIELD.MEMBER`, or `MEMBER` if `field` is empty."""
 
     @cache  # a few fields each
     def behind(field: str) -> Sequence[tuple[str, Check, str]]:
@@ -100,7 +100,7 @@ def _text_up_to(most: int) -> Check:
 
 
 def name_up_to(most: int) -> Check:
-    """Makes the check of a name that somebody else chooses: of a queue, a bucket, a slot."""
+    """Makes the check of a name that the caller chooses: of a queue, a bucket, a slot."""
     is_name = re.compile(rf"[A-Za-z0-9._-]{{1,{most}}}").fullmatch
     return fitting(is_name, f"1 to {most} letters, digits, dots, underscores and hyphens")
 

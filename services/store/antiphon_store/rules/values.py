@@ -46,7 +46,7 @@ def size_of(record: Record) -> int:
     return len(record.body) + len(record.input_items) + len(record.output_items)
 
 
-def _check_as_one(record: Record, field: str) -> None:
+def _check_tree_and_size(record: Record, field: str) -> None:
     """Checks that a response's parent and conversation have its tree tag, and that it is not too large."""
     check_size("The response is", size_of(record), limits.RECORD_BYTES_MAX, field)
     for name, relative in (("parent_id", record.parent_id), ("session_id", record.session_id)):
@@ -58,7 +58,7 @@ def _check_as_one(record: Record, field: str) -> None:
 
 
 check_record = each_member(
-    _check_as_one,
+    _check_tree_and_size,
     id=check_response_id,
     parent_id=check_response_id,
     session_id=check_session_id,
@@ -124,7 +124,7 @@ _check_log_end = each_member(_check_count, frames=_check_frames)
 # ---- Turns and forks ----
 
 
-def _check_begin(request: TurnRequest, _field: str) -> None:
+def _check_turn_start(request: TurnRequest, _field: str) -> None:
     if request.previous_response_id is not None and request.session_id is not None:
         text = "'previous_response_id' and 'session_id' exclude each other."
         raise invalid("previous_response_id", text, code="mutually_exclusive_parameters")
@@ -136,7 +136,7 @@ def _check_begin(request: TurnRequest, _field: str) -> None:
 
 
 check_turn_request = each_member(
-    _check_begin,
+    _check_turn_start,
     previous_response_id=check_response_id,
     session_id=check_session_id,
     lease_ttl_ms=check_lease_ttl,
@@ -148,7 +148,7 @@ check_turn_request = each_member(
 )
 
 
-def _check_end(commit: TurnCommit, _field: str) -> None:
+def _check_fence_and_job(commit: TurnCommit, _field: str) -> None:
     record, fence = commit.record, commit.fence
     if fence is not None and fence.session_id != record.session_id:
         raise invalid("fence.session_id", "A turn is committed under the fence of the session that its record names.")
@@ -157,7 +157,7 @@ def _check_end(commit: TurnCommit, _field: str) -> None:
 
 
 check_turn_commit = each_member(
-    _check_end,
+    _check_fence_and_job,
     record=check_record,
     ttl_ms=check_ttl,
     idempotency_key=check_key,
@@ -168,12 +168,12 @@ check_turn_commit = each_member(
 )
 
 
-def _check_named(source: ForkSource, _field: str) -> None:
+def _check_has_source(source: ForkSource, _field: str) -> None:
     if source.session_id is None and source.up_to_response_id is None:
         raise invalid("session_id", "Name what to fork: 'session_id', 'up_to_response_id' or both.")
 
 
-check_fork_source = each_member(_check_named, session_id=check_session_id, up_to_response_id=check_response_id)
+check_fork_source = each_member(_check_has_source, session_id=check_session_id, up_to_response_id=check_response_id)
 
 # ---- Quotas ----
 
@@ -192,17 +192,17 @@ def _check_bucket(draw: Draw, field: str) -> None:
         raise invalid(f"{field}.at_least", f"'{field}.at_least' is more than the bucket can hold.")
 
 
-def _check_once(ids: Any, field: str) -> None:
+def _check_unique(ids: Any, field: str) -> None:
     if len(set(ids)) < len(ids):
         raise invalid(field, f"'{field}' has a name twice.")
 
 
 def _check_spend(spend: Spend, _field: str) -> None:
-    _check_once([draw.name for draw in spend.draws], "draws")
+    _check_unique([draw.name for draw in spend.draws], "draws")
     held = spend.hold.ids if spend.hold is not None else ()
-    _check_once(held, "hold.ids")
+    _check_unique(held, "hold.ids")
     _check_slots(spend.release, "release_ids")
-    _check_once(spend.release, "release_ids")
+    _check_unique(spend.release, "release_ids")
     if not set(held).isdisjoint(spend.release):
         raise invalid("release_ids", "'release_ids' names a slot that 'hold.ids' names, too.")
 

@@ -12,6 +12,9 @@ Some suites use other fixtures, such as `rows` or `store`; their modules say so.
 implementation runs every suite, except the suites and tests that need a capability which it lacks (`NEEDS`). The
 suites in `SERVICE_SUITES` need only one backend, because the service checks arguments itself.
 
+Suites that repeat something have class attributes for the amounts, such as `RaceSuite.rounds`. A subclass may set
+larger ones.
+
 Needs pytest and pytest-asyncio. `model` and `lineage_model` need hypothesis as well, and are imported by their modules.
 """
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -22,7 +22,6 @@ from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import SOON_S, Subject, new_session_id
 
 LIFETIME_MS = 3600 * 1000  # the default of `event_log_ttl_s`
-ROUNDS = 12
 
 
 def logs_of(store: object) -> EventLogs:
@@ -142,6 +141,8 @@ class EventLogSuite:
 
 
 class EventLogAppendSuite:
+    rounds: ClassVar[int] = 12
+
     async def test_a_repeated_append_changes_nothing(self, subject: Subject) -> None:
         response_id = new_id()
         appends = [
@@ -211,7 +212,7 @@ class EventLogAppendSuite:
 
     async def test_of_two_writers_at_one_place_one_wins(self, subject: Subject) -> None:
         response_id = new_id()
-        for position in range(ROUNDS):
+        for position in range(self.rounds):
             ours, theirs = (append_at(response_id, position, text=text) for text in ("ours", "theirs"))
             answers, errors = await race(
                 logs_of(subject.store).append_events(subject.tenant, ours),
@@ -226,13 +227,13 @@ class EventLogAppendSuite:
 
     async def test_an_append_sent_twice_at_once_happens_once(self, subject: Subject) -> None:
         response_id = new_id()
-        for position in range(ROUNDS):
+        for position in range(self.rounds):
             append = append_at(response_id, position)
             answers, errors = await race(
                 *(logs_of(store).append_events(subject.tenant, append) for store in (subject.store, subject.peer))
             )
             assert (answers, errors) == ([position + 1] * 2, [])
-        assert frames_of(await read(subject, response_id)) == b"".join(map(frame, range(ROUNDS)))
+        assert frames_of(await read(subject, response_id)) == b"".join(map(frame, range(self.rounds)))
 
 
 class EventLogFollowSuite:

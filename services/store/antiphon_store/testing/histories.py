@@ -14,7 +14,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import pytest
 
@@ -28,8 +28,6 @@ from antiphon_store.testing.sequential_models import MODELS
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
 CLIENTS = 16
-STEPS = 25  # of each client
-ROUNDS = 4
 RESPONSES, SESSIONS = 2, 1
 STATUSES = (Status.IN_PROGRESS, Status.COMPLETED)
 READS = frozenset({"get", "describe"})
@@ -171,17 +169,20 @@ def new_clients(stores: Sequence[ResponseStore], tenant: str, seed: int, number:
 
 
 class LinearizabilitySuite:
+    steps: ClassVar[int] = 25  # of each client
+    rounds: ClassVar[int] = 4
+
     @pytest.mark.parametrize("seed", range(3))
     async def test_a_history_of_concurrent_clients_is_linearizable(self, subject: Subject, seed: int) -> None:
         keys, clients = new_keys(), new_clients((subject.store, subject.peer), subject.tenant, seed)
 
         async def act(client: Client) -> None:
-            for _ in range(STEPS):
+            for _ in range(self.steps):
                 assert await client.act(client.dice.choice(keys)) != UNKNOWN
 
         await asyncio.gather(*(act(client) for client in clients))
         recorder = clients[0].recorder
-        assert len(recorder.operations) == CLIENTS * STEPS
+        assert len(recorder.operations) == CLIENTS * self.steps
         recorder.require_linearizable()
 
     @pytest.mark.parametrize("names", [("put", "delete"), ("put", "update_status"), ("update_status", "delete")])
@@ -197,7 +198,7 @@ class LinearizabilitySuite:
             errors = [outcome for outcome in outcomes if isinstance(outcome, VersionMismatch | ResponseNotFound)]
             assert len(errors) == 1, outcomes
 
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             await asyncio.gather(*(compete() for _ in range(CLIENTS)))
 
 

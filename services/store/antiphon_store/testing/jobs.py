@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -33,7 +33,6 @@ from antiphon_store.testing.subject import SOON_S, Subject, draft
 TTL_MS = 500
 RETENTION_MS = 24 * 3600 * 1000  # the default of `job_ttl_s`
 HOUR_MS = 3_600_000
-ROUNDS = 10
 CLAIMERS = 8
 
 
@@ -193,6 +192,8 @@ class JobSuite:
 
 
 class JobLeaseSuite:
+    rounds: ClassVar[int] = 10
+
     async def test_a_heartbeat_keeps_a_job(self, subject: Subject) -> None:
         await enqueue(subject)
         job = await claimed(subject)
@@ -281,7 +282,7 @@ class JobLeaseSuite:
         assert await logs.append_events(subject.tenant, append, fence=second.fence) == 2
 
     async def test_one_of_many_claimers_gets_the_job(self, subject: Subject) -> None:
-        for number in range(ROUNDS):
+        for number in range(self.rounds):
             draft = await enqueue(subject)
             stores = [subject.store, subject.peer] * (CLAIMERS // 2)
             answers, errors = await race(

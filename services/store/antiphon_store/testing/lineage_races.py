@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import ClassVar
 
 from antiphon_core.errors import AlreadyExists, StatusMismatch, VersionMismatch
 from antiphon_core.ports.lineage import ForkSource
@@ -13,17 +14,17 @@ from antiphon_store.testing.lineage_subject import lineage, peer_lineage
 from antiphon_store.testing.races import only, race
 from antiphon_store.testing.subject import Subject, draft, new_session_id
 
-ROUNDS = 12
-PARENTS = 3
-CHILDREN = 32
-
 
 class LineageRaceSuite:
+    rounds: ClassVar[int] = 12
+    parents: ClassVar[int] = 3
+    children: ClassVar[int] = 32  # of each parent
+
     async def test_no_child_is_lost_and_none_is_there_twice(self, subject: Subject) -> None:
-        trunk = await subject.put_line(PARENTS)
+        trunk = await subject.put_line(self.parents)
         born: dict[str, set[str]] = {}
         for parent, next_one in zip(trunk, [*trunk[1:], None], strict=True):
-            children = [draft(parent) for _ in range(CHILDREN)]
+            children = [draft(parent) for _ in range(self.children)]
             await asyncio.gather(*(self.put_twice(subject, child) for child in children))
             born[parent.id] = {child.id for child in children} | ({next_one.id} if next_one else set())
         for parent in trunk:
@@ -32,7 +33,7 @@ class LineageRaceSuite:
             assert len(found) == len(set(found))
             assert set(found) == born[parent.id]
         page = await lineage(subject).tree(subject.tenant, trunk[0].id)
-        assert len(page.nodes) == PARENTS * (CHILDREN + 1)
+        assert len(page.nodes) == self.parents * (self.children + 1)
 
     async def put_twice(self, subject: Subject, child: Record) -> None:
         """Puts a child from two clients at once, as a retry does."""
@@ -42,7 +43,7 @@ class LineageRaceSuite:
 
     async def test_one_of_two_forks_gets_the_session(self, subject: Subject) -> None:
         line = await subject.put_line(2)
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             target = new_session_id(line[0].id)
             forks, errors = await race(
                 lineage(subject).fork(subject.tenant, ForkSource(None, line[0].id), new_session_id=target),
@@ -54,7 +55,7 @@ class LineageRaceSuite:
 
     async def test_two_of_the_same_fork_are_one(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             target = new_session_id(root.id)
             forks, errors = await race(
                 lineage(subject).fork(subject.tenant, ForkSource(None, root.id), new_session_id=target),
@@ -64,7 +65,7 @@ class LineageRaceSuite:
             assert forks[0] == forks[1]
 
     async def test_a_fork_and_the_end_of_its_head_have_an_order(self, subject: Subject) -> None:
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             (root,) = await subject.put_line(1)
             target = new_session_id(root.id)
             _answers, errors = await race(
@@ -75,7 +76,7 @@ class LineageRaceSuite:
             assert session.head_id == (None if errors else root.id)
 
     async def test_one_of_two_changes_the_status(self, subject: Subject) -> None:
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             record = draft(status=Status.IN_PROGRESS)
             await subject.put(record)
             for condition, error in (

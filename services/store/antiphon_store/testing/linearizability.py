@@ -137,8 +137,10 @@ def _after_return(
 def _with_passive(
     operations: Sequence[Operation], model: Model, configuration: _Configuration, passive: set[int]
 ) -> _Configuration:
-    """The configuration after the passive operations that get their answer in its state. It explains every history that
-    the given one explains: the same operations lead on from it, without these."""
+    """The configuration after all passive operations that get their recorded answer in its state.
+
+    The search may continue from this configuration alone: the passive operations change no state, so every order that
+    explains the rest of the history after `configuration` also explains it after this one."""
     state, happened = configuration
     answers = {each: operations[each].answer for each in passive - happened}
     return state, happened.union(

@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from antiphon_core.errors import AlreadyExists, AntiphonError, SessionLocked, StaleFence, VersionMismatch
 from antiphon_core.ports.store import Precondition, Stamp, Status, TurnCommit, TurnStart
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id, turn_in
-
-ROUNDS = 12
 
 _Answer = TypeVar("_Answer")
 
@@ -35,8 +33,10 @@ def only(values: Sequence[_Answer]) -> _Answer:
 
 
 class RaceSuite:
+    rounds: ClassVar[int] = 12
+
     async def test_of_two_different_records_with_one_id_one_is_stored(self, subject: Subject) -> None:
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             one = draft(text="one")
             two = replace(one, body=b'{"two":2}')
             stamps, errors = await race(subject.store.put(subject.tenant, one), subject.peer.put(subject.tenant, two))
@@ -44,7 +44,7 @@ class RaceSuite:
             assert isinstance(only(errors), AlreadyExists)
 
     async def test_two_equal_records_are_stored_once(self, subject: Subject) -> None:
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             record = draft()
             stamps, errors = await race(
                 subject.store.put(subject.tenant, record), subject.peer.put(subject.tenant, record)
@@ -55,7 +55,7 @@ class RaceSuite:
     async def test_of_two_replacements_of_a_version_one_is_stored(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
         await subject.put(record)
-        for version in range(1, ROUNDS):
+        for version in range(1, self.rounds):
             candidates = [replace(record, body=b'{"by":"%d","at":%d}' % (who, version)) for who in (1, 2)]
             condition = Precondition(version=version)
             stamps, errors = await race(
@@ -68,7 +68,7 @@ class RaceSuite:
 
     async def test_one_of_two_holders_gets_the_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
-        for number in range(ROUNDS):
+        for number in range(self.rounds):
             leases, errors = await race(
                 subject.store.acquire_session(subject.tenant, session_id, holder="a"),
                 subject.peer.acquire_session(subject.tenant, session_id, holder="b"),
@@ -80,7 +80,7 @@ class RaceSuite:
     async def test_one_of_two_turns_begins(self, subject: Subject) -> None:
         session_id = new_session_id()
         head = None
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             starts, errors = await race(
                 subject.store.begin_turn(subject.tenant, turn_in(session_id, holder="a")),
                 subject.peer.begin_turn(subject.tenant, turn_in(session_id, holder="b")),
@@ -94,7 +94,7 @@ class RaceSuite:
 
     async def test_one_of_two_commits_under_one_fence_wins(self, subject: Subject) -> None:
         session_id = new_session_id()
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             _history, lease = await subject.begin_in(session_id)
             one, two = draft(session_id=session_id), draft(session_id=session_id)
             stamps, errors = await race(
@@ -121,7 +121,7 @@ class RaceSuite:
                 assert await subject.begin_after(child) == joined([*line, child])
 
     async def test_a_child_is_refused_or_outlives_its_parent_that_is_deleted(self, subject: Subject) -> None:
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             (root,) = await subject.put_line(1)
             child = draft(root)
             _answers, errors = await race(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -32,6 +32,8 @@ async def sweep(subject: Subject, **options: int) -> Sweeping:
 
 
 class SweepSuite:
+    rows: ClassVar[int] = 70  # of one sweep, which takes candidates 32 at a time
+
     async def test_a_sweep_without_candidates_reclaims_nothing(self, subject: Subject) -> None:
         await subject.put_line(3)
         assert await sweep(subject) == Sweeping()
@@ -165,11 +167,11 @@ class SweepSuite:
         assert [step.records for step in steps] == [1, 1, 1, 0]
 
     async def test_one_sweep_reclaims_many_rows(self, subject: Subject) -> None:
-        for _ in range(70):  # candidates are taken 32 at a time
+        for _ in range(self.rows):
             await event_logs.write(subject, event_logs.append_at(event_logs.new_id(), 0))
         await subject.elapse(DAY_MS)
         swept = await sweep(subject)
-        assert (swept.records, swept.has_more) == (70, False)
+        assert (swept.records, swept.has_more) == (self.rows, False)
 
     async def test_a_sweep_reclaims_nothing_of_other_tenants(self, subject: Subject) -> None:
         await subject.put(draft(), ttl_ms=TTL_MS)

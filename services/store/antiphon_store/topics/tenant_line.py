@@ -17,7 +17,7 @@ FAR_MAX = 16
 
 
 class TenantLine(Topic):
-    """The tenants with jobs in DISPATCH_QUEUE."""
+    """Operations on the line of tenants that have jobs in DISPATCH_QUEUE."""
 
     async def _join_line(self, tenant: str, *, places: int = 1, only_missing: bool = False) -> None:
         await self._trees.decide(tenant_line.join, DISPATCH_TENANT, tenant, places=places, only_missing=only_missing)

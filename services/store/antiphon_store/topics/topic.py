@@ -76,8 +76,9 @@ def one_step(
 ) -> _Method[_Parameters, _Answer]:
     """Makes the method of `port`, which completes and checks the arguments, and runs `rule` on those after the tenant,
     in the tree of the first of them."""
-    _self, _tenant, place, *_ = [*signature(port).parameters, ""]
-    bind, run = binder(port), _RUNS[place]
+    names = list(signature(port).parameters)[2:]  # behind self and tenant
+    subject = names[0] if names else ""
+    bind, run = binder(port), _RUNS[subject]
 
     @wraps(port)
     async def operation(self: Topic, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
@@ -89,8 +90,8 @@ def one_step(
 
         if "precondition" in named:
             sessions = session_of(named["precondition"].fence, "precondition.")
-            return await self._trees.of_record(tenant, named[place], sessions, decide)
-        answer: _Answer = await run(self._trees, tenant, named.get(place), decide, only_reads=only_reads)
+            return await self._trees.of_record(tenant, named[subject], sessions, decide)
+        answer: _Answer = await run(self._trees, tenant, named.get(subject), decide, only_reads=only_reads)
         return answer
 
     operation.__doc__ = port.__doc__ or rule.__doc__

@@ -16,7 +16,7 @@ _UNAVAILABLE = {
     "25006": "its database is read-only",
     "28": "its database rejects the user or the password",
     "3D000": "its database does not exist",
-    "40": "too many transactions conflicted",
+    "40": "transactions conflicted",
     "42501": "its database's user lacks a permission",
     "42P01": "its tables do not exist",
     "53": "its database is out of resources",

@@ -123,7 +123,8 @@ def fetched(calls: Sequence[Call]) -> dict[str, str]:
 
 
 def outcomes_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
-    """Reads the lines of `fetch`. None: the program may be refused, and `transact` tells."""
+    """Reads the lines of `fetch`. None: only `transact` can say whether the program is
+    refused."""
     found = _grouped(lines)
     ((_, _, now_ms, *_),) = found[-1, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time

@@ -16,7 +16,7 @@ from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
 
 SCHEMA = "antiphon"
-FIRST_VERSION = 1
+FIRST_VERSION = 2
 MIGRATIONS: Sequence[str] = ()
 """One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
 VERSION = FIRST_VERSION + len(MIGRATIONS)
@@ -51,15 +51,19 @@ async def require_current(connection: Connection) -> None:
 
 
 async def version_of(connection: Connection, newest: int = VERSION) -> int:
-    """The version of the schema; 0 if there is none. StoreUnavailable: it is above `newest`."""
+    """The version of the schema; 0 if there is none. StoreUnavailable: it is above `newest`, or below the first that
+    this release knows."""
     try:
         ((version,),) = await (await connection.execute(QUERIES["read_schema_version"])).fetchall()
     except errors.UndefinedTable:
         return 0
-    if version > newest:
+    if version and not FIRST_VERSION <= version <= newest:
+        age, advice = (
+            ("a newer", "that release") if version > newest else ("an older", "that release, or a new database")
+        )
         raise StoreUnavailable(
-            f"The database has schema version {version}, made by a newer release; this one knows {newest}. "
-            "Use that release."
+            f"The database has schema version {version}, made by {age} release; this one knows {FIRST_VERSION} to "
+            f"{newest}. Use {advice}."
         )
     return int(version)
 

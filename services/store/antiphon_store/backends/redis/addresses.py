@@ -69,9 +69,15 @@ def parse_address(scheme: str, rest: str) -> Address:
 def _node(scheme: str, host: str, default_port: int) -> Node:
     try:
         url = urlsplit(f"//{host}")
-        return url.hostname or "", url.port or default_port
     except ValueError as error:
-        raise SettingsError(f"'{scheme}://{host}': '{host.rpartition(':')[2]}' is no port.") from error
+        raise SettingsError(f"'{scheme}://{host}': write HOST or HOST:PORT.") from error
+    try:
+        port = default_port if url.port is None and not host.endswith(":") else url.port
+    except ValueError:
+        port = None
+    if not port:
+        raise SettingsError(f"'{scheme}://{host}': '{host.rpartition(':')[2]}' is no port.")
+    return url.hostname or "", port
 
 
 def _path(scheme: str, topology: Topology, path: str) -> tuple[str | None, int]:

@@ -73,7 +73,7 @@ class RedisRows:
         link = Link(connect(self._address))
         try:
             link.replicas = await self._check(link)
-        except StoreUnavailable:
+        except BaseException:
             await link.close()
             raise
         self._link = link
@@ -181,7 +181,8 @@ class RedisRows:
         lines: defaultdict[str, list[Argument]] = defaultdict(lambda: [int(may_be_earlier)])
         for key, entry_id, at in entries:
             lines[key] += (entry_id, at)
-        answers = await asyncio.gather(*[self._run(scripts.ENTRIES, [key], each) for key, each in lines.items()])
+        calls = [self._run(scripts.ENTRIES, [key], each) for key, each in lines.items()]
+        answers = map(_require_answer, await asyncio.gather(*calls, return_exceptions=True))  # all end in their atom
         return [
             (key, *line)
             for key, (_ok, left) in zip(lines, answers, strict=True)
@@ -206,6 +207,12 @@ class RedisRows:
         if self.durability is not Durability.QUORUM:
             return 0
         return max(promises.replicas_to_wait_for(each) for each in facts)
+
+
+def _require_answer(answer: Sequence[Any] | BaseException) -> Sequence[Any]:
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _script(partition: Partition, program: Program) -> Script:

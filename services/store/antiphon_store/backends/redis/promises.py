@@ -6,6 +6,7 @@ loses everything with the process, and a memory policy that evicts deletes respo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ def replicas_to_wait_for(facts: Facts) -> int:
 
 def _reasons(facts: Facts, durability: Durability) -> Iterator[str]:
     version = str(facts["redis_version"])
-    if tuple(map(int, version.split(".")[:2])) < VERSION_MIN:
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < VERSION_MIN:
         yield f"version {version} is older than {'.'.join(map(str, VERSION_MIN))}"
     if durability is Durability.MEMORY:
         return

@@ -13,7 +13,7 @@ from importlib.resources import files
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.sqlite.connection import APPLICATION_ID, statements
 
-FIRST_VERSION = 10
+FIRST_VERSION = 11
 MIGRATIONS: Sequence[str] = ()
 """One script for each version after FIRST_VERSION. All of them turn the first schema into schema.sql."""
 SCHEMA_VERSION = FIRST_VERSION + len(MIGRATIONS)

@@ -96,7 +96,15 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(connection: 
 
 
 async def test_a_replica_that_may_not_migrate_says_what_to_do(connection: Connection, url: str, schema: str) -> None:
-    await connection.execute("UPDATE schema_version SET version = version - 1")
+    await connection.execute("DELETE FROM schema_version")
     rows = PostgresRows(url, database_schema=schema, durability=Durability.PROCESS, migrate=False)
     with pytest.raises(StoreUnavailable, match="run `antiphon store migrate`"):
         await rows.open()
+
+
+async def test_the_schema_of_an_older_release_without_a_migration_is_rejected(
+    connection: Connection, url: str, schema: str
+) -> None:
+    await connection.execute("UPDATE schema_version SET version = %s", [FIRST_VERSION - 1])
+    with pytest.raises(StoreUnavailable, match="made by an older release.* or a new database"):
+        await PostgresRows(url, database_schema=schema, durability=Durability.PROCESS).open()
