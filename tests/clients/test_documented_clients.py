@@ -17,40 +17,41 @@ from tests.support.volume import IS_NIGHTLY, volume
 WEBSOCKET = "GET /v1/responses 101"
 
 
-def tried_together(client: Client) -> list[tuple[str, ...]]:
-    """The client's features that this run tries. Those of a client in Python are tried by one test, which imports the
-    client once; the nightly run and `make clients` try each alone."""
-    tried = [feature for feature in features(client) if volume(client.is_core and feature in CORE, nightly=True)]
-    if client.is_python and tried and not IS_NIGHTLY:
-        return [tuple(tried)]
-    return [(feature,) for feature in tried]
+def feature_groups(client: Client) -> list[tuple[str, ...]]:
+    """The features of the client that this run tests, in groups: one test for each group. Those of a client in Python
+    are one group, whose test imports the client once; in the nightly run and `make clients` each feature has its own
+    test."""
+    tested = [feature for feature in features(client) if volume(client.is_core and feature in CORE, nightly=True)]
+    if client.is_python and tested and not IS_NIGHTLY:
+        return [tuple(tested)]
+    return [(feature,) for feature in tested]
 
 
-TRIED = [
-    pytest.param(client, tried, model, id=f"{client.name}-{'+'.join(tried)}-{model}")
+SECTIONS = [
+    pytest.param(client, group, model, id=f"{client.name}-{'+'.join(group)}-{model}")
     for client in CLIENTS
-    for tried in tried_together(client)
-    for model in models_of(tried[0])[: volume(1, None)]
+    for group in feature_groups(client)
+    for model in models_of(group[0])[: volume(1, None)]
 ]
 
 
-@pytest.mark.parametrize(("client", "tried", "model"), TRIED)
+@pytest.mark.parametrize(("client", "features", "model"), SECTIONS)
 async def test_a_section_prints_what_the_document_shows(
     client: Client,
-    tried: tuple[str, ...],
+    features: tuple[str, ...],
     model: str,
     client_server: Served,
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    request.node.user_properties.extend((PROPERTY, f"{client.name}|{feature}") for feature in tried)
+    request.node.user_properties.extend((PROPERTY, f"{client.name}|{feature}") for feature in features)
     sockets = client_server.answered(WEBSOCKET)
-    sections = [programs(client, feature, model) for feature in tried]
+    sections = [programs(client, feature, model) for feature in features]
     to_run = [block for run, _ in sections for block in run]
     reader = stranger(client, tmp_path, client_server.entry)
     printed = reader.try_forked(to_run) if client.is_python else reader.try_all(to_run)
     assert printed == "".join(shown for _, shown in sections)
-    if "WebSocket" in tried:  # a client may have fallen back to HTTP
+    if "WebSocket" in features:  # a client may have fallen back to HTTP
         await until(lambda: client_server.answered(WEBSOCKET) > sockets, "a connection of a WebSocket")
 
 

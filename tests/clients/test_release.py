@@ -36,22 +36,22 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where each test makes its environment: at the same path, modules are compiled for the first of them alone."""
+def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder in which each test makes its environment. All use one path, so that they share compiled modules."""
     folder = tmp_path_factory.mktemp("environments")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
         yield folder
 
 
-def venv(place: Path, wheels: Path, *requirements: str) -> Path:
+def venv(environments_folder: Path, wheels: Path, *requirements: str) -> Path:
     """The interpreter of a new environment that has these, in the versions that this environment has."""
-    folder = place / "venv"
+    folder = environments_folder / "venv"
     subprocess.run([UV, "venv", "--quiet", "--clear", f"--python={sys.executable}", str(folder)], check=True)
     python = folder / "bin/python"
     subprocess.run(
         [UV, "pip", "install", "--quiet", f"--python={python}", f"--find-links={wheels}",
-         f"--constraint={pins(place)}", *requirements],
+         f"--constraint={pins(environments_folder)}", *requirements],
         check=True,
     )  # fmt: skip
     return python
@@ -71,8 +71,10 @@ def no_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def test_everything_is_installed_and_started_with_two_commands(place: Path, tmp_path: Path, wheels: Path) -> None:
-    python = venv(place, wheels, "antiphon", "antiphon-store-client")
+def test_everything_is_installed_and_started_with_two_commands(
+    environments_folder: Path, tmp_path: Path, wheels: Path
+) -> None:
+    python = venv(environments_folder, wheels, "antiphon", "antiphon-store-client")
     command = Command("up", "--port=0", f"--data={tmp_path}/data", folder=tmp_path, python=python)
     try:
         url = command.wait_for(r"edge +(http://\S+)")[1]
@@ -88,8 +90,10 @@ def test_everything_is_installed_and_started_with_two_commands(place: Path, tmp_
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_target_starts_with_its_own_extra_alone(target: str, place: Path, tmp_path: Path, wheels: Path) -> None:
-    python = venv(place, wheels, f"antiphon-server[{target}]")
+def test_a_target_starts_with_its_own_extra_alone(
+    target: str, environments_folder: Path, tmp_path: Path, wheels: Path
+) -> None:
+    python = venv(environments_folder, wheels, f"antiphon-server[{target}]")
     help_ = [str(python), "-m", "antiphon", "serve", "--help"]
     assert "--target" in subprocess.run(help_, check=True, capture_output=True, text=True).stdout
     (tmp_path / "profiles").mkdir()

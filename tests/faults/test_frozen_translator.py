@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.generation import Generation
 from antiphon_translator.client import TranslatorClient, Transport
 from tests.support.engine_plays import Ending
-from tests.support.fake_triton import FakeTriton, fake_triton, token_response
+from tests.support.fake_triton import FakeTriton, Raw, fake_triton, input_ids_of, token_response
 from tests.support.patience import PATIENCE_S, least, until
 from tests.support.ports import free_ports
 from tests.support.served_models import tokenizer, turn, write_directory
@@ -52,9 +53,14 @@ class Pair:
     def send(self, number: int, sent: signal.Signals) -> None:
         os.kill(self.commands[number].process.pid, sent)
 
-    def asked(self) -> list[int]:
-        """How many generations each engine was asked for."""
-        return [len(engine.requests) for engine in self.engines]
+    def asked(self, said: str) -> list[int]:
+        """How many generations each engine was asked for whose prompt has this text. Requests for other texts may be
+        late: a translator that was frozen reads the calls in its sockets when it continues."""
+        return [sum(said in _prompt_of(request) for request in engine.requests) for engine in self.engines]
+
+
+def _prompt_of(request: Raw) -> str:
+    return tokenizer().decode(input_ids_of(request))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -81,7 +87,7 @@ async def running_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def pair(running_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    """Both run, under one name, and their engines were not asked yet."""
+    """Both run, under one name."""
     loop = asyncio.get_running_loop()
     getaddrinfo = loop.getaddrinfo
 
@@ -94,25 +100,29 @@ async def pair(running_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     word = tokenizer().encode(" word")
     for engine in running_pair.engines:
         engine.script = [*[step for _ in range(TOKENS) for step in (0.05, token_response(word))], Ending.BY_ITSELF]
-        engine.requests.clear()
     yield running_pair
     for number in range(len(HOSTS)):
         running_pair.send(number, signal.SIGCONT)
 
 
-async def generated(client: TranslatorClient, taken: list[Batch]) -> Batch:
-    generation = Generation(client, turn("Hi", max_output_tokens=TOKENS, temperature=0), taken.append, flow=Flow())
+def new_text() -> str:
+    """A text that no other turn says."""
+    return f"Turn {uuid.uuid4().hex}."
+
+
+async def generated(client: TranslatorClient, said: str, taken: list[Batch]) -> Batch:
+    generation = Generation(client, turn(said, max_output_tokens=TOKENS, temperature=0), taken.append, flow=Flow())
     async with asyncio.timeout(CONNECTION_S):
         return await generation.run()
 
 
 @pytest.mark.parametrize("transport", ["lean", "grpc"])
 async def test_a_turn_of_a_frozen_translator_is_gone_on_with_by_another(pair: Pair, transport: Transport) -> None:
-    client = pair.client(transport)
+    client, said = pair.client(transport), new_text()
     taken: list[Batch] = []
-    running = asyncio.ensure_future(generated(client, taken))
+    running = asyncio.ensure_future(generated(client, said, taken))
     await until(lambda: len(taken) > 4, "the first words")
-    frozen = pair.asked().index(1)
+    frozen = pair.asked(said).index(1)
     pair.send(frozen, signal.SIGSTOP)
     terminal = await running
     assert terminal.final is not None
@@ -121,17 +131,17 @@ async def test_a_turn_of_a_frozen_translator_is_gone_on_with_by_another(pair: Pa
     assert [event["sequence_number"] for event in told] == list(range(len(told)))
     words = "".join(event["delta"] for event in told if event["type"] == "response.output_text.delta")
     assert words == " word" * TOKENS
-    assert pair.asked()[1 - frozen] == 1
+    assert pair.asked(said)[1 - frozen] == 1
 
     for _ in range(2):  # one of them would be the frozen one's
-        terminal = await generated(client, [])
+        terminal = await generated(client, new_text(), [])
         assert terminal.final is not None
         assert terminal.final.status is Status.INCOMPLETE
-    before = pair.asked()[frozen]
     pair.send(frozen, signal.SIGCONT)
+    said = new_text()
     async with asyncio.timeout(PATIENCE_S):
-        while pair.asked()[frozen] == before:
-            await generated(client, [])
+        while not pair.asked(said)[frozen]:
+            await generated(client, said, [])
     await client.close()
 
 
@@ -142,11 +152,11 @@ async def test_a_translator_whose_engine_is_silent_is_not_lost(pair: Pair, trans
     client = pair.client(transport)
 
     async def begun() -> int:
-        before = sum(pair.asked())
-        terminal = await generated(client, [])
+        said = new_text()
+        terminal = await generated(client, said, [])
         assert terminal.final is not None
         assert terminal.final.status is Status.COMPLETED
-        return sum(pair.asked()) - before
+        return sum(pair.asked(said))
 
     assert await least(begun, most=1) == 1
     await client.close()

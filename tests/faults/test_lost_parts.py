@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import aiohttp
@@ -31,17 +32,36 @@ def lonely_split(up_system: System, tmp_path: Path) -> Iterator[System]:
         yield system
 
 
-@pytest.fixture(scope="module")
-def own_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """Everything in one process, which loses its Triton, and at last its life."""
-    with up(tmp_path_factory.mktemp("up")) as system:
-        yield system
-
-
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession() as session:
         yield session
+
+
+@pytest.fixture(scope="module")
+def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], System]]:
+    """Starts everything in one process, unless the process that it started last still runs."""
+    started: list[System] = []
+    with ExitStack() as life:
+
+        def running() -> System:
+            if not started or started[-1].commands["up"].process.poll() is not None:
+                started.append(life.enter_context(up(tmp_path_factory.mktemp("up"))))
+            return started[-1]
+
+        yield running
+
+
+@pytest.fixture
+async def own_up(ups: Callable[[], System]) -> System:
+    """Everything in one process, with its Triton, to be killed at will."""
+    system = ups()  # not in another thread: the process would end with it
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(RuntimeError):  # its supervisor is starting Triton again
+                system.triton_pid()
+                return system
+            await asyncio.sleep(0.1)
 
 
 async def read_some(stream: AsyncIterator[Object], deltas: int) -> list[Object]:

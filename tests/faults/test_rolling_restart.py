@@ -31,6 +31,8 @@ RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
 DELTA = "response.output_text.delta"
 WORDS = 10
 STREAMS, JOBS = volume((12, 4), (50, 20))
+WORKER_OPTIONS: list[str] = volume(["--worker-slots=1"], [])
+"""Two workers run fewer jobs at once than there are: some wait in the queue."""
 REQUESTS = volume(120, 20_000)
 
 _Answer = TypeVar("_Answer")
@@ -42,7 +44,7 @@ async def fleet_of_triton(
 ) -> AsyncIterator[tuple[Replicas, StorytellingTriton]]:
     async with (
         storytelling_triton(WORDS) as triton,
-        fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint) as replicas,
+        fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint, worker_options=WORKER_OPTIONS) as replicas,
     ):
         yield replicas, triton
 

@@ -126,7 +126,6 @@ async def require_short_callbacks(work: Callable[[], Awaitable[None]], size_byte
         if watch.longest.cpu_s < max_s:
             return
         reports.append(watch.report())
-        print("RETRY", watch.report())
     raise AssertionError("\n\n".join(reports))
 
 
@@ -186,11 +185,11 @@ async def test_large_conversations_do_not_stop_the_loop(http: Http) -> None:
 
 
 async def test_a_large_message_over_a_websocket_does_not_stop_the_loop(http: Http) -> None:
-    frame = request_of(input=messages(LARGE_BYTES), type="response.create").decode()
+    message = request_of(input=messages(LARGE_BYTES), type="response.create").decode()
 
     async def work() -> None:
         async with http.session.ws_connect(http.url + "/v1/responses", max_msg_size=0) as socket:
-            await socket.send_str(frame)
+            await socket.send_str(message)
             told = loads((await socket.receive()).data)
         assert told["type"] in ("error", "response.created")
 

@@ -4,7 +4,7 @@ which have no key, and writes its log as JSON lines. The manifest is the overlay
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,8 @@ class Pod:
 
     url: str
     key: str
-    edge: Command
+    start_edge: Callable[[int], Command]
+    """Starts an edge like this one at another port."""
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +73,16 @@ async def test_metrics_are_open_and_responses_are_not(pod: Pod) -> None:
 
 
 async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
-    """The last test of the pod: it stops the edge, so that the lines of its end are read, too."""
-    async with aiohttp.ClientSession(pod.url) as session:
-        await _asked(session, "/v1/models/none")
-    await asyncio.to_thread(pod.edge.stop)
-    logged = [line for line in pod.edge.lines if not line.startswith(("edge ", "console "))]  # the banner
+    """From the start of an edge to its end."""
+    (port,) = free_ports(1)
+    edge = pod.start_edge(port)
+    try:
+        await asyncio.to_thread(edge.wait_for, r"^edge\b")
+        async with aiohttp.ClientSession(f"http://{HOST}:{port}") as session:
+            await _asked(session, "/v1/models/none")
+    finally:
+        await asyncio.to_thread(edge.stop)
+    logged = [line for line in edge.lines if not line.startswith(("edge ", "console "))]  # the banner
     assert logged
     assert all(isinstance(loads(line.encode()), dict) for line in logged), logged
 
@@ -112,17 +118,25 @@ def _running(folder: Path, chat: str) -> Iterator[Pod]:
             command = Command("serve", f"--target={target}", *options)
             stack.callback(command.stop)
             command.wait_for(rf"^{target}\b")
-        service = nim_operator.edge_service()
-        service["spec"]["expose"]["service"]["port"] = edge
-        environ = {
-            name: value.replace(nim_operator.STORE, str(folder))
-            for name, value in nim_operator.environ(service).items()
-        }
-        environ |= {"ANTIPHON_EDGE_STORE": f"{HOST}:{store}", "ANTIPHON_EDGE_TRANSLATOR": f"{HOST}:{translator}"}
-        command = Command("serve", "--target=edge", environ=environ | {"ANTIPHON_EDGE_DRAIN_S": "1"})
+        peers = {"ANTIPHON_EDGE_STORE": f"{HOST}:{store}", "ANTIPHON_EDGE_TRANSLATOR": f"{HOST}:{translator}"}
+
+        def start_edge(port: int) -> Command:
+            return Command("serve", "--target=edge", environ=_environ(folder, port) | peers)
+
+        command = start_edge(edge)
         stack.callback(command.stop)
         command.wait_for(r"^edge\b")
-        yield Pod(f"http://{HOST}:{edge}", key, command)
+        yield Pod(f"http://{HOST}:{edge}", key, start_edge)
+
+
+def _environ(folder: Path, port: int) -> dict[str, str]:
+    """The environment of the edge in its pod, with this folder and this port."""
+    service = nim_operator.edge_service()
+    service["spec"]["expose"]["service"]["port"] = port
+    environ = {
+        name: value.replace(nim_operator.STORE, str(folder)) for name, value in nim_operator.environ(service).items()
+    }
+    return environ | {"ANTIPHON_EDGE_DRAIN_S": "1"}
 
 
 def _profiles(folder: Path, chat: str) -> Path:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -27,6 +26,8 @@ from tests.support.triton import RunningTriton, ScriptedModel, triton_server
 
 DELAY_MS = 150.0
 LONG = "a list of words " * 30
+BEGUN = "begun id="
+"""The model logs it at the start of each generation, before the id of the request."""
 
 
 async def test_a_gguf_file_brings_its_own_tokenizer_and_template(tmp_path: Path) -> None:
@@ -43,35 +44,34 @@ async def test_a_gguf_file_brings_its_own_tokenizer_and_template(tmp_path: Path)
 
 
 @dataclass
-class Paced:
-    """A system whose model makes a token at a time, and the numbers of its generations."""
+class PacedSystem:
+    """A system whose model makes a token at a time."""
 
     triton: RunningTriton
     system: System
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def paced(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Paced]:
+async def paced(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PacedSystem]:
     folder = tmp_path_factory.mktemp("paced")
     model_directory = write_directory(folder / "model")
     async with triton_server(ScriptedModel("paced", delay_ms=DELAY_MS)) as triton:
         own = ("--triton", triton.grpc_address, "--model-dir", str(model_directory), "--triton-model", "paced")
         with up(folder / "data", *own) as system:
-            yield Paced(triton, system)
+            yield PacedSystem(triton, system)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("stream", [True, False])
-async def test_hanging_up_stops_the_model_within_one_token(paced: Paced, stream: bool) -> None:
+async def test_hanging_up_stops_the_model_within_one_token(paced: PacedSystem, stream: bool) -> None:
     async with aiohttp.ClientSession() as session:
         http = Http(session, paced.system.url)
 
         async def tokens_too_many() -> int:
-            number = next(paced.numbers)
+            number = 1 + paced.triton.log_text().count(BEGUN)
             received = await (_hang_up_streaming(http) if stream else _hang_up_waiting(http, paced.triton, number))
-            line = await paced.triton.logged("cancelled after", number=number)
-            generated = int(line.partition("cancelled after ")[2].split()[0])
+            begun = await paced.triton.logged(BEGUN, number=number)
+            generated = await paced.triton.tokens_when_cancelled(begun.partition(BEGUN)[2].split()[0])
             assert generated >= received or not stream
             return generated - received
 
@@ -92,7 +92,7 @@ async def _hang_up_streaming(http: Http) -> int:
 async def _hang_up_waiting(http: Http, triton: RunningTriton, number: int) -> int:
     """Gives up while waiting for a whole answer; how many tokens can have been made by then."""
     asking = asyncio.create_task(http.create(model="model", input=LONG))
-    await triton.logged("begun", number=number)
+    await triton.logged(BEGUN, number=number)
     begun_s = time.monotonic()
     await asyncio.sleep(4 * DELAY_MS / 1000)
     asking.cancel()

@@ -26,7 +26,7 @@ from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SIZES = {"store": 1, "translator": 2, "edge": 2, "worker": 2}
+SIZES = {"store": 1, "translator": 2, "edge": volume(2, 3), "worker": 2}
 WORDS = 30
 KEYS = volume(4, 100)
 SAME_KEY = 32

@@ -148,30 +148,31 @@ async def test_what_one_worker_sealed_another_opens(service: Command) -> None:
 
 
 async def test_a_worker_that_was_killed_is_replaced_and_the_others_go_on(
-    service: Command, triton: StorytellingTriton
+    own_service: Command, triton: StorytellingTriton
 ) -> None:
-    """The last test of the shared service, which it stops."""
     triton.hold(at=3)
     begun = [asyncio.Event() for _ in range(CONNECTIONS)]
-    victim, other = workers_of(service)
-    async with client(service) as http:
+    victim, other = workers_of(own_service)
+    async with client(own_service) as http:
         streams = [asyncio.create_task(stream(http, each)) for each in begun]
         await asyncio.gather(*(each.wait() for each in begun))
-        kept = connections_of(other, service)
+        kept = connections_of(other, own_service)
         victim.kill()
         triton.go_on()
         bodies = await asyncio.gather(*streams, return_exceptions=True)
         told = [text_of(body) for body in bodies if isinstance(body, bytes) and b"response.completed" in body]
         assert told == [story(WORDS)] * kept
         ready = re.compile(r"worker \d is ready, as process (\d+)")
-        await until(lambda: sum(bool(ready.search(line)) for line in service.lines) == WORKERS + 1, "it is replaced")
-        async with client(service, keeps=True) as again:
+        await until(
+            lambda: sum(bool(ready.search(line)) for line in own_service.lines) == WORKERS + 1, "it is replaced"
+        )
+        async with client(own_service, keeps=True) as again:
             await asyncio.gather(*(again.get("/v1/models") for _ in range(CONNECTIONS)))
-            assert {worker.pid for worker in workers_of(service) if connections_of(worker, service)} == {
-                worker.pid for worker in workers_of(service)
+            assert {worker.pid for worker in workers_of(own_service) if connections_of(worker, own_service)} == {
+                worker.pid for worker in workers_of(own_service)
             }
-    assert any(re.search(r"worker \d was killed by signal 9; it is restarted", line) for line in service.lines)
-    assert await asyncio.to_thread(service.stop) == 0
+    assert any(re.search(r"worker \d was killed by signal 9; it is restarted", line) for line in own_service.lines)
+    assert await asyncio.to_thread(own_service.stop) == 0
 
 
 async def test_a_signal_drains_the_streams_of_all_workers(own_service: Command, triton: StorytellingTriton) -> None:

@@ -17,10 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from packaging.markers import Marker
 
@@ -38,14 +38,14 @@ SANDBOX = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--securi
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
 
 STAGES = ("packages", "edge-packages", "translator-packages", "store-packages", "all-packages")
-"""Those without code of Antiphon, each behind what it needs."""
+"""The stages without code of Antiphon. Each follows the stages that it needs."""
 INPUTS = (
     "Containerfile", "requirements.txt", "pyproject.toml", "containers/assemble.py", "containers/sbom.py",
     "tests/support/container_bases.py",
 )  # fmt: skip
 """The files that decide on these stages."""
 UNUSED_S_MAX = 3 * 24 * 3600
-"""How long stages are kept that no run has used: they take more than a gigabyte."""
+"""Stages that no run has used for this long are deleted: they take more than a gigabyte."""
 MEMORY_BYTES = 6 * 2**30
 
 _REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
@@ -53,7 +53,7 @@ _REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The built images, in a storage of their own. What lies in the storage `below` is read there."""
+    """The built images, in a storage of their own. Images that it lacks are read from the storage `below`."""
 
     storage: Path
     below: Path | None = None
@@ -112,15 +112,15 @@ class Images:
         self._buildah("commit", "--quiet", "--rm", container, name)
 
     def _buildah(self, *arguments: str) -> str:
-        return _output([_program("buildah"), *self._place(), *arguments])
+        return _output([_program("buildah"), *self._storage_options(), *arguments])
 
     def _podman(self, *arguments: str) -> str:
         return _output(self._command(*arguments))
 
     def _command(self, *arguments: str) -> list[str]:
-        return [_program("podman"), *self._place(), "--cgroup-manager=cgroupfs", "--runtime=runc", *arguments]
+        return [_program("podman"), *self._storage_options(), "--cgroup-manager=cgroupfs", "--runtime=runc", *arguments]
 
-    def _place(self) -> tuple[str, ...]:
+    def _storage_options(self) -> tuple[str, ...]:
         below = () if self.below is None else (f"--storage-opt=additionalimagestore={self.below}",)
         return (f"--root={self.storage}/root", f"--runroot={self.storage}/run", "--storage-driver=overlay", *below)
 
@@ -129,7 +129,7 @@ class Images:
 def built_images() -> Iterator[Images]:
     """All images of the Containerfile, which are gone afterwards."""
     _program("runc")
-    with _storage(_kept_stages()) as images:
+    with _kept_stages() as stages, _storage(stages) as images:
         kept = {stage: name_of(stage) for stage in STAGES}
         images.build("code", name_of("code"), kept)
         for target in TARGETS:
@@ -137,27 +137,44 @@ def built_images() -> Iterator[Images]:
         yield images
 
 
-def _kept_stages() -> Path:
-    """A storage with the base images and the stages without code of Antiphon. They are built where an input of them has
-    changed, and by each nightly run."""
+@contextmanager
+def _kept_stages() -> Iterator[Path]:
+    """A storage with the base images and the stages without code of Antiphon. Nobody deletes or replaces it while it is
+    in use."""
     digest = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in INPUTS)).hexdigest()[:12]
     folder = CACHE / f"stages-{digest}"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / "stages.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if IS_NIGHTLY or not folder.exists():
-            _build_stages(folder)
+    with _lock_of(folder).open("w") as lock:
+        _lock_built(lock, folder)
         folder.touch()
-        for other in CACHE.glob("stages-*/"):
-            if time.time() - other.stat().st_mtime > UNUSED_S_MAX:
-                shutil.rmtree(other)
-    return folder
+        _delete_unused()
+        yield folder
+
+
+def _lock_of(folder: Path) -> Path:
+    """The lock of stages, and of their drafts and remains: shared by those who use the stages, exclusive to build or
+    delete them."""
+    return folder.with_suffix(".lock")
+
+
+def _lock_built(lock: IO[str], folder: Path) -> None:
+    """Takes the shared lock of stages that are there. They are built where an input of them has changed, and by each
+    nightly run."""
+    is_current = not IS_NIGHTLY
+    while True:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        if is_current and folder.exists():
+            return
+        fcntl.flock(lock, fcntl.LOCK_EX)  # not at once: between the two locks, another run may have built them
+        if not (is_current and folder.exists()):
+            _build_stages(folder)
+            is_current = True
 
 
 def _build_stages(folder: Path) -> None:
-    draft = folder.with_name(f"{folder.name}.draft")
-    for old in (folder, draft):
-        shutil.rmtree(old, ignore_errors=True)
+    """Builds a draft beside the folder, and renames it last: a folder with its final name is complete."""
+    draft = folder.with_suffix(".draft")
+    _delete(draft)
     with _storage() as images:
         images.load(build_archive(), BUILD_NAME)
         images.load(base_archive(), BASE_NAME)
@@ -165,7 +182,27 @@ def _build_stages(folder: Path) -> None:
             images.build(stage, name_of(stage), {before: name_of(before) for before in STAGES[:number]})
         # Copies what an overlay consists of, too: devices and extended attributes.
         subprocess.run(["cp", "--archive", f"{images.storage}/root", str(draft)], check=True)
+    _delete(folder)
     draft.rename(folder)
+
+
+def _delete_unused() -> None:
+    """Deletes stages that no run has used for long and that none is using, and what interrupted runs have left."""
+    for folder in CACHE.glob("stages-*/"):
+        with _lock_of(folder).open("w") as lock, suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder.exists() and time.time() - folder.stat().st_mtime > UNUSED_S_MAX:
+                _delete(folder)
+
+
+def _delete(folder: Path) -> None:
+    """Renames the folder first: an interrupted deletion leaves nothing that looks complete."""
+    old = folder.with_suffix(".old")
+    if old.exists():  # an interrupted deletion left it
+        shutil.rmtree(old)
+    if folder.exists():
+        folder.rename(old)
+        shutil.rmtree(old)
 
 
 @contextmanager

@@ -120,6 +120,12 @@ def final_response() -> Raw:
     return answer
 
 
+def input_ids_of(request: Raw) -> list[int]:
+    """The prompt in a request to a token-level model."""
+    at = next(number for number, tensor in enumerate(request.inputs) if tensor.name == "input_ids")
+    return memoryview(request.raw_input_contents[at]).cast("i").tolist()
+
+
 def error_response(text: str) -> Raw:
     """An error in band."""
     return service_pb2.ModelStreamInferResponse(error_message=text)

@@ -37,8 +37,8 @@ SHARED_SERVERS = (
         "tests/k8s/test_wiring.py",
     ),
 )
-"""Groups of files whose fixtures of the session start the same servers. In two processes they would start twice; what
-is not listed here is slower, nothing more."""
+"""Groups of files whose fixtures of the session start the same servers. In two processes they would start twice. A
+file that is missing here costs only the time of that second start."""
 
 _FIRST_OF_ITS_GROUP = {file: group[0] for group in SHARED_SERVERS for file in group}
 

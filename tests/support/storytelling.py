@@ -20,7 +20,7 @@ from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import GenerationRequest, Level, TokenChunk
-from tests.support.fake_triton import TOKENS, FakeTriton, Raw, final_response, serving, token_response
+from tests.support.fake_triton import TOKENS, FakeTriton, Raw, final_response, input_ids_of, serving, token_response
 from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer
 
@@ -118,7 +118,7 @@ class StorytellingTriton(FakeTriton):
 
     async def ModelStreamInfer(self, requests: AsyncIterator[Raw], context: Any) -> AsyncIterator[Raw]:
         async for request in requests:
-            prompt = _input_ids(request)
+            prompt = input_ids_of(request)
             start = told_in(prompt, self.story)
             self.starts.append((tuple(prompt[: len(prompt) - start]), start))
             self.running += 1
@@ -131,11 +131,6 @@ class StorytellingTriton(FakeTriton):
                 yield final_response()
             finally:
                 self.running -= 1
-
-
-def _input_ids(request: Raw) -> list[int]:
-    at = next(number for number, tensor in enumerate(request.inputs) if tensor.name == "input_ids")
-    return memoryview(request.raw_input_contents[at]).cast("i").tolist()
 
 
 @asynccontextmanager

@@ -76,14 +76,14 @@ def count(histogram: Instrument[HistogramChild], code: str) -> int:
 
 
 async def until_ended(tracer: RecordingTracer) -> None:
-    """The server ends a call behind its answer."""
+    """The server ends a call after its answer."""
     async with asyncio.timeout(PATIENCE_S):
         while not all(span.has_ended for span in tracer.spans):
             await asyncio.sleep(0)
 
 
 async def audit_lines(path: Path, count: int) -> list[str]:
-    """This many lines of the audit log. The server writes the line of a call behind its answer."""
+    """This many lines of the audit log. The server writes the line of a call after its answer."""
     async with asyncio.timeout(PATIENCE_S):
         while len(lines := lines_of(path)) < count:
             await asyncio.sleep(0.001)
@@ -110,7 +110,7 @@ async def test_both_ends_take_the_duration_with_the_code(
         await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id=asked))
     assert count(metrics.RPC_CLIENT, code) == before[1] + 1
     async with asyncio.timeout(PATIENCE_S):
-        while count(metrics.RPC_SERVER, code) == before[0]:  # the server ends the call behind its answer
+        while count(metrics.RPC_SERVER, code) == before[0]:  # the server ends the call after its answer
             await asyncio.sleep(0)
     assert count(metrics.RPC_SERVER, code) == before[0] + 1
 
