@@ -30,7 +30,7 @@ grpc.aio.init_grpc_aio()
 # Examples per property: few while you work, more in `make test`, random ones at night (--hypothesis-profile). The same
 # examples in each run are no surprise for the next contributor. A slow machine is no fault of the code: no deadline.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
-settings.register_profile("full", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("nightly", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
 settings.load_profile("quick")
 
@@ -40,9 +40,9 @@ YOUNG_OBJECTS = 20_000
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: a quarter of the time tests wait for servers, disks and time limits. Each process
-    takes 14 s to collect the tests, and up to 2 GB."""
-    return min(len(os.sched_getaffinity(0)) + 2, WORKERS_MAX)
+    """Three more than there are cores: a quarter of the time tests wait for servers, disks and time limits. Each
+    process takes 14 s to collect the tests, and up to 2 GB."""
+    return min(len(os.sched_getaffinity(0)) + 3, WORKERS_MAX)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTogether | None:

@@ -16,10 +16,14 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing
+from antiphon_store.backends.postgres import backend as postgres
+from antiphon_store.backends.postgres import room
 from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.redis import link
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.rows.backend import Durability, RowBackend
 from tests.support.background import Bench, background_request, bench, hasten, text_of, whole
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import redis_rows, shared_redis
 
@@ -33,6 +37,8 @@ ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
 @pytest.fixture(params=ENGINES)
 async def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
+    for module in (postgres, room, link):  # a busy machine may take longer to say that it is ready
+        monkeypatch.setattr(module, "READY_TIMEOUT_S", PATIENCE_S)
     async with bench(engine=lambda clock: ENGINES[request.param](clock, tmp_path)) as made:
         yield made
 
