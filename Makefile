@@ -61,8 +61,14 @@ test-service: $(VENV)/.installed-dev  ## one service with its real backend, with
 	$(if $(SERVICE_FOLDERS),,$(error name a service: make test-service SERVICE=store))
 	$(PYTEST) $(SERVICE_FOLDERS) $(TESTS_OF_$(SERVICE)) $(ARGS)
 
-test: check      ## check, then run every test
-	$(PYTEST) --hypothesis-profile=full $(ARGS)
+CHECKS := lint types protos-lint workflows-lint site
+
+test:            ## run every test, and check meanwhile
+	$(MAKE) --no-print-directory --jobs=2 every-test $(CHECKS)
+
+.PHONY: every-test
+every-test: $(VENV)/.installed-dev node_modules/.installed
+	@$(PYTEST) --hypothesis-profile=full $(ARGS)
 
 nightly: check   ## check, then every test with random examples and full volume, and the long fuzzers
 	TEST_VOLUME=nightly $(PYTEST) --hypothesis-profile=nightly $(ARGS)
@@ -70,7 +76,7 @@ nightly: check   ## check, then every test with random examples and full volume,
 	$(BIN)/python -m tests.clients.http_fuzz
 
 check:           ## everything that can be said without running the code
-	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint workflows-lint site
+	$(MAKE) --no-print-directory --jobs=2 $(CHECKS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise

@@ -40,9 +40,9 @@ YOUNG_OBJECTS = 20_000
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Three more than there are cores: a quarter of the time tests wait for servers, disks and time limits. Each
-    process takes 14 s to collect the tests, and up to 2 GB."""
-    return min(len(os.sched_getaffinity(0)) + 3, WORKERS_MAX)
+    """Two more than there are cores: a fifth of the time tests wait for servers, disks and time limits. Each process
+    takes 14 s to collect the tests, and up to 2 GB."""
+    return min(len(os.sched_getaffinity(0)) + 2, WORKERS_MAX)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTogether | None:

@@ -29,6 +29,7 @@ from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from antiphon_translator.server import handlers as translator_handlers
+from tests.support.patience import until
 from tests.support.translators import ScriptedTranslator
 
 TOKENS = {role: f"{role}-token-0123456789" for role in Role}
@@ -126,6 +127,8 @@ async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(
         await error_of(channel, method, OF_ONE_TENANT[Role.READER])
         await error_of(channel, method, OF_ONE_TENANT[Role.WRITER], OTHER)
         await error_of(channel, method, "unknown-token-0123456789")
+        # A line is written after the answer.
+        await until(lambda: len(read_lines(tmp_path / "audit")) == 3, "three lines in the audit log")
     finally:
         audit.configure(None)
     lines = [loads(line) for line in read_lines(tmp_path / "audit")]
