@@ -81,9 +81,19 @@ class SealedRows:
         return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
 
     async def page(
-        self, partition: Partition, index: Index, key: str, *, with_rows: bool = False, **options: Any
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
     ) -> tuple[int, Sequence[Entry]]:
-        now_ms, entries = await self._inner.page(partition, index, key, with_rows=with_rows, **options)
+        now_ms, entries = await self._inner.page(
+            partition, index, key, after=after, limit=limit, descending=descending, with_rows=with_rows
+        )
         if not with_rows:
             return now_ms, entries
         open_all = partial(self._opened_entries, partition, entries)

@@ -98,7 +98,8 @@ class PostgresRows:
         call = Call(partition, program)
         if program.changes:
             return await self._room.write(lambda: self._writing.run(call), in_reserve=not brings_rows(program))
-        return await self._fetching.run(call) or await self._writing.run(call)
+        outcome = await self._fetching.run(call)
+        return outcome if outcome is not None else await self._writing.run(call)
 
     async def page(
         self,
