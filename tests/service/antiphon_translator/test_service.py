@@ -406,3 +406,11 @@ async def test_a_chat_server_is_sent_the_image_and_never_its_url(tmp_path: Path)
     ]
     assert url not in str(asked)
     assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "A cat."
+
+
+async def test_a_turn_that_wants_a_url_after_the_end_is_refused_and_opens_nothing() -> None:
+    service, _ = serving()
+    await service.close()
+    with pytest.raises(TranslatorUnavailable, match="stopping"):
+        service._url_fetcher()
+    assert service._fetcher is None

@@ -15,6 +15,7 @@ from antiphon_core.ports.jobs import JobDraft
 from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import ANNOUNCE_AGAIN_S, RedisRows
+from antiphon_store.backends.redis.link import Link
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     Applied,
@@ -209,3 +210,20 @@ async def test_a_ticket_outlives_a_late_removal(tenant: str) -> None:
     assert claimed.id == job.id
     for each in (enqueuer, claimer):
         await each.close()
+
+
+async def test_a_start_that_fails_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Link] = []
+    monkeypatch.setattr(RedisRows, "_check", _fails)
+    monkeypatch.setattr(Link, "close", lambda link: _noted(closed, link))
+    with pytest.raises(InternalError):
+        await rows_at(shared_redis().url).open()
+    assert len(closed) == 1
+
+
+async def _fails(*_arguments: object) -> int:
+    raise InternalError("Redis does not know CONFIG.")
+
+
+async def _noted(closed: list[Link], link: Link) -> None:
+    closed.append(link)
