@@ -107,10 +107,10 @@ JOB_DELAY_MS_MAX = 7 * 24 * 3_600_000
 JOB_REASON_CHARS_MAX = 1_024
 QUEUE_NAME_CHARS_MAX = 128
 CLAIM_QUEUES_ITEMS_MAX = 16
-SPEND_DRAWS_ITEMS_MAX = 16  # buckets in one TakeQuota: an edge uses two
-SPEND_PLACES_ITEMS_MAX = 1_000  # stream slots in one TakeQuota: an edge renews all slots of a tenant at once
-SPEND_NAME_CHARS_MAX = 128  # of a bucket or a stream slot
-SPENDING_MEMORY_MS = 24 * 3_600_000  # lifetime of an idle bucket, so that workers can draw on it after the longest job
+QUOTA_DRAWS_ITEMS_MAX = 16  # buckets in one TakeQuota: an edge uses two
+QUOTA_SLOTS_ITEMS_MAX = 1_000  # stream slots in one TakeQuota: an edge renews all slots of a tenant at once
+QUOTA_NAME_CHARS_MAX = 128  # of a bucket or a stream slot
+QUOTA_MEMORY_MS = 24 * 3_600_000  # lifetime of an idle bucket, so that workers can draw on it after the longest job
 SWEEP_ITEMS_DEFAULT = 10_000
 SWEEP_ITEMS_MAX = 100_000
 

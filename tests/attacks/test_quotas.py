@@ -7,7 +7,7 @@ import pytest
 from antiphon_core.errors import LimitExceeded, RequestRateExceeded
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
-from antiphon_core.ports.spending import Spending
+from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.roles import Role
@@ -67,5 +67,5 @@ async def test_a_full_session_is_refused_before_a_model_runs() -> None:
 
 
 def test_only_a_gateway_says_how_large_a_bucket_is() -> None:
-    (method,) = [each for each in STORE.methods.values() if each.row.port is Spending.spend]
+    (method,) = [each for each in STORE.methods.values() if each.row.port is Quotas.take_quota]
     assert method.row.roles == {Role.GATEWAY}

@@ -32,6 +32,7 @@ _OPENING = re.compile(r"(What|Who|Whom|Whose|Whoever|That which|The same|As `)(?
 # Names that the glossary gave up, with the word to use.
 RETIRED: Mapping[str, str] = {
     "AcceptedRun": "AcceptedTurn",
+    "Account": "TenantQuotas",
     "Begun": "AcceptedTurn",
     "Beginnings": "TurnStarter",
     "Door": "Authenticator",
@@ -41,8 +42,12 @@ RETIRED: Mapping[str, str] = {
     "Place": "StreamSlot, or the noun of the thing",
     "Repetitions": "IdempotentReplies",
     "Runs": "TurnRunner",
+    "Spend": "QuotaRequest",
+    "Spending": "Quotas",
+    "Spent": "QuotaAnswer",
     "Tidying": "Cleanup",
     "Told": "LogState",
+    "TreeNode": "Node",
     "Twig": "Node",
 }
 # Files with a name or a docstring that the rules forbid, each with the reason.

@@ -10,7 +10,7 @@ from antiphon_core.limits import LEASE_TTL_MS_MAX
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.spending import Draw, Spend
+from antiphon_core.ports.quotas import Draw, QuotaRequest
 from antiphon_core.ports.store import Fence, Order, Precondition, Record, Status, TurnCommit
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import new_id
@@ -44,7 +44,7 @@ class StoredTenant:
         await self._talk(store)
         await store.begin_turn(tenant, keyed(self.once, key=KEY))
         await store.commit_turn(tenant, TurnCommit(self.once, idempotency_key=KEY))
-        await store.spend(tenant, Spend([Draw("requests", 1, 1, 9, 9)]))
+        await store.take_quota(tenant, QuotaRequest([Draw("requests", 1, 1, 9, 9)]))
 
     async def _turn(self, store: StoreService) -> None:
         start = await store.begin_turn(self.tenant, turn_in(self.session))

@@ -96,25 +96,25 @@ def fork(
     return call(request, v1.ForkResponse, lambda answer: answer)
 
 
-def tree(response_id: str, *, from_root: bool = False, page_size: int = 0) -> Pages[v1.TreeNode]:
+def tree(response_id: str, *, from_root: bool = False, page_size: int = 0) -> Pages[v1.Node]:
     """Reads the tree below a response, or the whole tree, breadth first."""
     request = v1.ListTreeRequest(id=response_id, from_root=from_root, page_size=page_size)
     return pages(request, v1.ListTreeResponse, lambda answer: answer.nodes)
 
 
-def children(response_id: str, *, page_size: int = 0) -> Pages[v1.TreeNode]:
+def children(response_id: str, *, page_size: int = 0) -> Pages[v1.Node]:
     """Reads the direct continuations of a response, oldest first."""
     request = v1.ListChildrenRequest(id=response_id, page_size=page_size)
     return pages(request, v1.ListChildrenResponse, lambda answer: answer.nodes)
 
 
-def siblings(response_id: str, *, page_size: int = 0) -> Pages[v1.TreeNode]:
+def siblings(response_id: str, *, page_size: int = 0) -> Pages[v1.Node]:
     """Reads the other children of a response's parent, oldest first."""
     request = v1.ListSiblingsRequest(id=response_id, page_size=page_size)
     return pages(request, v1.ListSiblingsResponse, lambda answer: answer.nodes)
 
 
-def leaves(response_id: str, *, page_size: int = 0) -> Pages[v1.TreeNode]:
+def leaves(response_id: str, *, page_size: int = 0) -> Pages[v1.Node]:
     """Reads the responses without children below a response."""
     request = v1.ListLeavesRequest(id=response_id, page_size=page_size)
     return pages(request, v1.ListLeavesResponse, lambda answer: answer.nodes)

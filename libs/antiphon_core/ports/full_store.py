@@ -9,9 +9,9 @@ from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.jobs import Jobs
 from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.prompts import PromptStore
-from antiphon_core.ports.spending import Spending
+from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.store import ResponseStore
 
 
-class FullStore(ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, PromptStore, Spending, Protocol):
+class FullStore(ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, PromptStore, Quotas, Protocol):
     """All ports of the store, which its service and its client implement."""

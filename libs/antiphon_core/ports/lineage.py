@@ -31,7 +31,7 @@ class Fork:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeNode:
+class Node:
     """One response in a tree, without its content.
 
     `status` is None for a response that was deleted or has expired. Such a node is shown only if a response below it is
@@ -50,7 +50,7 @@ class TreeNode:
 class NodePage:
     """`next_cursor` is None on the last page."""
 
-    nodes: Sequence[TreeNode]
+    nodes: Sequence[Node]
     next_cursor: str | None = None
 
 

@@ -15,8 +15,8 @@ from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.jobs import Jobs
 from antiphon_core.ports.lineage import LineageStore as Lineage
 from antiphon_core.ports.prompts import PromptStore as Prompts
+from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.retention import Retention
-from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.store import ResponseStore as Store
 from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.roles import Role, Roles
@@ -95,7 +95,7 @@ _INTERNAL: dict[str, tuple[Row, ...]] = {
         Row("ListPrompts", Prompts.list_prompts, _TURN, _SCAN_S),
         Row("DeletePrompt", Prompts.delete_prompt, _TURN, _POINT_S),
     ),
-    "Quotas": (Row("TakeQuota", Spending.spend, _TURN, _POINT_S, Repeat.KEYED),),
+    "Quotas": (Row("TakeQuota", Quotas.take_quota, _TURN, _POINT_S, Repeat.KEYED),),
     "Retention": (Row("Sweep", Retention.sweep, _OPERATE, _SCAN_S),),
 }
 

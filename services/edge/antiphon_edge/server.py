@@ -12,7 +12,7 @@ from antiphon_core.clock import Clock
 from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.spending import Spending
+from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.translator import Translator
 from antiphon_core.process_load import ProcessLoad
 from antiphon_core.rpc.addresses import is_loopback
@@ -216,7 +216,7 @@ def _meter(limiter: RateLimiter) -> Meter:
     return Meter(limiter.charge if limiter.counts_tokens else None)
 
 
-def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids) -> RateLimiter:
+def _limiter(settings: EdgeSettings, store: Quotas, *, clock: Clock, ids: Ids) -> RateLimiter:
     own = OwnShare(settings.replicas, clock)
     counts = SharedCounts(store, own, clock) if settings.shared_limits else own
     shedder = LoadShedder(LoadLimits.of(settings), ProcessLoad(memory_limit_bytes=settings.memory_limit_bytes))

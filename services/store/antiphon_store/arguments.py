@@ -55,14 +55,14 @@ CHECKS: Mapping[str, Check] = {
     "response_id": rules.check_response_id,
     "session_id": rules.check_session_id,
     "source": values.check_fork_source,
-    "spend": values.check_spend,
+    "quota_request": values.check_quota_request,
     "tenant": rules.check_tenant,
     "ttl_ms": rules.check_lease_ttl,
     "version": within(1, limits.PROMPT_VERSIONS_ITEMS_MAX),
     "wait_ms": within(0, limits.LEASE_WAIT_MS_MAX),
 }
 
-INLINE = {"append", "commit", "draft", "request", "source", "spend"}
+INLINE = {"append", "commit", "draft", "request", "source", "quota_request"}
 """Arguments that are not named in errors: `draft.queue` is reported as `queue`, because the members of these arguments
 are the fields of the request."""
 

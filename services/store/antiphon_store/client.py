@@ -20,8 +20,8 @@ from antiphon_core.ports.event_logs import EventAppend, EventLogs
 from antiphon_core.ports.jobs import Jobs
 from antiphon_core.ports.lineage import ForkSource, LineageStore
 from antiphon_core.ports.prompts import PromptStore
+from antiphon_core.ports.quotas import Quotas
 from antiphon_core.ports.retention import Retention
-from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.store import Fence, ResponseStore
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
@@ -168,7 +168,7 @@ class StoreClient:
     list_prompts = _call(PromptStore.list_prompts)
     delete_prompt = _call(PromptStore.delete_prompt)
 
-    spend = _call(Spending.spend)
+    take_quota = _call(Quotas.take_quota)
     sweep = _call(Retention.sweep)
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:

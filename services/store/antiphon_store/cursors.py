@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.ports.lineage import TreeNode
+from antiphon_core.ports.lineage import Node
 from antiphon_core.ports.store import Record
 from antiphon_store.rules.common import INT64_MAX, invalid
 
@@ -32,7 +32,7 @@ class Position(NamedTuple):
     id: str
 
 
-def encode(question: Sequence[str], last: Position | Record | TreeNode) -> str:
+def encode(question: Sequence[str], last: Position | Record | Node) -> str:
     """The cursor of a page of `question` (tenant, operation, arguments) that ended with `last`."""
     where = dumps([last.depth, last.created_at_ms, last.id])
     digest = sha256(dumps(list(question)) + where).digest()[:_DIGEST_BYTES]

@@ -15,8 +15,8 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, JobPulse
 from antiphon_core.ports.lineage import Fork, ForkSource, NodePage, RecordPage, ResolvedItems
 from antiphon_core.ports.prompts import Prompt
+from antiphon_core.ports.quotas import QuotaAnswer, QuotaRequest
 from antiphon_core.ports.retention import Sweeping
-from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.ports.store import (
     Fence,
     History,
@@ -220,46 +220,46 @@ class ClaimsInTwoSteps(MemoryStore):
 
 
 class LooksThenSpends(MemoryStore):
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        free = Spend([replace(draw, amount=0) for draw in spend.draws])
-        looked = await self._inner.spend(tenant, free)
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        free = QuotaRequest([replace(draw, amount=0) for draw in quota_request.draws])
+        looked = await self._inner.take_quota(tenant, free)
         await asyncio.sleep(0)
-        if looked.refusal is not None:
+        if looked.shortage is not None:
             return looked
-        draws = [replace(draw, at_least=0) for draw in spend.draws]
-        return await self._inner.spend(tenant, replace(spend, draws=draws))
+        draws = [replace(draw, at_least=0) for draw in quota_request.draws]
+        return await self._inner.take_quota(tenant, replace(quota_request, draws=draws))
 
 
 class ForgetsDebts(MemoryStore):
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        spent = await self._inner.spend(tenant, spend)
-        account = await self.rows.row(tenant, QUOTA_TREE, *quotas.ROW)
-        assert account is not None
-        buckets = {name: [max(level, 0), *rest] for name, (level, *rest) in account.fields["buckets"].items()}
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        answer = await self._inner.take_quota(tenant, quota_request)
+        row = await self.rows.row(tenant, QUOTA_TREE, *quotas.ROW)
+        assert row is not None
+        buckets = {name: [max(level, 0), *rest] for name, (level, *rest) in row.fields["buckets"].items()}
         await self.rows.change(tenant, QUOTA_TREE, Set(quotas.ROW, {"buckets": buckets}))
-        return spent
+        return answer
 
 
 class CountsRepetitions(MemoryStore):
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        await self._inner.spend(tenant, replace(spend, hold=None))
-        return await self._inner.spend(tenant, replace(spend, draws=()))
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        await self._inner.take_quota(tenant, replace(quota_request, hold=None))
+        return await self._inner.take_quota(tenant, replace(quota_request, draws=()))
 
 
 class NeverGivesPlacesBack(MemoryStore):
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        return await self._inner.spend(tenant, replace(spend, release=()))
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        return await self._inner.take_quota(tenant, replace(quota_request, release=()))
 
 
 class LetsPlacesLast(MemoryStore):
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        hold = replace(spend.hold, ttl_ms=10**9) if spend.hold else None
-        return await self._inner.spend(tenant, replace(spend, hold=hold))
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        hold = replace(quota_request.hold, ttl_ms=10**9) if quota_request.hold else None
+        return await self._inner.take_quota(tenant, replace(quota_request, hold=hold))
 
 
 class CountsForAllTenants(MemoryStore):
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        return await self._inner.spend("everybody", spend)
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        return await self._inner.take_quota("everybody", quota_request)
 
 
 # ---- Sweeping ----

@@ -16,7 +16,7 @@ from antiphon_core.limits import LEASE_TTL_MS_MIN
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.spending import Draw, Hold, Spend
+from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.decisions import jobs as job_decisions
 from antiphon_store.rows.view import Finish, View
@@ -463,21 +463,21 @@ async def from_the_middle(world: World) -> Scene:
 # ---- Quotas ----
 
 
-@writes("spend")
+@writes("take_quota")
 async def with_a_place(world: World) -> Scene:
-    """Alone of all spends this can be repeated; what there is shows in who could come next."""
+    """Alone of all requests for quota this can be repeated; what there is shows in who could come next."""
     draw = Draw("requests", amount=1, at_least=1, capacity=20, per_minute=20)
     hold = Hold(["place"], 60_000)
-    await world.store.spend(world.tenant, Spend([draw], Hold(["old"], 60_000)))
+    await world.store.take_quota(world.tenant, QuotaRequest([draw], Hold(["old"], 60_000)))
 
     async def look() -> object:
-        spent = await world.peer.spend(world.tenant, Spend([replace(draw, amount=0)]))
-        asked = Spend(hold=Hold(["a", "b"], 100, most=3))  # fits beside one place
-        is_one_held = (await world.peer.spend(world.tenant, asked)).refusal is None
-        await world.peer.spend(world.tenant, Spend(release=["a", "b"]))
-        return round(spent.levels[0].level), is_one_held
+        answer = await world.peer.take_quota(world.tenant, QuotaRequest([replace(draw, amount=0)]))
+        asked = QuotaRequest(hold=Hold(["a", "b"], 100, most=3))  # fits beside one place
+        is_one_held = (await world.peer.take_quota(world.tenant, asked)).shortage is None
+        await world.peer.take_quota(world.tenant, QuotaRequest(release=["a", "b"]))
+        return round(answer.levels[0].level), is_one_held
 
-    ask = partial(world.store.spend, world.tenant, Spend([draw], hold, release=["old"]))
+    ask = partial(world.store.take_quota, world.tenant, QuotaRequest([draw], hold, release=["old"]))
     return Scene(ask, look, later_s=0)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_core.ports.spending import Draw, Hold, Spend
+from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
 from antiphon_store.backends.postgres import connections
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.rows.backend import Durability
@@ -45,16 +45,16 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
 
 
 async def test_quotas_go_on_after_a_crash(server: PostgresServer) -> None:
-    """No spend waits for the disk. A crash may take the last ones, but leaves a bucket that counts."""
+    """No request waits for the disk. A crash may take the last ones, but leaves a bucket that counts."""
     backend = StoreService(PostgresRows(server.url))
     await backend.open()
     draw = Draw("requests", amount=15, at_least=1, capacity=20, per_minute=0.001)
-    spend = Spend([draw], Hold(["a"], ttl_ms=3_600_000, most=1))
-    assert round((await backend.spend(TENANT, spend)).levels[0].level) == 5
+    request = QuotaRequest([draw], Hold(["a"], ttl_ms=3_600_000, most=1))
+    assert round((await backend.take_quota(TENANT, request)).levels[0].level) == 5
     await asyncio.to_thread(server.crash)
     await asyncio.to_thread(server.start)
-    await backend.spend(TENANT, Spend(release=["a"]))
-    assert round((await backend.spend(TENANT, spend)).levels[0].level) in (5, -10)
+    await backend.take_quota(TENANT, QuotaRequest(release=["a"]))
+    assert round((await backend.take_quota(TENANT, request)).levels[0].level) in (5, -10)
     await backend.close()
 
 

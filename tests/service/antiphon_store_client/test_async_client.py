@@ -19,8 +19,8 @@ async def test_a_call_carries_tenant_token_and_the_deadline_of_its_method(store:
 
 
 async def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedStore) -> None:
-    first = v1.ListLeavesResponse(nodes=[v1.TreeNode(id="a")], next_page_token="more")
-    store.answers = {"Trees/ListLeaves": [first, v1.ListLeavesResponse(nodes=[v1.TreeNode(id="b")])]}
+    first = v1.ListLeavesResponse(nodes=[v1.Node(id="a")], next_page_token="more")
+    store.answers = {"Trees/ListLeaves": [first, v1.ListLeavesResponse(nodes=[v1.Node(id="b")])]}
     async with AsyncStoreClient(store.address) as client:
         reading = client.leaves("resp_1")
         assert (await anext(reading)).id == "a"

@@ -34,8 +34,8 @@ def test_views_share_the_connection_and_differ_in_their_options(store: ScriptedS
 
 
 def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedStore) -> None:
-    first = v1.ListChildrenResponse(nodes=[v1.TreeNode(id="a"), v1.TreeNode(id="b")], next_page_token="more")
-    store.answers = {"Trees/ListChildren": [first, v1.ListChildrenResponse(nodes=[v1.TreeNode(id="c")])]}
+    first = v1.ListChildrenResponse(nodes=[v1.Node(id="a"), v1.Node(id="b")], next_page_token="more")
+    store.answers = {"Trees/ListChildren": [first, v1.ListChildrenResponse(nodes=[v1.Node(id="c")])]}
     with StoreClient(store.address, timeout_s=PATIENCE_S) as client:
         reading = client.children("resp_1", page_size=2)
         assert [next(reading).id, next(reading).id] == ["a", "b"]

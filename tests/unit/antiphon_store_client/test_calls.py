@@ -21,5 +21,5 @@ def test_a_later_page_differs_in_its_token_only() -> None:
     later = listed.after("token")
     assert later.request == v1.ListTreeRequest(id="resp_1", page_size=2, page_token="token")
     assert listed.first.request == v1.ListTreeRequest(id="resp_1", page_size=2)
-    nodes, token = later.result(v1.ListTreeResponse(nodes=[v1.TreeNode(id="a")], next_page_token="more"))
+    nodes, token = later.result(v1.ListTreeResponse(nodes=[v1.Node(id="a")], next_page_token="more"))
     assert ([node.id for node in nodes], token) == (["a"], "more")

@@ -72,7 +72,7 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
-    "antiphon_core/ports/spending.py": (
+    "antiphon_core/ports/quotas.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),

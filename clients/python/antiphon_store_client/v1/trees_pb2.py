@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from antiphon_store_client.v1 import resources_pb2 as antiphon_dot_store_dot_v1_dot_resources__pb2
 
 
-DESCRIPTOR = POOL.AddSerializedFile(b'\n\x1d\x61ntiphon/store/v1/trees.proto\x12\x11\x61ntiphon.store.v1\x1a!antiphon/store/v1/resources.proto\"C\n\x0fGetChainRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tmax_depth\x18\x02 \x01(\r\x12\x11\n\tmax_bytes\x18\x03 \x01(\x04\"F\n\x10GetChainResponse\x12\x32\n\x07records\x18\x01 \x03(\x0b\x32!.antiphon.store.v1.ResponseRecord\"T\n\x0b\x46orkRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x19\n\x11up_to_response_id\x18\x02 \x01(\t\x12\x16\n\x0enew_session_id\x18\x03 \x01(\t\"<\n\x0c\x46orkResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x18\n\x10head_response_id\x18\x02 \x01(\t\"\x97\x01\n\x08TreeNode\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tparent_id\x18\x02 \x01(\t\x12\x31\n\x06status\x18\x03 \x01(\x0e\x32!.antiphon.store.v1.ResponseStatus\x12\r\n\x05\x64\x65pth\x18\x04 \x01(\r\x12\x13\n\x0b\x63hild_count\x18\x05 \x01(\r\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\"W\n\x0fListTreeRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tfrom_root\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\"W\n\x10ListTreeResponse\x12*\n\x05nodes\x18\x01 \x03(\x0b\x32\x1b.antiphon.store.v1.TreeNode\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x13ListChildrenRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"[\n\x14ListChildrenResponse\x12*\n\x05nodes\x18\x01 \x03(\x0b\x32\x1b.antiphon.store.v1.TreeNode\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x13ListSiblingsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"[\n\x14ListSiblingsResponse\x12*\n\x05nodes\x18\x01 \x03(\x0b\x32\x1b.antiphon.store.v1.TreeNode\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"F\n\x11ListLeavesRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"Y\n\x12ListLeavesResponse\x12*\n\x05nodes\x18\x01 \x03(\x0b\x32\x1b.antiphon.store.v1.TreeNode\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x97\x04\n\x05Trees\x12S\n\x08GetChain\x12\".antiphon.store.v1.GetChainRequest\x1a#.antiphon.store.v1.GetChainResponse\x12G\n\x04\x46ork\x12\x1e.antiphon.store.v1.ForkRequest\x1a\x1f.antiphon.store.v1.ForkResponse\x12S\n\x08ListTree\x12\".antiphon.store.v1.ListTreeRequest\x1a#.antiphon.store.v1.ListTreeResponse\x12_\n\x0cListChildren\x12&.antiphon.store.v1.ListChildrenRequest\x1a\'.antiphon.store.v1.ListChildrenResponse\x12_\n\x0cListSiblings\x12&.antiphon.store.v1.ListSiblingsRequest\x1a\'.antiphon.store.v1.ListSiblingsResponse\x12Y\n\nListLeaves\x12$.antiphon.store.v1.ListLeavesRequest\x1a%.antiphon.store.v1.ListLeavesResponseb\x06proto3')
+DESCRIPTOR = POOL.AddSerializedFile(b'\n\x1d\x61ntiphon/store/v1/trees.proto\x12\x11\x61ntiphon.store.v1\x1a!antiphon/store/v1/resources.proto\"C\n\x0fGetChainRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tmax_depth\x18\x02 \x01(\r\x12\x11\n\tmax_bytes\x18\x03 \x01(\x04\"F\n\x10GetChainResponse\x12\x32\n\x07records\x18\x01 \x03(\x0b\x32!.antiphon.store.v1.ResponseRecord\"T\n\x0b\x46orkRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x19\n\x11up_to_response_id\x18\x02 \x01(\t\x12\x16\n\x0enew_session_id\x18\x03 \x01(\t\"<\n\x0c\x46orkResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x18\n\x10head_response_id\x18\x02 \x01(\t\"\x93\x01\n\x04Node\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tparent_id\x18\x02 \x01(\t\x12\x31\n\x06status\x18\x03 \x01(\x0e\x32!.antiphon.store.v1.ResponseStatus\x12\r\n\x05\x64\x65pth\x18\x04 \x01(\r\x12\x13\n\x0b\x63hild_count\x18\x05 \x01(\r\x12\x15\n\rcreated_at_ms\x18\x06 \x01(\x03\"W\n\x0fListTreeRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tfrom_root\x18\x02 \x01(\x08\x12\x11\n\tpage_size\x18\x03 \x01(\r\x12\x12\n\npage_token\x18\x04 \x01(\t\"S\n\x10ListTreeResponse\x12&\n\x05nodes\x18\x01 \x03(\x0b\x32\x17.antiphon.store.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x13ListChildrenRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"W\n\x14ListChildrenResponse\x12&\n\x05nodes\x18\x01 \x03(\x0b\x32\x17.antiphon.store.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x13ListSiblingsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"W\n\x14ListSiblingsResponse\x12&\n\x05nodes\x18\x01 \x03(\x0b\x32\x17.antiphon.store.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"F\n\x11ListLeavesRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"U\n\x12ListLeavesResponse\x12&\n\x05nodes\x18\x01 \x03(\x0b\x32\x17.antiphon.store.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x97\x04\n\x05Trees\x12S\n\x08GetChain\x12\".antiphon.store.v1.GetChainRequest\x1a#.antiphon.store.v1.GetChainResponse\x12G\n\x04\x46ork\x12\x1e.antiphon.store.v1.ForkRequest\x1a\x1f.antiphon.store.v1.ForkResponse\x12S\n\x08ListTree\x12\".antiphon.store.v1.ListTreeRequest\x1a#.antiphon.store.v1.ListTreeResponse\x12_\n\x0cListChildren\x12&.antiphon.store.v1.ListChildrenRequest\x1a\'.antiphon.store.v1.ListChildrenResponse\x12_\n\x0cListSiblings\x12&.antiphon.store.v1.ListSiblingsRequest\x1a\'.antiphon.store.v1.ListSiblingsResponse\x12Y\n\nListLeaves\x12$.antiphon.store.v1.ListLeavesRequest\x1a%.antiphon.store.v1.ListLeavesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,24 +40,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FORKREQUEST']._serialized_end=312
   _globals['_FORKRESPONSE']._serialized_start=314
   _globals['_FORKRESPONSE']._serialized_end=374
-  _globals['_TREENODE']._serialized_start=377
-  _globals['_TREENODE']._serialized_end=528
-  _globals['_LISTTREEREQUEST']._serialized_start=530
-  _globals['_LISTTREEREQUEST']._serialized_end=617
-  _globals['_LISTTREERESPONSE']._serialized_start=619
-  _globals['_LISTTREERESPONSE']._serialized_end=706
-  _globals['_LISTCHILDRENREQUEST']._serialized_start=708
-  _globals['_LISTCHILDRENREQUEST']._serialized_end=780
-  _globals['_LISTCHILDRENRESPONSE']._serialized_start=782
-  _globals['_LISTCHILDRENRESPONSE']._serialized_end=873
-  _globals['_LISTSIBLINGSREQUEST']._serialized_start=875
-  _globals['_LISTSIBLINGSREQUEST']._serialized_end=947
-  _globals['_LISTSIBLINGSRESPONSE']._serialized_start=949
-  _globals['_LISTSIBLINGSRESPONSE']._serialized_end=1040
-  _globals['_LISTLEAVESREQUEST']._serialized_start=1042
-  _globals['_LISTLEAVESREQUEST']._serialized_end=1112
-  _globals['_LISTLEAVESRESPONSE']._serialized_start=1114
-  _globals['_LISTLEAVESRESPONSE']._serialized_end=1203
-  _globals['_TREES']._serialized_start=1206
-  _globals['_TREES']._serialized_end=1741
+  _globals['_NODE']._serialized_start=377
+  _globals['_NODE']._serialized_end=524
+  _globals['_LISTTREEREQUEST']._serialized_start=526
+  _globals['_LISTTREEREQUEST']._serialized_end=613
+  _globals['_LISTTREERESPONSE']._serialized_start=615
+  _globals['_LISTTREERESPONSE']._serialized_end=698
+  _globals['_LISTCHILDRENREQUEST']._serialized_start=700
+  _globals['_LISTCHILDRENREQUEST']._serialized_end=772
+  _globals['_LISTCHILDRENRESPONSE']._serialized_start=774
+  _globals['_LISTCHILDRENRESPONSE']._serialized_end=861
+  _globals['_LISTSIBLINGSREQUEST']._serialized_start=863
+  _globals['_LISTSIBLINGSREQUEST']._serialized_end=935
+  _globals['_LISTSIBLINGSRESPONSE']._serialized_start=937
+  _globals['_LISTSIBLINGSRESPONSE']._serialized_end=1024
+  _globals['_LISTLEAVESREQUEST']._serialized_start=1026
+  _globals['_LISTLEAVESREQUEST']._serialized_end=1096
+  _globals['_LISTLEAVESRESPONSE']._serialized_start=1098
+  _globals['_LISTLEAVESRESPONSE']._serialized_end=1183
+  _globals['_TREES']._serialized_start=1186
+  _globals['_TREES']._serialized_end=1721
 # @@protoc_insertion_point(module_scope)

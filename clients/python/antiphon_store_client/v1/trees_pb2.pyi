@@ -41,7 +41,7 @@ class ForkResponse(_message.Message):
     head_response_id: str
     def __init__(self, session_id: _Optional[str] = ..., head_response_id: _Optional[str] = ...) -> None: ...
 
-class TreeNode(_message.Message):
+class Node(_message.Message):
     __slots__ = ("id", "parent_id", "status", "depth", "child_count", "created_at_ms")
     ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -73,9 +73,9 @@ class ListTreeResponse(_message.Message):
     __slots__ = ("nodes", "next_page_token")
     NODES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    nodes: _containers.RepeatedCompositeFieldContainer[TreeNode]
+    nodes: _containers.RepeatedCompositeFieldContainer[Node]
     next_page_token: str
-    def __init__(self, nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, nodes: _Optional[_Iterable[_Union[Node, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListChildrenRequest(_message.Message):
     __slots__ = ("id", "page_size", "page_token")
@@ -91,9 +91,9 @@ class ListChildrenResponse(_message.Message):
     __slots__ = ("nodes", "next_page_token")
     NODES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    nodes: _containers.RepeatedCompositeFieldContainer[TreeNode]
+    nodes: _containers.RepeatedCompositeFieldContainer[Node]
     next_page_token: str
-    def __init__(self, nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, nodes: _Optional[_Iterable[_Union[Node, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListSiblingsRequest(_message.Message):
     __slots__ = ("id", "page_size", "page_token")
@@ -109,9 +109,9 @@ class ListSiblingsResponse(_message.Message):
     __slots__ = ("nodes", "next_page_token")
     NODES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    nodes: _containers.RepeatedCompositeFieldContainer[TreeNode]
+    nodes: _containers.RepeatedCompositeFieldContainer[Node]
     next_page_token: str
-    def __init__(self, nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, nodes: _Optional[_Iterable[_Union[Node, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListLeavesRequest(_message.Message):
     __slots__ = ("id", "page_size", "page_token")
@@ -127,6 +127,6 @@ class ListLeavesResponse(_message.Message):
     __slots__ = ("nodes", "next_page_token")
     NODES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    nodes: _containers.RepeatedCompositeFieldContainer[TreeNode]
+    nodes: _containers.RepeatedCompositeFieldContainer[Node]
     next_page_token: str
-    def __init__(self, nodes: _Optional[_Iterable[_Union[TreeNode, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, nodes: _Optional[_Iterable[_Union[Node, _Mapping[str, object]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...

@@ -5,7 +5,7 @@ Workers do not know the limits. They draw on the buckets that edges created; wit
 
 from __future__ import annotations
 
-from antiphon_core.ports.spending import Draw, Spend, Spending
+from antiphon_core.ports.quotas import Draw, QuotaRequest, Quotas
 from antiphon_edge.quotas.rate_limits import TOKENS
 from antiphon_edge.turns.cleanup import Cleanup
 
@@ -13,14 +13,16 @@ from antiphon_edge.turns.cleanup import Cleanup
 class StoreCharges:
     """Charges tenants in the background."""
 
-    def __init__(self, store: Spending) -> None:
+    def __init__(self, store: Quotas) -> None:
         self._store = store
         self._cleanup = Cleanup()
 
     def charge(self, tenant: str, tokens: int) -> None:
         if tokens:
-            spend = Spend([Draw(TOKENS, tokens)])
-            self._cleanup.schedule(self._store.spend(tenant, spend), f"{tokens} tokens of {tenant} were not counted")
+            request = QuotaRequest([Draw(TOKENS, tokens)])
+            self._cleanup.schedule(
+                self._store.take_quota(tenant, request), f"{tokens} tokens of {tenant} were not counted"
+            )
 
     async def settle(self) -> None:
         """Waits until all charges are done."""

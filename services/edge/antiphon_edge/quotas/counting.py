@@ -5,7 +5,7 @@
                     spreads a tenant's requests evenly
 
 A call to the store has a timeout of STORE_TIMEOUT_S. While the store does not answer, one request in PAUSE_S tries it;
-the others do not wait, so requests that need no store are still answered. A spend that timed out may have reached the
+the others do not wait, so requests that need no store are still answered. A request that timed out may have reached the
 store, and is then counted in both.
 """
 
@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError
-from antiphon_core.ports.spending import Draw, Hold, Spend, Spending, Spent
-from antiphon_core.spending import Accounts
+from antiphon_core.ports.quotas import Draw, Hold, QuotaAnswer, QuotaRequest, Quotas
+from antiphon_core.quotas import LocalQuotas
 
 log = logging.getLogger(__name__)
 
@@ -28,31 +28,31 @@ PAUSE_S = 2.0
 
 
 class OwnShare:
-    """Implements `antiphon_core.ports.spending.Spending` in the memory of this process, with a part of each limit."""
+    """Implements `antiphon_core.ports.quotas.Quotas` in the memory of this process, with a part of each limit."""
 
     def __init__(self, replicas: int, clock: Clock) -> None:
         self._replicas = replicas
         self._clock = clock
-        self._accounts = Accounts()
+        self._quotas = LocalQuotas()
 
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        return self._accounts.spend(tenant, divided(spend, self._replicas), round(self._clock.monotonic() * 1000))
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        return self._quotas.take(tenant, divided(quota_request, self._replicas), round(self._clock.monotonic() * 1000))
 
 
 class SharedCounts:
-    """Implements `antiphon_core.ports.spending.Spending`: counts in the store, and in `own` while the store fails or is
+    """Implements `antiphon_core.ports.quotas.Quotas`: counts in the store, and in `own` while the store fails or is
     slow. An error of the store is logged, not raised."""
 
-    def __init__(self, store: Spending, own: Spending, clock: Clock) -> None:
+    def __init__(self, store: Quotas, own: Quotas, clock: Clock) -> None:
         self._store = store
         self._own = own
         self._clock = clock
         self._is_answering = True
         self._retry_at_s = 0.0
 
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        spent = await self._spend_in_store(tenant, spend) if self._take_attempt() else None
-        return await self._own.spend(tenant, spend) if spent is None else spent
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        answer = await self._take_in_store(tenant, quota_request) if self._take_attempt() else None
+        return await self._own.take_quota(tenant, quota_request) if answer is None else answer
 
     def _take_attempt(self) -> bool:
         """Whether this request calls the store: always while it answers, else one request in PAUSE_S."""
@@ -63,25 +63,25 @@ class SharedCounts:
             self._retry_at_s = now_s + PAUSE_S
         return True
 
-    async def _spend_in_store(self, tenant: str, spend: Spend) -> Spent | None:
+    async def _take_in_store(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer | None:
         """The store's answer; None after a timeout or an error."""
-        call = asyncio.ensure_future(self._store.spend(tenant, spend))
+        call = asyncio.ensure_future(self._store.take_quota(tenant, quota_request))
         call.add_done_callback(_retrieve_error)
         try:
             await asyncio.wait([call], timeout=STORE_TIMEOUT_S)
         finally:
             call.cancel()
         try:
-            spent = call.result() if call.done() and not call.cancelled() else None
+            answer = call.result() if call.done() and not call.cancelled() else None
         except AntiphonError as error:
             self._fall_back(error.message)
             return None
-        if spent is None:
+        if answer is None:
             self._fall_back("The store does not answer.")
         elif not self._is_answering:
             self._is_answering = True
             log.warning("rate limits are shared again: the store answers")
-        return spent
+        return answer
 
     def _fall_back(self, why: str) -> None:
         self._retry_at_s = self._clock.monotonic() + PAUSE_S
@@ -90,13 +90,13 @@ class SharedCounts:
             log.warning("each edge counts its own part of the rate limits until the store answers again: %s", why)
 
 
-def divided(spend: Spend, replicas: int) -> Spend:
-    """A spend with its limits divided by the number of edges. A part of a bucket holds at least one unit."""
-    hold = spend.hold
-    return Spend(
-        draws=[_part(draw, replicas) for draw in spend.draws],
+def divided(quota_request: QuotaRequest, replicas: int) -> QuotaRequest:
+    """A request with its limits divided by the number of edges. A part of a bucket holds at least one unit."""
+    hold = quota_request.hold
+    return QuotaRequest(
+        draws=[_part(draw, replicas) for draw in quota_request.draws],
         hold=Hold(hold.ids, hold.ttl_ms, math.ceil(hold.most / replicas)) if hold is not None else None,
-        release=spend.release,
+        release=quota_request.release,
     )
 
 
@@ -106,7 +106,7 @@ def _part(draw: Draw, replicas: int) -> Draw:
     return replace(draw, capacity=max(draw.capacity / replicas, 1.0), per_minute=draw.per_minute / replicas)
 
 
-def _retrieve_error(call: asyncio.Future[Spent]) -> None:
+def _retrieve_error(call: asyncio.Future[QuotaAnswer]) -> None:
     """Retrieves the error of a call that was given up, so that asyncio does not log it."""
     if not call.cancelled():
         call.exception()

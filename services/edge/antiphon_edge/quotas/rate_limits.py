@@ -18,9 +18,9 @@ from weakref import WeakValueDictionary
 from antiphon_core.clock import Clock
 from antiphon_core.errors import RequestRateExceeded, TokenRateExceeded
 from antiphon_core.ids import Ids
-from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
+from antiphon_core.ports.quotas import Draw, Hold, Level, QuotaAnswer, QuotaRequest, Quotas, Shortage
 from antiphon_core.process_load import ProcessLoad
-from antiphon_core.spending import MINUTE_MS, TINY
+from antiphon_core.quotas import MINUTE_MS, TINY
 from antiphon_core.telemetry import metrics
 from antiphon_edge.access_settings import STREAM_SLOT_TTL_S, AccessSettings
 from antiphon_edge.quotas.load_shedding import LoadLimits, LoadShedder
@@ -104,7 +104,7 @@ class RateLimiter:
     def __init__(
         self,
         limits: RateLimits,
-        counts: Spending,
+        counts: Quotas,
         *,
         clock: Clock,
         ids: Ids,
@@ -119,7 +119,9 @@ class RateLimiter:
         self._clock = clock
         self._ids = ids
         self._slot_ttl_ms = round(slot_ttl_s * 1000)
-        self._settling = QuotaSettler(counts, ttl_s=slot_ttl_s, charge_of=self._charge_of, on_spent=self._update_levels)
+        self._settling = QuotaSettler(
+            counts, ttl_s=slot_ttl_s, charge_of=self._charge_of, on_answer=self._update_levels
+        )
         self._levels_by_tenant: WeakValueDictionary[str, BucketLevels] = WeakValueDictionary()
 
     @property
@@ -138,7 +140,7 @@ class RateLimiter:
         """Counts a request. One that `generates` needs tokens left. Raises RequestRateExceeded or TokenRateExceeded."""
         draws = self._draws(generates)
         if draws:
-            self._require(tenant, await self._counts.spend(tenant, Spend(draws)))
+            self._require(tenant, await self._counts.take_quota(tenant, QuotaRequest(draws)))
 
     @asynccontextmanager
     async def running(self, tenant: str, *, generates: bool) -> AsyncIterator[None]:
@@ -168,13 +170,13 @@ class RateLimiter:
             return None
         slot = self._ids.hex(24)
         hold = Hold((slot,), self._slot_ttl_ms, self._limits.streams)
-        spend = Spend(self._draws(generates), hold, self._settling.ended(tenant))
+        request = QuotaRequest(self._draws(generates), hold, self._settling.ended(tenant))
         try:
-            spent = await self._counts.spend(tenant, spend)
+            answer = await self._counts.take_quota(tenant, request)
         except BaseException:
             self._settling.end(tenant, slot)  # the store may have taken the slot before the call failed
             raise
-        self._require(tenant, spent)
+        self._require(tenant, answer)
         self._settling.hold(tenant, slot)
         metrics.STREAM_SLOTS.of().add()
         return slot
@@ -194,10 +196,10 @@ class RateLimiter:
         """Returns when all charges and released slots are counted."""
         await self._settling.close()
 
-    def _require(self, tenant: str, spent: Spent) -> None:
-        self._update_levels(tenant, spent)
-        if spent.refusal is not None:
-            raise self._rejection(spent.refusal)
+    def _require(self, tenant: str, answer: QuotaAnswer) -> None:
+        self._update_levels(tenant, answer)
+        if answer.shortage is not None:
+            raise self._rejection(answer.shortage)
 
     def _draws(self, generates: bool) -> list[Draw]:
         """The draws of a request. Tokens come first: if both limits are exceeded, the error names the tokens."""
@@ -211,23 +213,23 @@ class RateLimiter:
     def _charge_of(self, tokens: int) -> Draw:
         return _draw(TOKENS, self._limits.tokens_per_minute, amount=tokens)
 
-    def _update_levels(self, tenant: str, spent: Spent) -> None:
+    def _update_levels(self, tenant: str, answer: QuotaAnswer) -> None:
         levels = self._levels_by_tenant.get(tenant)
         if levels is not None:
-            levels.update(spent.levels)
+            levels.update(answer.levels)
 
-    def _rejection(self, refusal: Refusal) -> RequestRateExceeded | TokenRateExceeded:
-        metrics.ADMISSION_REJECTED.of(refusal.bucket or "streams").add()
-        if refusal.bucket is None:
+    def _rejection(self, shortage: Shortage) -> RequestRateExceeded | TokenRateExceeded:
+        metrics.ADMISSION_REJECTED.of(shortage.bucket or "streams").add()
+        if shortage.bucket is None:
             return RequestRateExceeded(
                 f"Rate limit reached on responses in progress at once: Limit {self._limits.streams}. "
                 "Please try again when one of them has ended.",
                 retry_after_ms=STREAM_RETRY_MS,
             )
-        wait_ms, is_of_tokens = refusal.retry_after_ms, refusal.bucket == TOKENS
+        wait_ms, is_of_tokens = shortage.retry_after_ms, shortage.bucket == TOKENS
         limit = self._limits.tokens_per_minute if is_of_tokens else self._limits.requests_per_minute
         message = (
-            f"Rate limit reached on {refusal.bucket} per minute: Limit {limit}. "
+            f"Rate limit reached on {shortage.bucket} per minute: Limit {limit}. "
             f"Please try again in {wait_ms / 1000:g}s."
         )
         error = TokenRateExceeded if is_of_tokens else RequestRateExceeded

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from antiphon_core.limits import SPEND_PLACES_ITEMS_MAX
-from antiphon_core.ports.spending import Draw, Hold, Spend, Spending, Spent
+from antiphon_core.limits import QUOTA_SLOTS_ITEMS_MAX
+from antiphon_core.ports.quotas import Draw, Hold, QuotaAnswer, QuotaRequest, Quotas
 from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
@@ -41,18 +41,18 @@ class QuotaSettler:
 
     def __init__(
         self,
-        counts: Spending,
+        counts: Quotas,
         *,
         ttl_s: float,
         charge_of: Callable[[int], Draw],
-        on_spent: Callable[[str, Spent], None],
+        on_answer: Callable[[str, QuotaAnswer], None],
     ) -> None:
         """`ttl_s`: how long a slot is held without renewal. `charge_of` makes the draw for a number of tokens.
-        `on_spent` gets the tenant and each answer to a charge or release."""
+        `on_answer` gets the tenant and each answer to a charge or release."""
         self._counts = counts
         self._ttl_s = ttl_s
         self._charge_of = charge_of
-        self._on_spent = on_spent
+        self._on_answer = on_answer
         self._unsettled: dict[str, _Unsettled] = {}
         self._renewing: asyncio.Task[None] | None = None
 
@@ -77,7 +77,7 @@ class QuotaSettler:
     def ended(self, tenant: str) -> list[str]:
         """Slots that ended and may not be released yet. A call that takes a slot releases these, too."""
         unsettled = self._unsettled.get(tenant)
-        return list(islice(unsettled.ended, SPEND_PLACES_ITEMS_MAX)) if unsettled is not None else []
+        return list(islice(unsettled.ended, QUOTA_SLOTS_ITEMS_MAX)) if unsettled is not None else []
 
     async def close(self) -> None:
         """Stops renewals, and returns when everything is settled."""
@@ -112,20 +112,20 @@ class QuotaSettler:
 
     async def _charge_and_release(self, tenant: str, unsettled: _Unsettled) -> None:
         tokens, unsettled.tokens = unsettled.tokens, 0
-        ended = list(islice(unsettled.ended, SPEND_PLACES_ITEMS_MAX))
+        ended = list(islice(unsettled.ended, QUOTA_SLOTS_ITEMS_MAX))
         draws = (self._charge_of(tokens),) if tokens else ()
         try:
-            self._on_spent(tenant, await self._counts.spend(tenant, Spend(draws, release=ended)))
+            self._on_answer(tenant, await self._counts.take_quota(tenant, QuotaRequest(draws, release=ended)))
         finally:
             unsettled.ended.difference_update(ended)
 
     async def _renew(self, tenant: str, unsettled: _Unsettled) -> None:
         unsettled.is_renewal_due = False
         slots = list(unsettled.held)
-        for first in range(0, len(slots), SPEND_PLACES_ITEMS_MAX):
-            held = [slot for slot in slots[first : first + SPEND_PLACES_ITEMS_MAX] if slot in unsettled.held]
+        for first in range(0, len(slots), QUOTA_SLOTS_ITEMS_MAX):
+            held = [slot for slot in slots[first : first + QUOTA_SLOTS_ITEMS_MAX] if slot in unsettled.held]
             if held:
-                await self._counts.spend(tenant, Spend(hold=Hold(held, round(self._ttl_s * 1000))))
+                await self._counts.take_quota(tenant, QuotaRequest(hold=Hold(held, round(self._ttl_s * 1000))))
 
     async def _renew_until_none_is_held(self) -> None:
         while any(unsettled.held for unsettled in self._unsettled.values()):

@@ -23,7 +23,7 @@ from antiphon_core.ids import is_conversation_id, is_response_id, is_session_id
 from antiphon_core.jsons import Object, dumps, loads, with_member
 from antiphon_core.ports.conversations import ADDED_ITEMS
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.lineage import ForkSource, NodePage, TreeNode
+from antiphon_core.ports.lineage import ForkSource, Node, NodePage
 from antiphon_core.ports.store import Record
 from antiphon_core.request.conversations import ForkSession
 from antiphon_edge.callers.tenancy import tenant_of
@@ -144,7 +144,7 @@ def _page(page: NodePage) -> web.Response:
     )
 
 
-def _node(node: TreeNode) -> Object:
+def _node(node: Node) -> Object:
     return {
         "id": node.id,
         "object": "response.node",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antiphon_core.ports.lineage import TreeNode
+from antiphon_core.ports.lineage import Node
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.decisions import nodes, records, turns
 from antiphon_store.rows.model import Chain, Entry, Kind, Payload, Range, Row
@@ -48,10 +48,10 @@ def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:
     return view.answer_from(list, Range(Kind.SESSION, "", "", ANY_BYTES))
 
 
-def tree_node(entry: Entry, now_ms: int, *, child_count: int = 0) -> TreeNode:
+def tree_node(entry: Entry, now_ms: int, *, child_count: int = 0) -> Node:
     """Makes the answer for a node from an index entry that comes with its row."""
     fields = entry.row.fields if entry.row is not None else {}
-    return TreeNode(
+    return Node(
         id=entry.id,
         parent_id=fields["parent"],
         status=Status(fields["status"]) if nodes.is_readable(entry.row, now_ms) else None,

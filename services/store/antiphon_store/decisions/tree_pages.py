@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
-from antiphon_core.ports.lineage import TreeNode
+from antiphon_core.ports.lineage import Node
 from antiphon_store.cursors import Position
 
 
-def tree(nodes: Sequence[TreeNode], *, after: Position | None, limit: int) -> list[TreeNode]:
+def tree(nodes: Sequence[Node], *, after: Position | None, limit: int) -> list[Node]:
     """A page of the shown nodes, by depth, creation time and id, and one more node if there are more."""
     connected = _connected(nodes)
     shown = (node for node in nodes if node.status or node.id in connected)
@@ -26,7 +26,7 @@ def tree(nodes: Sequence[TreeNode], *, after: Position | None, limit: int) -> li
     return [replace(node, child_count=counts[node.id]) for node in found]
 
 
-def leaves(nodes: Sequence[TreeNode], *, below: str, after: Position | None, limit: int) -> list[TreeNode]:
+def leaves(nodes: Sequence[Node], *, below: str, after: Position | None, limit: int) -> list[Node]:
     """A page of the readable nodes below `below` that have no readable node below them, by creation time and id, and
     one more node if there are more."""
     connected = _connected(nodes)
@@ -34,7 +34,7 @@ def leaves(nodes: Sequence[TreeNode], *, below: str, after: Position | None, lim
     return _first(ends, _by_creation, after, limit)
 
 
-def _connected(nodes: Iterable[TreeNode]) -> set[str]:
+def _connected(nodes: Iterable[Node]) -> set[str]:
     """The ids of the nodes that have a readable node below them."""
     parents = {node.id: node.parent_id for node in nodes}
     connected: set[str] = set()
@@ -47,18 +47,18 @@ def _connected(nodes: Iterable[TreeNode]) -> set[str]:
 
 
 def _first(
-    nodes: Iterable[TreeNode],
-    order: Callable[[TreeNode | Position], tuple[object, ...]],
+    nodes: Iterable[Node],
+    order: Callable[[Node | Position], tuple[object, ...]],
     after: Position | None,
     limit: int,
-) -> list[TreeNode]:
+) -> list[Node]:
     rest = (node for node in nodes if after is None or order(node) > order(after))
     return nsmallest(limit + 1, rest, key=order)
 
 
-def _by_depth(node: TreeNode | Position) -> tuple[int, int, str]:
+def _by_depth(node: Node | Position) -> tuple[int, int, str]:
     return node.depth, node.created_at_ms, node.id
 
 
-def _by_creation(node: TreeNode | Position) -> tuple[int, str]:
+def _by_creation(node: Node | Position) -> tuple[int, str]:
     return node.created_at_ms, node.id

@@ -8,7 +8,7 @@ from antiphon_core import limits
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.spending import Draw, Spend
+from antiphon_core.ports.quotas import Draw, QuotaRequest
 from antiphon_core.ports.store import UNFINISHED, LogEnd, Record, TurnCommit, TurnRequest
 from antiphon_store.frames import FRAME_END
 from antiphon_store.rules.common import (
@@ -177,7 +177,7 @@ check_fork_source = each_member(_check_has_source, session_id=check_session_id, 
 
 # ---- Quotas ----
 
-_check_name = name_up_to(limits.SPEND_NAME_CHARS_MAX)
+_check_name = name_up_to(limits.QUOTA_NAME_CHARS_MAX)
 
 
 def _check_units(value: float, field: str) -> None:
@@ -197,27 +197,27 @@ def _check_unique(ids: Any, field: str) -> None:
         raise invalid(field, f"'{field}' has a name twice.")
 
 
-def _check_spend(spend: Spend, _field: str) -> None:
-    _check_unique([draw.name for draw in spend.draws], "draws")
-    held = spend.hold.ids if spend.hold is not None else ()
+def _check_slots_once(request: QuotaRequest, _field: str) -> None:
+    _check_unique([draw.name for draw in request.draws], "draws")
+    held = request.hold.ids if request.hold is not None else ()
     _check_unique(held, "hold.ids")
-    _check_slots(spend.release, "release_ids")
-    _check_unique(spend.release, "release_ids")
-    if not set(held).isdisjoint(spend.release):
+    _check_slots(request.release, "release_ids")
+    _check_unique(request.release, "release_ids")
+    if not set(held).isdisjoint(request.release):
         raise invalid("release_ids", "'release_ids' names a slot that 'hold.ids' names, too.")
 
 
-_check_slots = each_of(_check_name, least=0, most=limits.SPEND_PLACES_ITEMS_MAX)
+_check_slots = each_of(_check_name, least=0, most=limits.QUOTA_SLOTS_ITEMS_MAX)
 _check_draw = each_member(
     _check_bucket,
     name=_check_name,
     **dict.fromkeys(("amount", "at_least", "capacity", "per_minute"), _check_units),
 )
-check_spend = each_member(
-    _check_spend,
-    draws=each_of(_check_draw, least=0, most=limits.SPEND_DRAWS_ITEMS_MAX),
+check_quota_request = each_member(
+    _check_slots_once,
+    draws=each_of(_check_draw, least=0, most=limits.QUOTA_DRAWS_ITEMS_MAX),
     hold=each_member(
-        ids=each_of(_check_name, most=limits.SPEND_PLACES_ITEMS_MAX),
+        ids=each_of(_check_name, most=limits.QUOTA_SLOTS_ITEMS_MAX),
         most=within(0, UINT32_MAX),
         ttl_ms=check_lease_ttl,
     ),

@@ -10,7 +10,7 @@ from typing import Any
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.spending import Draw, Hold, Spend
+from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
 from antiphon_core.ports.store import Fence, Status, TurnCommit, TurnRequest
 from antiphon_store.testing.operations import OPERATIONS, Operation
 from antiphon_store.testing.subject import draft, turn_in
@@ -68,7 +68,7 @@ EXAMPLES: dict[str, Any] = {
     "response_id": RECORD.id,
     "session_id": SESSION,
     "source": ForkSource(up_to_response_id=RECORD.id),
-    "spend": Spend([Draw("requests", 1, 1, 20, 20)], Hold(["place"], 1000), ["another"]),
+    "quota_request": QuotaRequest([Draw("requests", 1, 1, 20, 20)], Hold(["place"], 1000), ["another"]),
     "status": Status.FAILED,
     "tenant": TENANT,
     "version": 1,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from antiphon_core.jsons import loads
-from antiphon_core.ports.lineage import ForkSource, LineageStore, TreeNode
+from antiphon_core.ports.lineage import ForkSource, LineageStore, Node
 from antiphon_core.ports.store import Order, Precondition, Record, Status
 from antiphon_store.testing.model import SESSIONS, Ask, OpenStore, StoreMachine, preconditions, sessions, statuses
 from antiphon_store.testing.subject import new_session_id
@@ -44,7 +44,7 @@ class LineageMachine(StoreMachine):
 
     @rule(record=StoreMachine.responses, from_root=st.booleans(), size=st.integers(1, 3))
     def page_through_a_tree(self, record: Record, from_root: bool, size: int) -> None:
-        async def walk(store: LineageStore) -> list[TreeNode]:
+        async def walk(store: LineageStore) -> list[Node]:
             page = await store.tree(self.tenant, record.id, from_root=from_root, max_nodes=size)
             found = list(page.nodes)
             while page.next_cursor is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import InvalidRequest, ResponseNotFound
-from antiphon_core.ports.lineage import NodePage, TreeNode
+from antiphon_core.ports.lineage import Node, NodePage
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, draft
@@ -24,7 +24,7 @@ async def ids(subject: Subject, name: str, record: Record, **options: Any) -> li
     return [node.id for node in await nodes(subject, name, record, **options)]
 
 
-async def nodes(subject: Subject, name: str, record: Record, **options: Any) -> Sequence[TreeNode]:
+async def nodes(subject: Subject, name: str, record: Record, **options: Any) -> Sequence[Node]:
     """Reads a list that fits on one page."""
     page: NodePage = await getattr(lineage(subject), name)(subject.tenant, record.id, **options)
     assert page.next_cursor is None
@@ -74,7 +74,7 @@ class LineageTreeSuite:
         assert [node.depth for node in found] == [0, 1, 1, 2, 2, 3]
         assert [node.parent_id for node in found] == [each.parent_id for each, _ in expected]
         read = await subject.get(deep)
-        assert found[-1] == TreeNode(deep.id, right.id, Status.COMPLETED, 3, 0, read.created_at_ms)
+        assert found[-1] == Node(deep.id, right.id, Status.COMPLETED, 3, 0, read.created_at_ms)
 
     async def test_a_tree_begins_at_the_response_or_at_its_root(self, subject: Subject) -> None:
         trunk = await subject.put_line(3)

@@ -17,11 +17,11 @@ from antiphon_core.ports.lineage import (
     Fork,
     ForkSource,
     LineageStore,
+    Node,
     NodePage,
     RecordPage,
     ResolvedItem,
     ResolvedItems,
-    TreeNode,
 )
 from antiphon_core.ports.store import Order, Record
 from antiphon_store import cursors
@@ -92,7 +92,7 @@ class LineageOperations(RecordOperations):
     async def tree(
         self, tenant: str, response_id: str, *, from_root: bool, cursor: str | None, max_nodes: int
     ) -> NodePage:
-        async def find(after: Position | None) -> Sequence[TreeNode]:
+        async def find(after: Position | None) -> Sequence[Node]:
             found = await self._below(tenant, response_id, from_root=from_root)
             return await asyncio.to_thread(tree_pages.tree, found, after=after, limit=max_nodes)
 
@@ -100,7 +100,7 @@ class LineageOperations(RecordOperations):
 
     @implements(LineageStore.leaves)
     async def leaves(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
-        async def find(after: Position | None) -> Sequence[TreeNode]:
+        async def find(after: Position | None) -> Sequence[Node]:
             found = await self._below(tenant, response_id, from_root=False)
             return await asyncio.to_thread(tree_pages.leaves, found, below=response_id, after=after, limit=limit)
 
@@ -108,7 +108,7 @@ class LineageOperations(RecordOperations):
 
     @implements(LineageStore.children)
     async def children(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
-        async def find(after: Position | None) -> Sequence[TreeNode]:
+        async def find(after: Position | None) -> Sequence[Node]:
             await self.get(tenant, response_id)
             return await self._children_of(tree_of(tenant, response_id), response_id, "", after, limit)
 
@@ -116,7 +116,7 @@ class LineageOperations(RecordOperations):
 
     @implements(LineageStore.siblings)
     async def siblings(self, tenant: str, response_id: str, *, cursor: str | None, limit: int) -> NodePage:
-        async def find(after: Position | None) -> Sequence[TreeNode]:
+        async def find(after: Position | None) -> Sequence[Node]:
             parent_id = (await self.get(tenant, response_id)).parent_id
             if parent_id is None:
                 return []
@@ -138,7 +138,7 @@ class LineageOperations(RecordOperations):
             raise
         return made
 
-    async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[TreeNode]:
+    async def _below(self, tenant: str, response_id: str, *, from_root: bool) -> Sequence[Node]:
         """All nodes that are stored below a response, in no order. ResponseNotFound. LimitExceeded."""
         find_root, most = partial(lineage.root_of, response_id=response_id), self.walk_nodes_max
         root_id = await self._trees.of_response(tenant, response_id, find_root, only_reads=True)
@@ -154,10 +154,10 @@ class LineageOperations(RecordOperations):
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
-    ) -> Sequence[TreeNode]:
+    ) -> Sequence[Node]:
         """The readable children after a position, by creation time and id."""
         start = (after.created_at_ms, after.id) if after is not None else None
-        chosen: list[TreeNode] = []
+        chosen: list[Node] = []
         async for now_ms, entry in self._entries(partition, Index.CHILDREN, parent_id, start, limit=limit + 2):
             if entry.id != besides and nodes.is_readable(entry.row, now_ms):
                 chosen.append(lineage.tree_node(entry, now_ms))
@@ -201,7 +201,7 @@ class LineageOperations(RecordOperations):
 
 async def _page(
     question: Sequence[str],
-    find: Callable[[Position | None], Awaitable[Sequence[TreeNode]]],
+    find: Callable[[Position | None], Awaitable[Sequence[Node]]],
     cursor: str | None,
     limit: int,
 ) -> NodePage:

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from antiphon_core.ids import Ids, RandomIds
-from antiphon_core.ports.spending import Spend, Spent
+from antiphon_core.ports.quotas import QuotaAnswer, QuotaRequest
 from antiphon_store.arguments import binder
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
@@ -36,7 +36,7 @@ class Topic:
         self._ids = ids or RandomIds()
         self._trees = Trees(rows)
         self._keys = IdempotencyKeys(self._trees)
-        self._spends: dict[str, JointCalls[Spend, Spent]] = {}  # of tenants that spend now
+        self._joint_requests: dict[str, JointCalls[QuotaRequest, QuotaAnswer]] = {}  # by tenant
         self._session_lines = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
         self._followers = WaitingLines(poll_s=self._settings.event_poll_ms / 1000)
         self._claimers = WaitingLines(poll_s=self._settings.job_poll_ms / 1000)

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.jsons import dumps
-from antiphon_core.ports.spending import Draw, Hold, Spend
+from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
 from antiphon_edge.quotas.admission import duration
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.edge import RunningEdge, running_edge
@@ -197,7 +197,9 @@ async def test_what_is_read_as_a_stream_holds_a_place(monkeypatch: pytest.Monkey
 
 async def test_the_store_counts_for_other_edges_too() -> None:
     async with running_edge(requests_per_minute=3, streams_per_tenant=2, clock=ManualClock()) as edge:
-        await edge.store.spend("default", Spend([Draw("requests", 1, 1, 3, 3)], Hold(["elsewhere"], 30_000)))
+        await edge.store.take_quota(
+            "default", QuotaRequest([Draw("requests", 1, 1, 3, 3)], Hold(["elsewhere"], 30_000))
+        )
         asking = await running(edge, 1)
         answer = await edge.create()
         assert (answer.status, "in progress at once: Limit 2" in answer.error["message"]) == (429, True)
@@ -218,7 +220,7 @@ async def test_what_needs_no_store_is_answered_when_there_is_none() -> None:
 async def test_an_edge_may_count_its_part_by_itself() -> None:
     async with running_edge(requests_per_minute=4, replicas=2, shared_limits=False, clock=ManualClock()) as edge:
         assert [(await edge.create()).status for _ in range(3)] == [200, 200, 429]
-        assert (await edge.store.spend("default", Spend([Draw("requests")]))).levels == ()
+        assert (await edge.store.take_quota("default", QuotaRequest([Draw("requests")]))).levels == ()
 
 
 async def test_a_response_without_usage_costs_nothing() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.ports.spending import Draw, Spend
+from antiphon_core.ports.quotas import Draw, QuotaRequest
 from antiphon_edge.background.charging import StoreCharges
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
@@ -12,7 +12,7 @@ TOKENS = Draw("tokens", 0, 0, 60, 60)
 
 
 async def level(store: StoreService) -> float:
-    (found,) = (await store.spend("acme", Spend([TOKENS]))).levels
+    (found,) = (await store.take_quota("acme", QuotaRequest([TOKENS]))).levels
     return found.level
 
 

@@ -13,7 +13,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobDraft, JobState
-from antiphon_core.ports.spending import Draw, Spend, Spent
+from antiphon_core.ports.quotas import Draw, QuotaAnswer, QuotaRequest
 from antiphon_core.ports.store import Status
 from antiphon_core.telemetry import correlation, spans
 from antiphon_core.telemetry.trace_context import TraceContext
@@ -111,8 +111,8 @@ BUCKET = Draw("tokens", 0, 0, 10**6, 0.001)  # as an edge describes it; nothing 
 
 async def taken(shop: Bench) -> int:
     """How many tokens the tenant was charged, as another replica's edge sees it."""
-    spent: Spent = await shop.new_store().spend(TENANT, Spend([BUCKET]))
-    (level,) = spent.levels
+    answer: QuotaAnswer = await shop.new_store().take_quota(TENANT, QuotaRequest([BUCKET]))
+    (level,) = answer.levels
     return round(level.capacity - level.level)
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable, Unimplemented
-from antiphon_core.ports.spending import Draw, Hold, Spend, Spent
+from antiphon_core.ports.quotas import Draw, Hold, QuotaAnswer, QuotaRequest
 from antiphon_edge.quotas.counting import PAUSE_S, STORE_TIMEOUT_S, OwnShare, SharedCounts, divided
 
-SEVEN = Spend([Draw("requests", 1, 1, 7, 7)])
+SEVEN = QuotaRequest([Draw("requests", 1, 1, 7, 7)])
 
 
 class Store:
@@ -23,7 +23,7 @@ class Store:
         self.hangs = False
         self.cancelled = 0
 
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
         self.asked += 1
         if self.hangs:
             try:
@@ -32,7 +32,7 @@ class Store:
                 self.cancelled += 1
         if self.fault is not None:
             raise self.fault
-        return await self.counts.spend(tenant, spend)
+        return await self.counts.take_quota(tenant, quota_request)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def shared(store: Store, clock: ManualClock) -> SharedCounts:
 
 
 async def admitted(counts: SharedCounts | OwnShare, times: int) -> int:
-    return sum([(await counts.spend("acme", SEVEN)).refusal is None for _ in range(times)])
+    return sum([(await counts.take_quota("acme", SEVEN)).shortage is None for _ in range(times)])
 
 
 async def test_the_store_counts_for_all(store: Store, shared: SharedCounts, clock: ManualClock) -> None:
@@ -109,7 +109,7 @@ def test_a_caller_waits_a_quarter_of_a_second_at_most() -> None:
 
 async def test_who_goes_away_stops_asking(store: Store, shared: SharedCounts) -> None:
     store.hangs = True
-    asking = asyncio.create_task(shared.spend("acme", SEVEN))
+    asking = asyncio.create_task(shared.take_quota("acme", SEVEN))
     while not store.asked:
         await asyncio.sleep(0)
     asking.cancel()
@@ -118,35 +118,35 @@ async def test_who_goes_away_stops_asking(store: Store, shared: SharedCounts) ->
     while not store.cancelled:
         await asyncio.sleep(0)
     store.hangs = False
-    assert (await shared.spend("acme", SEVEN)).refusal is None
+    assert (await shared.take_quota("acme", SEVEN)).shortage is None
     assert store.asked == 2  # nothing was wrong with the store
 
 
 async def test_a_fault_of_our_own_is_no_fault_of_the_stores(store: Store, shared: SharedCounts) -> None:
     store.fault = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
-        await shared.spend("acme", SEVEN)
+        await shared.take_quota("acme", SEVEN)
 
 
 async def test_each_of_several_edges_enforces_its_part(clock: ManualClock) -> None:
     edges = [OwnShare(2, clock) for _ in range(2)]
     assert [await admitted(edge, 10) for edge in edges] == [3, 3]
-    (level,) = (await edges[0].spend("acme", SEVEN)).levels
+    (level,) = (await edges[0].take_quota("acme", SEVEN)).levels
     assert level.capacity == 3.5
 
 
 def test_a_part_of_a_spend() -> None:
-    spend = Spend([Draw("b", 5, 1, 60, 60), Draw("c", 5)], Hold(("p",), 100, most=3), ["q"])
-    assert divided(spend, 1) == spend
-    assert divided(spend, 2) == Spend([Draw("b", 5, 1, 30, 30), Draw("c", 5)], Hold(("p",), 100, most=2), ["q"])
-    assert divided(Spend(hold=Hold(("p",), 100)), 2).hold == Hold(("p",), 100)
+    whole = QuotaRequest([Draw("b", 5, 1, 60, 60), Draw("c", 5)], Hold(("p",), 100, most=3), ["q"])
+    assert divided(whole, 1) == whole
+    assert divided(whole, 2) == QuotaRequest([Draw("b", 5, 1, 30, 30), Draw("c", 5)], Hold(("p",), 100, most=2), ["q"])
+    assert divided(QuotaRequest(hold=Hold(("p",), 100)), 2).hold == Hold(("p",), 100)
 
 
 async def test_a_share_of_less_than_one_request_is_one_now_and_then(clock: ManualClock) -> None:
-    seldom, own = Spend([Draw("requests", 1, 1, 1, 1)]), OwnShare(3, clock)
-    assert (await own.spend("acme", seldom)).refusal is None
-    refusal = (await own.spend("acme", seldom)).refusal
-    assert refusal is not None
-    assert refusal.retry_after_ms == 180_000
+    seldom, own = QuotaRequest([Draw("requests", 1, 1, 1, 1)]), OwnShare(3, clock)
+    assert (await own.take_quota("acme", seldom)).shortage is None
+    shortage = (await own.take_quota("acme", seldom)).shortage
+    assert shortage is not None
+    assert shortage.retry_after_ms == 180_000
     clock.advance(180)
-    assert (await own.spend("acme", seldom)).refusal is None
+    assert (await own.take_quota("acme", seldom)).shortage is None

@@ -10,7 +10,7 @@ import pytest
 from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.errors import AntiphonError, RequestRateExceeded, TokenRateExceeded
 from antiphon_core.ids import RandomIds
-from antiphon_core.ports.spending import Draw, Hold, Spend, Spending, Spent
+from antiphon_core.ports.quotas import Draw, Hold, QuotaAnswer, QuotaRequest, Quotas
 from antiphon_edge.quotas.counting import OwnShare
 from antiphon_edge.quotas.rate_limits import BucketLevels, RateLimiter, RateLimits
 
@@ -22,15 +22,15 @@ class Counting:
 
     def __init__(self, clock: Clock) -> None:
         self.inner = OwnShare(1, clock)
-        self.asked: list[Spend] = []
+        self.asked: list[QuotaRequest] = []
         self.fault: BaseException | None = None
 
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        self.asked.append(spend)
-        spent = await self.inner.spend(tenant, spend)
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        self.asked.append(quota_request)
+        answer = await self.inner.take_quota(tenant, quota_request)
         if self.fault is not None:
             raise self.fault
-        return spent
+        return answer
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def counts(clock: ManualClock) -> Counting:
 async def limiter(clock: ManualClock, counts: Counting) -> AsyncIterator[Make]:
     async with AsyncExitStack() as made:
 
-        def make(counter: Spending = counts, **limits: int) -> RateLimiter:
+        def make(counter: Quotas = counts, **limits: int) -> RateLimiter:
             limiting = RateLimiter(RateLimits(**limits), counter, clock=clock, ids=RandomIds())
             made.push_async_callback(limiting.close)
             return limiting
@@ -121,7 +121,7 @@ async def test_one_question_for_requests_tokens_and_a_place(limiter: Make, count
         (place,) = asked.hold.ids
         assert asked.hold == Hold((place,), 30_000, most=2)
     await counting.close()
-    assert counts.asked[1:] == [Spend((), None, [place])]
+    assert counts.asked[1:] == [QuotaRequest((), None, [place])]
 
 
 async def test_places_are_given_back_whatever_happens(limiter: Make) -> None:
@@ -144,7 +144,7 @@ async def test_a_place_that_ended_is_free_for_the_next_at_once(limiter: Make, co
     for _ in range(3):
         async with counting.running("acme", generates=True):
             pass
-    assert [len(spend.release) for spend in counts.asked] == [0, 1, 2]
+    assert [len(asked.release) for asked in counts.asked] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("fault", [asyncio.CancelledError(), ZeroDivisionError()])

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from antiphon_core import limits
-from antiphon_core.ports.spending import Draw, Hold, Level, Spend, Spent
+from antiphon_core.ports.quotas import Draw, Hold, Level, QuotaAnswer, QuotaRequest
 from antiphon_edge.quotas.settling import QuotaSettler
 
 
@@ -14,17 +14,17 @@ class Counts:
     """A rate limit counter. It answers while `may_answer` is set, and raises `fault` if there is one."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, Spend]] = []
+        self.asked: list[tuple[str, QuotaRequest]] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.fault: Exception | None = None
 
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
-        self.asked.append((tenant, spend))
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
+        self.asked.append((tenant, quota_request))
         await self.may_answer.wait()
         if self.fault is not None:
             raise self.fault
-        return Spent((Level("tokens", 1, 60, 0),))
+        return QuotaAnswer((Level("tokens", 1, 60, 0),))
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def counts() -> Counts:
 
 
 @pytest.fixture
-def heard() -> list[tuple[str, Spent]]:
+def heard() -> list[tuple[str, QuotaAnswer]]:
     return []
 
 
@@ -41,7 +41,7 @@ Make = Callable[[float], QuotaSettler]
 
 
 @pytest.fixture
-async def settling(counts: Counts, heard: list[tuple[str, Spent]]) -> AsyncIterator[Make]:
+async def settling(counts: Counts, heard: list[tuple[str, QuotaAnswer]]) -> AsyncIterator[Make]:
     made: list[QuotaSettler] = []
 
     def make(ttl_s: float = 30.0) -> QuotaSettler:
@@ -50,7 +50,7 @@ async def settling(counts: Counts, heard: list[tuple[str, Spent]]) -> AsyncItera
                 counts,
                 ttl_s=ttl_s,
                 charge_of=lambda tokens: Draw("tokens", tokens, 0, 60, 60),
-                on_spent=lambda tenant, spent: heard.append((tenant, spent)),
+                on_answer=lambda tenant, answer: heard.append((tenant, answer)),
             )
         )
         return made[-1]
@@ -68,7 +68,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_what_comes_up_meanwhile_goes_together(
-    settling: Make, counts: Counts, heard: list[tuple[str, Spent]]
+    settling: Make, counts: Counts, heard: list[tuple[str, QuotaAnswer]]
 ) -> None:
     books = settling(30.0)
     counts.may_answer.clear()
@@ -84,7 +84,7 @@ async def test_what_comes_up_meanwhile_goes_together(
     counts.may_answer.set()
     await books.close()
     assert [
-        (tenant, [draw.amount for draw in spend.draws], sorted(spend.release)) for tenant, spend in counts.asked
+        (tenant, [draw.amount for draw in asked.draws], sorted(asked.release)) for tenant, asked in counts.asked
     ] == [
         ("acme", [5], []),
         ("globex", [7], []),
@@ -101,16 +101,16 @@ async def test_places_are_held_until_their_end(settling: Make, counts: Counts) -
     books.hold("globex", "c")
     await until(lambda: len(counts.asked) >= 4)
     for tenant, held in (("acme", ["a", "b"]), ("globex", ["c"])):
-        assert [spend for who, spend in counts.asked if who == tenant][:2] == [Spend(hold=Hold(held, 30))] * 2
+        assert [asked for who, asked in counts.asked if who == tenant][:2] == [QuotaRequest(hold=Hold(held, 30))] * 2
     books.end("acme", "a")
     books.end("globex", "c")
-    await until(lambda: counts.asked[-1] == ("acme", Spend(hold=Hold(["b"], 30))))
+    await until(lambda: counts.asked[-1] == ("acme", QuotaRequest(hold=Hold(["b"], 30))))
     books.end("acme", "b")
     renewing = books._renewing
     assert renewing is not None
     await until(renewing.done)  # nobody is held any more
     books.hold("acme", "d")
-    await until(lambda: counts.asked[-1] == ("acme", Spend(hold=Hold(["d"], 30))))
+    await until(lambda: counts.asked[-1] == ("acme", QuotaRequest(hold=Hold(["d"], 30))))
 
 
 async def test_a_place_is_not_held_again_behind_its_end(settling: Make, counts: Counts) -> None:
@@ -123,23 +123,23 @@ async def test_a_place_is_not_held_again_behind_its_end(settling: Make, counts: 
     assert len(counts.asked) == 1
     counts.may_answer.set()
     await books.close()
-    assert counts.asked[1:] == [("acme", Spend((), None, ["a"]))]
+    assert counts.asked[1:] == [("acme", QuotaRequest((), None, ["a"]))]
 
 
 async def test_more_places_than_fit_into_one_spend(settling: Make, counts: Counts) -> None:
     books = settling(0.03)
-    places = [f"p{number}" for number in range(limits.SPEND_PLACES_ITEMS_MAX + 1)]
+    places = [f"p{number}" for number in range(limits.QUOTA_SLOTS_ITEMS_MAX + 1)]
     for place in places:
         books.hold("acme", place)
     await until(lambda: len(counts.asked) >= 2)
-    holds = [spend.hold for _tenant, spend in counts.asked[:2]]
-    assert [len(hold.ids) for hold in holds if hold is not None] == [limits.SPEND_PLACES_ITEMS_MAX, 1]
+    holds = [asked.hold for _tenant, asked in counts.asked[:2]]
+    assert [len(hold.ids) for hold in holds if hold is not None] == [limits.QUOTA_SLOTS_ITEMS_MAX, 1]
     counts.asked.clear()
     for place in places:
         books.end("acme", place)
-    assert len(books.ended("acme")) == limits.SPEND_PLACES_ITEMS_MAX
+    assert len(books.ended("acme")) == limits.QUOTA_SLOTS_ITEMS_MAX
     await books.close()
-    assert {place for _tenant, spend in counts.asked for place in spend.release} == set(places)
+    assert {place for _tenant, asked in counts.asked for place in asked.release} == set(places)
 
 
 async def test_a_fault_is_logged_and_the_next_is_settled(

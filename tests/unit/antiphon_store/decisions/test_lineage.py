@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from antiphon_core.errors import ChainTooLong, ResponseNotFound
-from antiphon_core.ports.lineage import TreeNode
+from antiphon_core.ports.lineage import Node
 from antiphon_core.ports.store import Status
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.model import Chain, Condition, Entry, Kind, Payload, Range, Row
@@ -86,4 +86,4 @@ def test_all_sessions_of_a_tree_are_one_read() -> None:
 @pytest.mark.parametrize(("now_ms", "readable"), [(29, True), (30, False)])
 def test_the_shape_of_a_node(now_ms: int, readable: bool) -> None:
     found = lineage.tree_node(Entry(CHILD.id, 0, node(CHILD, depth=1, expires=30)), now_ms)
-    assert found == TreeNode(CHILD.id, ROOT.id, Status.COMPLETED if readable else None, 1, 0, 10)
+    assert found == Node(CHILD.id, ROOT.id, Status.COMPLETED if readable else None, 1, 0, 10)

@@ -1,48 +1,50 @@
-"""Quotas: spends one after the other in one row. The rules of buckets: `antiphon_core.spending`."""
+"""Quotas: requests one after the other in one row. The rules of buckets: `antiphon_core.quotas`."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from antiphon_core import limits
-from antiphon_core.ports.spending import Draw, Hold, Spend
+from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
 from antiphon_store.decisions import quotas
 from antiphon_store.rows.model import Kind, Row
 from tests.support.rows import NOW_MS, answered, decided, fields_of, pins, shown, view_of
 
 QUOTA = (Kind.QUOTA, "")
-ONE = Spend([Draw("requests", 1, 1, 2, 60)])
+ONE = QuotaRequest([Draw("requests", 1, 1, 2, 60)])
 LATER = NOW_MS + 100
 
 
-def test_spends_that_meet_are_answered_in_turn_and_written_once() -> None:
+def test_requests_that_meet_are_answered_in_turn_and_written_once() -> None:
     view = view_of({QUOTA: None})
-    answers = quotas.spend(view, [ONE, ONE, ONE])(())
+    answers = quotas.take_quota(view, [ONE, ONE, ONE])(())
     assert [each.levels[0].level for each in answers] == [1, 0, 0]
-    assert [each.refusal is None for each in answers] == [True, True, False]
+    assert [each.shortage is None for each in answers] == [True, True, False]
     assert shown(view.program()) == [("put", *QUOTA)]
     assert pins(view.program()) == {QUOTA}
-    written = {"buckets": {"requests": [0.0, 2, 60, NOW_MS]}, "places": {}}
+    written = {"buckets": {"requests": [0.0, 2, 60, NOW_MS]}, "slots": {}}
     assert written.items() <= fields_of(view.program(), Kind.QUOTA).items()
 
 
 def test_what_is_refused_changes_nothing() -> None:
-    empty = Row({"v": 1, "buckets": {"requests": [0.0, 2, 60, NOW_MS]}, "places": {}})
-    (answer,) = answered(partial(quotas.spend, spends=[ONE]), {QUOTA: empty})
-    assert answer.refusal is not None
-    assert answer.refusal.retry_after_ms == 1000
+    empty = Row({"v": 1, "buckets": {"requests": [0.0, 2, 60, NOW_MS]}, "slots": {}})
+    (answer,) = answered(partial(quotas.take_quota, requests=[ONE]), {QUOTA: empty})
+    assert answer.shortage is not None
+    assert answer.shortage.retry_after_ms == 1000
 
 
 def test_what_may_be_forgotten_is_not_written_again() -> None:
-    long_ago = NOW_MS - limits.SPENDING_MEMORY_MS
+    long_ago = NOW_MS - limits.QUOTA_MEMORY_MS
     before = {
         "buckets": {"old": [1.0, 1, 1, long_ago], "new": [1.0, 1, 1, NOW_MS]},
-        "places": {"a": NOW_MS, "b": LATER},
+        "slots": {"a": NOW_MS, "b": LATER},
     }
-    program = decided(partial(quotas.spend, spends=[Spend(hold=Hold(["c"], 50))]), {QUOTA: Row({"v": 1, **before})})
+    program = decided(
+        partial(quotas.take_quota, requests=[QuotaRequest(hold=Hold(["c"], 50))]), {QUOTA: Row({"v": 1, **before})}
+    )
     fields = fields_of(program, Kind.QUOTA)
     assert list(fields["buckets"]) == ["new"]
-    assert fields["places"] == {"b": LATER, "c": NOW_MS + 50}
+    assert fields["slots"] == {"b": LATER, "c": NOW_MS + 50}
 
 
 def test_tenants_have_their_own_rows() -> None:

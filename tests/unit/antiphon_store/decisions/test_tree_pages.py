@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from antiphon_core.ports.lineage import TreeNode
+from antiphon_core.ports.lineage import Node
 from antiphon_core.ports.store import Status
 from antiphon_store.cursors import Position
 from antiphon_store.decisions import tree_pages
 
 
-def stored(
-    name: str, parent: str | None = None, *, depth: int = 0, born: int = 0, is_readable: bool = True
-) -> TreeNode:
-    return TreeNode(name, parent, Status.COMPLETED if is_readable else None, depth, 0, born)
+def stored(name: str, parent: str | None = None, *, depth: int = 0, born: int = 0, is_readable: bool = True) -> Node:
+    return Node(name, parent, Status.COMPLETED if is_readable else None, depth, 0, born)
 
 
 # a ─ b (gone) ─ c

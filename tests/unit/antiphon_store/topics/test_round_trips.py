@@ -12,7 +12,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.spending import Draw, Spend
+from antiphon_core.ports.quotas import Draw, QuotaRequest
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -203,7 +203,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
         lambda s: s.store.put(T, draft(), idempotency_key="k"),
         3,  # the key, the record, the stamp
     ),
-    "spend": (nothing, lambda s: s.store.spend(T, Spend([Draw("requests", 1, 1, 9, 9)])), 2),
+    "take_quota": (nothing, lambda s: s.store.take_quota(T, QuotaRequest([Draw("requests", 1, 1, 9, 9)])), 2),
 }
 
 

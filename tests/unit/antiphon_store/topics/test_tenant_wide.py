@@ -1,4 +1,4 @@
-"""Spends that meet go together, and what happens to one does not happen to the others. Prompts lie in one partition."""
+"""Requests for quota that meet share a program, and fail alone. Prompts lie in one partition."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import chain
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_core.ports.spending import Draw, Spend
+from antiphon_core.ports.quotas import Draw, QuotaRequest
 from antiphon_store.rows.model import Kind, Partition, Program
 from antiphon_store.service import StoreService
 from tests.support.rows import SpiedRows, fields_of
 
 T = "t"
 PROMPT = "pmpt_" + "0" * 48
-ONE = Spend([Draw("requests", 1, 1, 100, 0.001)])
+ONE = QuotaRequest([Draw("requests", 1, 1, 100, 0.001)])
 
 
 class Gate:
@@ -36,15 +36,15 @@ class Gate:
                 raise self.error
 
 
-def spend(store: StoreService, times: int, tenant: str = T) -> list[asyncio.Task[float]]:
+def take(store: StoreService, times: int, tenant: str = T) -> list[asyncio.Task[float]]:
     async def level() -> float:
-        return (await store.spend(tenant, ONE)).levels[0].level
+        return (await store.take_quota(tenant, ONE)).levels[0].level
 
     return [asyncio.create_task(level()) for _ in range(times)]
 
 
 async def first_under_way(store: StoreService, gate: Gate) -> asyncio.Task[float]:
-    (first,) = spend(store, 1)
+    (first,) = take(store, 1)
     await gate.reached.wait()
     return first
 
@@ -55,10 +55,10 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_spends_that_meet_go_in_one_program(store: StoreService, rows: SpiedRows) -> None:
+async def test_requests_that_meet_go_in_one_program(store: StoreService, rows: SpiedRows) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
-    others = spend(store, 9)
+    others = take(store, 9)
     await settled()
     gate.opened.set()
     assert sorted(await asyncio.gather(first, *others)) == [90 + each for each in range(10)]
@@ -66,10 +66,10 @@ async def test_spends_that_meet_go_in_one_program(store: StoreService, rows: Spi
     assert [each["buckets"]["requests"][0] for each in written] == [99, 90]  # the first alone, then nine together
 
 
-async def test_answers_come_in_the_order_of_the_spends(store: StoreService, rows: SpiedRows) -> None:
+async def test_answers_come_in_the_order_of_the_requests(store: StoreService, rows: SpiedRows) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
-    others = spend(store, 3)
+    others = take(store, 3)
     await settled()
     gate.opened.set()
     assert [await each for each in (first, *others)] == [99, 98, 97, 96]
@@ -78,7 +78,7 @@ async def test_answers_come_in_the_order_of_the_spends(store: StoreService, rows
 async def test_tenants_do_not_wait_for_each_other(store: StoreService, rows: SpiedRows) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
-    assert (await store.spend("other", ONE)).levels[0].level == 99
+    assert (await store.take_quota("other", ONE)).levels[0].level == 99
     assert not first.done()
     gate.opened.set()
     await first
@@ -87,21 +87,21 @@ async def test_tenants_do_not_wait_for_each_other(store: StoreService, rows: Spi
 async def test_an_error_reaches_every_caller_of_its_batch_and_nobody_else(store: StoreService, rows: SpiedRows) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
-    others = spend(store, 3)
+    others = take(store, 3)
     await settled()
     gate.error = StoreUnavailable("down")
     gate.opened.set()
     found = await asyncio.gather(first, *others, return_exceptions=True)
     assert all(isinstance(each, StoreUnavailable) for each in found)
     rows.before_transact = None
-    assert (await store.spend(T, ONE)).levels[0].level == 99
+    assert (await store.take_quota(T, ONE)).levels[0].level == 99
 
 
 @pytest.mark.parametrize("whom", ["first", "another", "all others"])
 async def test_a_cancelled_caller_harms_nobody(store: StoreService, rows: SpiedRows, whom: str) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
-    others = spend(store, 3)
+    others = take(store, 3)
     await settled()
     cancelled = {"first": [first], "another": others[:1], "all others": others}[whom]
     for each in cancelled:
@@ -111,7 +111,7 @@ async def test_a_cancelled_caller_harms_nobody(store: StoreService, rows: SpiedR
     found = await asyncio.gather(first, *others, return_exceptions=True)
     for task, answer in zip((first, *others), found, strict=True):
         assert isinstance(answer, asyncio.CancelledError if task in cancelled else (int, float))
-    assert (await store.spend(T, ONE)).levels[0].level <= 99  # and the next one finds an open way
+    assert (await store.take_quota(T, ONE)).levels[0].level <= 99  # and the next one finds an open way
 
 
 async def test_batches_follow_one_another_as_long_as_somebody_comes(store: StoreService, rows: SpiedRows) -> None:
@@ -119,12 +119,12 @@ async def test_batches_follow_one_another_as_long_as_somebody_comes(store: Store
         await asyncio.sleep(0)
 
     async def again(times: int) -> list[float]:
-        return [(await store.spend(T, ONE)).levels[0].level for _ in range(times)]
+        return [(await store.take_quota(T, ONE)).levels[0].level for _ in range(times)]
 
     rows.before_transact = let_others_run
     levels = await asyncio.gather(*(again(5) for _ in range(4)))
     assert sorted(chain.from_iterable(levels)) == [80 + each for each in range(20)]
-    assert len(rows.calls) < 40  # two for each spend, if none had met
+    assert len(rows.calls) < 40  # two for each request, if none had met
 
 
 async def test_all_prompts_of_a_tenant_lie_in_one_partition(store: StoreService, rows: SpiedRows) -> None:

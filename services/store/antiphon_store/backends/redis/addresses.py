@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from antiphon_core.config import SettingsError
 
-Node = tuple[str, int]
+HostPort = tuple[str, int]
 
 
 class Topology(StrEnum):
@@ -35,7 +35,7 @@ _SCHEMES = {
 @dataclass(frozen=True, slots=True)
 class Address:
     topology: Topology
-    nodes: tuple[Node, ...]
+    nodes: tuple[HostPort, ...]
     service: str | None = None
     database: int = 0
     username: str | None = None
@@ -66,7 +66,7 @@ def parse_address(scheme: str, rest: str) -> Address:
     )
 
 
-def _node(scheme: str, host: str, default_port: int) -> Node:
+def _node(scheme: str, host: str, default_port: int) -> HostPort:
     try:
         url = urlsplit(f"//{host}")
     except ValueError as error:

@@ -48,6 +48,7 @@ __all__ = (
     "ListSiblingsResponse",
     "ListTreeRequest",
     "ListTreeResponse",
+    "Node",
     "Order",
     "Precondition",
     "PutResponseRecordRequest",
@@ -62,7 +63,6 @@ __all__ = (
     "ResponseRecord",
     "ResponseStatus",
     "Stamp",
-    "TreeNode",
     "TryAcquireSessionRequest",
     "TryAcquireSessionResponse",
     "UpdateConversationRequest",
@@ -926,7 +926,7 @@ class ListChildrenResponse(betterproto2.Message):
     def DESCRIPTOR() -> Descriptor:
         return ANTIPHON_STORE_V1_TREES_PROTO_DESCRIPTOR.message_types_by_name["ListChildrenResponse"]
 
-    nodes: "list[TreeNode]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
+    nodes: "list[Node]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
 
     next_page_token: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
@@ -1063,7 +1063,7 @@ class ListLeavesResponse(betterproto2.Message):
     def DESCRIPTOR() -> Descriptor:
         return ANTIPHON_STORE_V1_TREES_PROTO_DESCRIPTOR.message_types_by_name["ListLeavesResponse"]
 
-    nodes: "list[TreeNode]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
+    nodes: "list[Node]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
 
     next_page_token: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
@@ -1135,7 +1135,7 @@ class ListSiblingsResponse(betterproto2.Message):
     def DESCRIPTOR() -> Descriptor:
         return ANTIPHON_STORE_V1_TREES_PROTO_DESCRIPTOR.message_types_by_name["ListSiblingsResponse"]
 
-    nodes: "list[TreeNode]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
+    nodes: "list[Node]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
 
     next_page_token: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
@@ -1175,12 +1175,45 @@ class ListTreeResponse(betterproto2.Message):
     def DESCRIPTOR() -> Descriptor:
         return ANTIPHON_STORE_V1_TREES_PROTO_DESCRIPTOR.message_types_by_name["ListTreeResponse"]
 
-    nodes: "list[TreeNode]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
+    nodes: "list[Node]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
 
     next_page_token: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
 
 default_message_pool.register_message("antiphon.store.v1", "ListTreeResponse", ListTreeResponse)
+
+
+@dataclass(eq=False, repr=False)
+class Node(betterproto2.Message):
+    """
+    One response in a tree, without its content.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_STORE_V1_TREES_PROTO_DESCRIPTOR.message_types_by_name["Node"]
+
+    id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
+
+    parent_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
+
+    status: "ResponseStatus" = betterproto2.field(3, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
+    """
+    Unspecified for a deleted or expired response, which is only included if a response below it is readable.
+    """
+
+    depth: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
+
+    child_count: "int" = betterproto2.field(5, betterproto2.TYPE_UINT32)
+    """
+    The number of readable children.
+    """
+
+    created_at_ms: "int" = betterproto2.field(6, betterproto2.TYPE_INT64)
+
+
+default_message_pool.register_message("antiphon.store.v1", "Node", Node)
 
 
 @dataclass(eq=False, repr=False)
@@ -1467,39 +1500,6 @@ default_message_pool.register_message("antiphon.store.v1", "Stamp", Stamp)
 
 
 @dataclass(eq=False, repr=False)
-class TreeNode(betterproto2.Message):
-    """
-    One response in a tree, without its content.
-    """
-
-    @betterproto2.staticproperty
-    @staticmethod
-    def DESCRIPTOR() -> Descriptor:
-        return ANTIPHON_STORE_V1_TREES_PROTO_DESCRIPTOR.message_types_by_name["TreeNode"]
-
-    id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
-
-    parent_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
-
-    status: "ResponseStatus" = betterproto2.field(3, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
-    """
-    Unspecified for a deleted or expired response, which is only included if a response below it is readable.
-    """
-
-    depth: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
-
-    child_count: "int" = betterproto2.field(5, betterproto2.TYPE_UINT32)
-    """
-    The number of readable children.
-    """
-
-    created_at_ms: "int" = betterproto2.field(6, betterproto2.TYPE_INT64)
-
-
-default_message_pool.register_message("antiphon.store.v1", "TreeNode", TreeNode)
-
-
-@dataclass(eq=False, repr=False)
 class TryAcquireSessionRequest(betterproto2.Message):
     @betterproto2.staticproperty
     @staticmethod
@@ -1615,5 +1615,5 @@ ANTIPHON_STORE_V1_SESSIONS_PROTO_DESCRIPTOR = default_google_proto_descriptor_po
     b'\n antiphon/store/v1/sessions.proto\x12\x11antiphon.store.v1\x1a!antiphon/store/v1/resources.proto"~\n\x15AcquireSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n\x06holder\x18\x02 \x01(\tR\x06holder\x12\x15\n\x06ttl_ms\x18\x03 \x01(\x03R\x05ttlMs\x12\x17\n\x07wait_ms\x18\x04 \x01(\x03R\x06waitMs"H\n\x16AcquireSessionResponse\x12.\n\x05lease\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.LeaseR\x05lease"h\n\x18TryAcquireSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n\x06holder\x18\x02 \x01(\tR\x06holder\x12\x15\n\x06ttl_ms\x18\x03 \x01(\x03R\x05ttlMs"K\n\x19TryAcquireSessionResponse\x12.\n\x05lease\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.LeaseR\x05lease"\\\n\x13RenewSessionRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence\x12\x15\n\x06ttl_ms\x18\x02 \x01(\x03R\x05ttlMs"F\n\x14RenewSessionResponse\x12.\n\x05lease\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.LeaseR\x05lease"G\n\x15ReleaseSessionRequest\x12.\n\x05fence\x18\x01 \x01(\x0b2\x18.antiphon.store.v1.FenceR\x05fence"4\n\x16ReleaseSessionResponse\x12\x1a\n\x08released\x18\x01 \x01(\x08R\x08released"7\n\x16DescribeSessionRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId"\xb1\x01\n\x17DescribeSessionResponse\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12(\n\x10head_response_id\x18\x02 \x01(\tR\x0eheadResponseId\x12\x1d\n\nlast_fence\x18\x03 \x01(\x04R\tlastFence\x12.\n\x05lease\x18\x04 \x01(\x0b2\x18.antiphon.store.v1.LeaseR\x05lease2\x93\x04\n\x08Sessions\x12e\n\x0eAcquireSession\x12(.antiphon.store.v1.AcquireSessionRequest\x1a).antiphon.store.v1.AcquireSessionResponse\x12n\n\x11TryAcquireSession\x12+.antiphon.store.v1.TryAcquireSessionRequest\x1a,.antiphon.store.v1.TryAcquireSessionResponse\x12_\n\x0cRenewSession\x12&.antiphon.store.v1.RenewSessionRequest\x1a\'.antiphon.store.v1.RenewSessionResponse\x12e\n\x0eReleaseSession\x12(.antiphon.store.v1.ReleaseSessionRequest\x1a).antiphon.store.v1.ReleaseSessionResponse\x12h\n\x0fDescribeSession\x12).antiphon.store.v1.DescribeSessionRequest\x1a*.antiphon.store.v1.DescribeSessionResponseb\x06proto3'
 )
 ANTIPHON_STORE_V1_TREES_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n\x1dantiphon/store/v1/trees.proto\x12\x11antiphon.store.v1\x1a!antiphon/store/v1/resources.proto"[\n\x0fGetChainRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tmax_depth\x18\x02 \x01(\rR\x08maxDepth\x12\x1b\n\tmax_bytes\x18\x03 \x01(\x04R\x08maxBytes"O\n\x10GetChainResponse\x12;\n\x07records\x18\x01 \x03(\x0b2!.antiphon.store.v1.ResponseRecordR\x07records"}\n\x0bForkRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12)\n\x11up_to_response_id\x18\x02 \x01(\tR\x0eupToResponseId\x12$\n\x0enew_session_id\x18\x03 \x01(\tR\x0cnewSessionId"W\n\x0cForkResponse\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12(\n\x10head_response_id\x18\x02 \x01(\tR\x0eheadResponseId"\xcd\x01\n\x08TreeNode\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tparent_id\x18\x02 \x01(\tR\x08parentId\x129\n\x06status\x18\x03 \x01(\x0e2!.antiphon.store.v1.ResponseStatusR\x06status\x12\x14\n\x05depth\x18\x04 \x01(\rR\x05depth\x12\x1f\n\x0bchild_count\x18\x05 \x01(\rR\nchildCount\x12"\n\rcreated_at_ms\x18\x06 \x01(\x03R\x0bcreatedAtMs"z\n\x0fListTreeRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tfrom_root\x18\x02 \x01(\x08R\x08fromRoot\x12\x1b\n\tpage_size\x18\x03 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken"m\n\x10ListTreeResponse\x121\n\x05nodes\x18\x01 \x03(\x0b2\x1b.antiphon.store.v1.TreeNodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken"a\n\x13ListChildrenRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken"q\n\x14ListChildrenResponse\x121\n\x05nodes\x18\x01 \x03(\x0b2\x1b.antiphon.store.v1.TreeNodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken"a\n\x13ListSiblingsRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken"q\n\x14ListSiblingsResponse\x121\n\x05nodes\x18\x01 \x03(\x0b2\x1b.antiphon.store.v1.TreeNodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken"_\n\x11ListLeavesRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken"o\n\x12ListLeavesResponse\x121\n\x05nodes\x18\x01 \x03(\x0b2\x1b.antiphon.store.v1.TreeNodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x97\x04\n\x05Trees\x12S\n\x08GetChain\x12".antiphon.store.v1.GetChainRequest\x1a#.antiphon.store.v1.GetChainResponse\x12G\n\x04Fork\x12\x1e.antiphon.store.v1.ForkRequest\x1a\x1f.antiphon.store.v1.ForkResponse\x12S\n\x08ListTree\x12".antiphon.store.v1.ListTreeRequest\x1a#.antiphon.store.v1.ListTreeResponse\x12_\n\x0cListChildren\x12&.antiphon.store.v1.ListChildrenRequest\x1a\'.antiphon.store.v1.ListChildrenResponse\x12_\n\x0cListSiblings\x12&.antiphon.store.v1.ListSiblingsRequest\x1a\'.antiphon.store.v1.ListSiblingsResponse\x12Y\n\nListLeaves\x12$.antiphon.store.v1.ListLeavesRequest\x1a%.antiphon.store.v1.ListLeavesResponseb\x06proto3'
+    b'\n\x1dantiphon/store/v1/trees.proto\x12\x11antiphon.store.v1\x1a!antiphon/store/v1/resources.proto"[\n\x0fGetChainRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tmax_depth\x18\x02 \x01(\rR\x08maxDepth\x12\x1b\n\tmax_bytes\x18\x03 \x01(\x04R\x08maxBytes"O\n\x10GetChainResponse\x12;\n\x07records\x18\x01 \x03(\x0b2!.antiphon.store.v1.ResponseRecordR\x07records"}\n\x0bForkRequest\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12)\n\x11up_to_response_id\x18\x02 \x01(\tR\x0eupToResponseId\x12$\n\x0enew_session_id\x18\x03 \x01(\tR\x0cnewSessionId"W\n\x0cForkResponse\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12(\n\x10head_response_id\x18\x02 \x01(\tR\x0eheadResponseId"\xc9\x01\n\x04Node\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tparent_id\x18\x02 \x01(\tR\x08parentId\x129\n\x06status\x18\x03 \x01(\x0e2!.antiphon.store.v1.ResponseStatusR\x06status\x12\x14\n\x05depth\x18\x04 \x01(\rR\x05depth\x12\x1f\n\x0bchild_count\x18\x05 \x01(\rR\nchildCount\x12"\n\rcreated_at_ms\x18\x06 \x01(\x03R\x0bcreatedAtMs"z\n\x0fListTreeRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tfrom_root\x18\x02 \x01(\x08R\x08fromRoot\x12\x1b\n\tpage_size\x18\x03 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageToken"i\n\x10ListTreeResponse\x12-\n\x05nodes\x18\x01 \x03(\x0b2\x17.antiphon.store.v1.NodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken"a\n\x13ListChildrenRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken"m\n\x14ListChildrenResponse\x12-\n\x05nodes\x18\x01 \x03(\x0b2\x17.antiphon.store.v1.NodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken"a\n\x13ListSiblingsRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken"m\n\x14ListSiblingsResponse\x12-\n\x05nodes\x18\x01 \x03(\x0b2\x17.antiphon.store.v1.NodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken"_\n\x11ListLeavesRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken"k\n\x12ListLeavesResponse\x12-\n\x05nodes\x18\x01 \x03(\x0b2\x17.antiphon.store.v1.NodeR\x05nodes\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x97\x04\n\x05Trees\x12S\n\x08GetChain\x12".antiphon.store.v1.GetChainRequest\x1a#.antiphon.store.v1.GetChainResponse\x12G\n\x04Fork\x12\x1e.antiphon.store.v1.ForkRequest\x1a\x1f.antiphon.store.v1.ForkResponse\x12S\n\x08ListTree\x12".antiphon.store.v1.ListTreeRequest\x1a#.antiphon.store.v1.ListTreeResponse\x12_\n\x0cListChildren\x12&.antiphon.store.v1.ListChildrenRequest\x1a\'.antiphon.store.v1.ListChildrenResponse\x12_\n\x0cListSiblings\x12&.antiphon.store.v1.ListSiblingsRequest\x1a\'.antiphon.store.v1.ListSiblingsResponse\x12Y\n\nListLeaves\x12$.antiphon.store.v1.ListLeavesRequest\x1a%.antiphon.store.v1.ListLeavesResponseb\x06proto3'
 )

@@ -43,11 +43,11 @@ __all__ = (
     "Prompt",
     "PutPromptRequest",
     "PutPromptResponse",
-    "QuotaRefusal",
     "ReadEventsRequest",
     "ReadEventsResponse",
     "SettleJobRequest",
     "SettleJobResponse",
+    "Shortage",
     "SweepRequest",
     "SweepResponse",
     "TakeQuotaRequest",
@@ -977,31 +977,6 @@ default_message_pool.register_message("antiphon.store.internal.v1", "PutPromptRe
 
 
 @dataclass(eq=False, repr=False)
-class QuotaRefusal(betterproto2.Message):
-    """
-    The quota that is used up.
-    """
-
-    @betterproto2.staticproperty
-    @staticmethod
-    def DESCRIPTOR() -> Descriptor:
-        return ANTIPHON_STORE_INTERNAL_V1_QUOTAS_PROTO_DESCRIPTOR.message_types_by_name["QuotaRefusal"]
-
-    bucket: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
-    """
-    The name of the bucket; empty for stream slots.
-    """
-
-    retry_after_ms: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
-    """
-    The time until the bucket has enough; 0 for slots, because the time of a release is unknown.
-    """
-
-
-default_message_pool.register_message("antiphon.store.internal.v1", "QuotaRefusal", QuotaRefusal)
-
-
-@dataclass(eq=False, repr=False)
 class ReadEventsRequest(betterproto2.Message):
     @betterproto2.staticproperty
     @staticmethod
@@ -1081,6 +1056,31 @@ default_message_pool.register_message("antiphon.store.internal.v1", "SettleJobRe
 
 
 @dataclass(eq=False, repr=False)
+class Shortage(betterproto2.Message):
+    """
+    The quota that is used up.
+    """
+
+    @betterproto2.staticproperty
+    @staticmethod
+    def DESCRIPTOR() -> Descriptor:
+        return ANTIPHON_STORE_INTERNAL_V1_QUOTAS_PROTO_DESCRIPTOR.message_types_by_name["Shortage"]
+
+    bucket: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
+    """
+    The name of the bucket; empty for stream slots.
+    """
+
+    retry_after_ms: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
+    """
+    The time until the bucket has enough; 0 for slots, because the time of a release is unknown.
+    """
+
+
+default_message_pool.register_message("antiphon.store.internal.v1", "Shortage", Shortage)
+
+
+@dataclass(eq=False, repr=False)
 class SweepRequest(betterproto2.Message):
     @betterproto2.staticproperty
     @staticmethod
@@ -1155,7 +1155,7 @@ class TakeQuotaResponse(betterproto2.Message):
     The buckets of the draws, in the same order, without those of unknown capacity.
     """
 
-    refusal: "QuotaRefusal | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
+    shortage: "Shortage | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
     """
     The quota that is used up: nothing was changed. Absent if everything was done.
     """
@@ -1204,7 +1204,7 @@ ANTIPHON_STORE_INTERNAL_V1_PROMPTS_PROTO_DESCRIPTOR = default_google_proto_descr
     b'\n(antiphon/store/internal/v1/prompts.proto\x12\x1aantiphon.store.internal.v1"\x97\x01\n\x06Prompt\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n\x07version\x18\x02 \x01(\rR\x07version\x12%\n\x0elatest_version\x18\x03 \x01(\rR\rlatestVersion\x12"\n\rcreated_at_ms\x18\x04 \x01(\x03R\x0bcreatedAtMs\x12\x18\n\x07content\x18\x05 \x01(\x0cR\x07content"V\n\x10PutPromptRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n\x07version\x18\x02 \x01(\rR\x07version\x12\x18\n\x07content\x18\x03 \x01(\x0cR\x07content"O\n\x11PutPromptResponse\x12:\n\x06prompt\x18\x01 \x01(\x0b2".antiphon.store.internal.v1.PromptR\x06prompt"<\n\x10GetPromptRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n\x07version\x18\x02 \x01(\rR\x07version"O\n\x11GetPromptResponse\x12:\n\x06prompt\x18\x01 \x01(\x0b2".antiphon.store.internal.v1.PromptR\x06prompt"\x14\n\x12ListPromptsRequest"S\n\x13ListPromptsResponse\x12<\n\x07prompts\x18\x01 \x03(\x0b2".antiphon.store.internal.v1.PromptR\x07prompts"%\n\x13DeletePromptRequest\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id"\x16\n\x14DeletePromptResponse2\xc0\x03\n\x07Prompts\x12h\n\tPutPrompt\x12,.antiphon.store.internal.v1.PutPromptRequest\x1a-.antiphon.store.internal.v1.PutPromptResponse\x12h\n\tGetPrompt\x12,.antiphon.store.internal.v1.GetPromptRequest\x1a-.antiphon.store.internal.v1.GetPromptResponse\x12n\n\x0bListPrompts\x12..antiphon.store.internal.v1.ListPromptsRequest\x1a/.antiphon.store.internal.v1.ListPromptsResponse\x12q\n\x0cDeletePrompt\x12/.antiphon.store.internal.v1.DeletePromptRequest\x1a0.antiphon.store.internal.v1.DeletePromptResponseb\x06proto3'
 )
 ANTIPHON_STORE_INTERNAL_V1_QUOTAS_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
-    b'\n\'antiphon/store/internal/v1/quotas.proto\x12\x1aantiphon.store.internal.v1"\x88\x01\n\x04Draw\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n\x06amount\x18\x02 \x01(\x01R\x06amount\x12\x19\n\x08at_least\x18\x03 \x01(\x01R\x07atLeast\x12\x1a\n\x08capacity\x18\x04 \x01(\x01R\x08capacity\x12\x1d\n\nper_minute\x18\x05 \x01(\x01R\tperMinute"C\n\x04Hold\x12\x10\n\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n\x04most\x18\x02 \x01(\rR\x04most\x12\x15\n\x06ttl_ms\x18\x03 \x01(\x04R\x05ttlMs"\xa1\x01\n\x10TakeQuotaRequest\x126\n\x05draws\x18\x01 \x03(\x0b2 .antiphon.store.internal.v1.DrawR\x05draws\x124\n\x04hold\x18\x02 \x01(\x0b2 .antiphon.store.internal.v1.HoldR\x04hold\x12\x1f\n\x0brelease_ids\x18\x03 \x03(\tR\nreleaseIds"\x98\x01\n\x11TakeQuotaResponse\x12?\n\x06levels\x18\x01 \x03(\x0b2\'.antiphon.store.internal.v1.BucketLevelR\x06levels\x12B\n\x07refusal\x18\x02 \x01(\x0b2(.antiphon.store.internal.v1.QuotaRefusalR\x07refusal"q\n\x0bBucketLevel\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05level\x18\x02 \x01(\x01R\x05level\x12\x1a\n\x08capacity\x18\x03 \x01(\x01R\x08capacity\x12\x1c\n\nfull_in_ms\x18\x04 \x01(\x04R\x08fullInMs"L\n\x0cQuotaRefusal\x12\x16\n\x06bucket\x18\x01 \x01(\tR\x06bucket\x12$\n\x0eretry_after_ms\x18\x02 \x01(\x04R\x0cretryAfterMs2r\n\x06Quotas\x12h\n\tTakeQuota\x12,.antiphon.store.internal.v1.TakeQuotaRequest\x1a-.antiphon.store.internal.v1.TakeQuotaResponseb\x06proto3'
+    b'\n\'antiphon/store/internal/v1/quotas.proto\x12\x1aantiphon.store.internal.v1"\x88\x01\n\x04Draw\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n\x06amount\x18\x02 \x01(\x01R\x06amount\x12\x19\n\x08at_least\x18\x03 \x01(\x01R\x07atLeast\x12\x1a\n\x08capacity\x18\x04 \x01(\x01R\x08capacity\x12\x1d\n\nper_minute\x18\x05 \x01(\x01R\tperMinute"C\n\x04Hold\x12\x10\n\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n\x04most\x18\x02 \x01(\rR\x04most\x12\x15\n\x06ttl_ms\x18\x03 \x01(\x04R\x05ttlMs"\xa1\x01\n\x10TakeQuotaRequest\x126\n\x05draws\x18\x01 \x03(\x0b2 .antiphon.store.internal.v1.DrawR\x05draws\x124\n\x04hold\x18\x02 \x01(\x0b2 .antiphon.store.internal.v1.HoldR\x04hold\x12\x1f\n\x0brelease_ids\x18\x03 \x03(\tR\nreleaseIds"\x96\x01\n\x11TakeQuotaResponse\x12?\n\x06levels\x18\x01 \x03(\x0b2\'.antiphon.store.internal.v1.BucketLevelR\x06levels\x12@\n\x08shortage\x18\x02 \x01(\x0b2$.antiphon.store.internal.v1.ShortageR\x08shortage"q\n\x0bBucketLevel\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05level\x18\x02 \x01(\x01R\x05level\x12\x1a\n\x08capacity\x18\x03 \x01(\x01R\x08capacity\x12\x1c\n\nfull_in_ms\x18\x04 \x01(\x04R\x08fullInMs"H\n\x08Shortage\x12\x16\n\x06bucket\x18\x01 \x01(\tR\x06bucket\x12$\n\x0eretry_after_ms\x18\x02 \x01(\x04R\x0cretryAfterMs2r\n\x06Quotas\x12h\n\tTakeQuota\x12,.antiphon.store.internal.v1.TakeQuotaRequest\x1a-.antiphon.store.internal.v1.TakeQuotaResponseb\x06proto3'
 )
 ANTIPHON_STORE_INTERNAL_V1_RETENTION_PROTO_DESCRIPTOR = default_google_proto_descriptor_pool.AddSerializedFile(
     b'\n*antiphon/store/internal/v1/retention.proto\x12\x1aantiphon.store.internal.v1"$\n\x0cSweepRequest\x12\x14\n\x05limit\x18\x01 \x01(\rR\x05limit"\x80\x01\n\rSweepResponse\x12+\n\x11reclaimed_records\x18\x01 \x01(\x04R\x10reclaimedRecords\x12\'\n\x0freclaimed_bytes\x18\x02 \x01(\x04R\x0ereclaimedBytes\x12\x19\n\x08has_more\x18\x03 \x01(\x08R\x07hasMore2i\n\tRetention\x12\\\n\x05Sweep\x12(.antiphon.store.internal.v1.SweepRequest\x1a).antiphon.store.internal.v1.SweepResponseb\x06proto3'

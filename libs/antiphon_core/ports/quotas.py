@@ -35,7 +35,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
+class QuotaRequest:
     """Draws, stream slots to hold, and the ids of slots to release first. Ids that are not held are ignored."""
 
     draws: Sequence[Draw] = ()
@@ -54,7 +54,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Shortage:
     """The quota that is used up: the bucket of this name, or the stream slots (None). `retry_after_ms` is the time
     until the bucket has enough; 0 for slots, because the time of a release is unknown."""
 
@@ -63,17 +63,17 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """The buckets after a spend, in the order of the draws, without those of unknown capacity. With a `refusal` nothing
-    was changed."""
+class QuotaAnswer:
+    """The buckets after a request, in the order of the draws, without those of unknown capacity. With a `shortage`
+    nothing was changed."""
 
     levels: Sequence[Level] = ()
-    refusal: Refusal | None = None
+    shortage: Shortage | None = None
 
 
-class Spending(Protocol):
-    async def spend(self, tenant: str, spend: Spend) -> Spent:
+class Quotas(Protocol):
+    async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
         """Draws, holds and releases in one transaction: all of it or nothing.
 
-        A spend whose slots are all held already is taken for a retry: it draws nothing and extends the slots. A spend
+        A request whose slots are all held already is taken for a retry: it draws nothing and extends the slots. One
         without slots is counted twice if it is sent twice."""

@@ -1,8 +1,8 @@
-"""The rules of quotas: token buckets and stream slots of tenants, and how a spend changes them. Time is an argument.
+"""The rules of quotas: token buckets and stream slots of tenants, and how a request changes them. Time is an argument.
 
 A bucket fills steadily up to its capacity. Capacity and rate are those of the last draw that gave them, and the level
 is cut to the capacity, so limits may change while the bucket is in use. A bucket that is full and was not used for
-SPENDING_MEMORY_MS is forgotten, which bounds the number of buckets. A new bucket is full, too, so only draws that do
+QUOTA_MEMORY_MS is forgotten, which bounds the number of buckets. A new bucket is full, too, so only draws that do
 not give a capacity notice the difference.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from antiphon_core import limits
-from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spent
+from antiphon_core.ports.quotas import Draw, Hold, Level, QuotaAnswer, QuotaRequest, Shortage
 
 MINUTE_MS = 60_000
-PLACES = ""  # stands for the stream slots where a bucket's name is expected
+SLOTS = ""  # stands for the stream slots where a bucket's name is expected
 TINY = 1e-6  # of a unit: the rounding error of levels that were added up in floating point
 
 
@@ -35,7 +35,7 @@ class Bucket:
         return min(self.capacity, self.level + elapsed_ms * self.per_minute / MINUTE_MS)
 
     def is_forgotten(self, now_ms: int) -> bool:
-        return now_ms - self.at_ms >= limits.SPENDING_MEMORY_MS and self.level_at(now_ms) >= self.capacity
+        return now_ms - self.at_ms >= limits.QUOTA_MEMORY_MS and self.level_at(now_ms) >= self.capacity
 
     def wait_ms(self, level: float) -> int:
         """The time from `at_ms` until the bucket has this level, with half the tolerance of TINY: a draw that is
@@ -51,81 +51,81 @@ def _bucket_at(bucket: Bucket | None, draw: Draw, now_ms: int) -> Bucket | None:
     return Bucket(min(bucket.level_at(now_ms), capacity), capacity, per_minute, max(now_ms, bucket.at_ms))
 
 
-def answer_of(draws: Sequence[Draw], buckets: Mapping[str, Bucket], refused: str | None) -> Spent:
-    """The answer to a spend. `refused` is the name of the bucket that has too little, or PLACES; None if all was
+def answer_of(draws: Sequence[Draw], buckets: Mapping[str, Bucket], used_up: str | None) -> QuotaAnswer:
+    """The answer to a request. `used_up` is the name of the bucket that has too little, or SLOTS; None if all was
     done."""
     levels = tuple(
         Level(name, bucket.level, bucket.capacity, bucket.wait_ms(bucket.capacity)) for name, bucket in buckets.items()
     )
-    if refused is None:
-        return Spent(levels)
-    if refused == PLACES:
-        return Spent(levels, Refusal(None))
-    (wait_ms,) = (buckets[draw.name].wait_ms(draw.at_least) for draw in draws if draw.name == refused)
-    return Spent(levels, Refusal(refused, wait_ms))
+    if used_up is None:
+        return QuotaAnswer(levels)
+    if used_up == SLOTS:
+        return QuotaAnswer(levels, Shortage(None))
+    (wait_ms,) = (buckets[draw.name].wait_ms(draw.at_least) for draw in draws if draw.name == used_up)
+    return QuotaAnswer(levels, Shortage(used_up, wait_ms))
 
 
 @dataclass(slots=True)
-class Account:
-    """The quotas of one tenant: buckets by name, and the time until which each stream slot (`places`) is held."""
+class TenantQuotas:
+    """The quotas of one tenant: buckets by name, and the time until which each stream slot is held."""
 
     buckets: dict[str, Bucket] = field(default_factory=dict)
-    places: dict[str, int] = field(default_factory=dict)
+    slots: dict[str, int] = field(default_factory=dict)
 
-    def spend(self, spend: Spend, now_ms: int) -> Spent:
-        held = {id_: until for id_, until in self.places.items() if until > now_ms and id_ not in spend.release}
-        hold = spend.hold or Hold((), 0)
+    def take(self, request: QuotaRequest, now_ms: int) -> QuotaAnswer:
+        held = {id_: until for id_, until in self.slots.items() if until > now_ms and id_ not in request.release}
+        hold = request.hold or Hold((), 0)
         is_repeated = bool(hold.ids) and all(id_ in held for id_ in hold.ids)
         buckets = {
             draw.name: bucket
-            for draw in spend.draws
+            for draw in request.draws
             if (bucket := _bucket_at(self.buckets.get(draw.name), draw, now_ms)) is not None
         }
         if not is_repeated:
-            refused = _refused(spend.draws, buckets, hold, held)
-            if refused is not None:
-                return answer_of(spend.draws, buckets, refused)
-            for draw in spend.draws:
+            used_up = _used_up(request.draws, buckets, hold, held)
+            if used_up is not None:
+                return answer_of(request.draws, buckets, used_up)
+            for draw in request.draws:
                 if draw.name in buckets:
                     bucket = buckets[draw.name]
                     buckets[draw.name] = replace(bucket, level=bucket.level - draw.amount)
         self.buckets |= buckets
-        self.places = held | {id_: max(held.get(id_, 0), now_ms + hold.ttl_ms) for id_ in hold.ids}
-        return answer_of(spend.draws, buckets, None)
+        self.slots = held | {id_: max(held.get(id_, 0), now_ms + hold.ttl_ms) for id_ in hold.ids}
+        return answer_of(request.draws, buckets, None)
 
     def is_idle(self, now_ms: int) -> bool:
         """Whether no slot is held and all buckets are forgotten."""
-        is_held = any(until > now_ms for until in self.places.values())
+        is_held = any(until > now_ms for until in self.slots.values())
         return not is_held and all(bucket.is_forgotten(now_ms) for bucket in self.buckets.values())
 
 
-class Accounts:
+class LocalQuotas:
     """The quotas of all tenants, for a process that counts by itself."""
 
     def __init__(self) -> None:
-        self._accounts: dict[str, Account] = {}
+        self._tenants: dict[str, TenantQuotas] = {}
 
-    def spend(self, tenant: str, spend: Spend, now_ms: int) -> Spent:
-        account = self._accounts.pop(tenant, None) or Account()
+    def take(self, tenant: str, request: QuotaRequest, now_ms: int) -> QuotaAnswer:
+        quotas = self._tenants.pop(tenant, None) or TenantQuotas()
         self._forget_some(now_ms)
-        self._accounts[tenant] = account
-        return account.spend(spend, now_ms)
+        self._tenants[tenant] = quotas
+        return quotas.take(request, now_ms)
 
     def __contains__(self, tenant: object) -> bool:
-        return tenant in self._accounts
+        return tenant in self._tenants
 
     def _forget_some(self, now_ms: int) -> None:
-        """Drops the next two accounts if they are idle, or moves them to the end. Each spend adds at most one account,
+        """Drops the next two tenants if they are idle, or moves them to the end. Each request adds at most one,
         so idle ones do not pile up."""
-        for tenant in list(islice(self._accounts, 2)):
-            account = self._accounts.pop(tenant)
-            if not account.is_idle(now_ms):
-                self._accounts[tenant] = account
+        for tenant in list(islice(self._tenants, 2)):
+            quotas = self._tenants.pop(tenant)
+            if not quotas.is_idle(now_ms):
+                self._tenants[tenant] = quotas
 
 
-def _refused(draws: Sequence[Draw], buckets: Mapping[str, Bucket], hold: Hold, held: Mapping[str, int]) -> str | None:
+def _used_up(draws: Sequence[Draw], buckets: Mapping[str, Bucket], hold: Hold, held: Mapping[str, int]) -> str | None:
     for draw in draws:
         if draw.at_least and draw.name in buckets and buckets[draw.name].level < draw.at_least - TINY:
             return draw.name
     others = len(held.keys() - set(hold.ids))
-    return PLACES if hold.most and hold.ids and others + len(hold.ids) > hold.most else None
+    return SLOTS if hold.most and hold.ids and others + len(hold.ids) > hold.most else None

@@ -1,0 +1,80 @@
+"""The effect of a request on buckets and places. The common promises of all engines are in
+`antiphon_store.testing.quotas`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core import limits
+from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest, Shortage
+from antiphon_core.quotas import MINUTE_MS, Bucket, LocalQuotas, TenantQuotas, answer_of
+
+NOW_MS = 1_700_000_000_000
+ONE = Draw("requests", amount=1, at_least=1, capacity=3, per_minute=3)
+
+
+def test_a_clock_that_is_set_back_fills_nothing_twice() -> None:
+    quotas = TenantQuotas()
+    quotas.take(QuotaRequest([replace(ONE, amount=3)]), NOW_MS)
+    for _ in range(3):
+        quotas.take(QuotaRequest([replace(ONE, amount=0)]), NOW_MS - MINUTE_MS)
+        (level,) = quotas.take(QuotaRequest([replace(ONE, amount=0, at_least=0)]), NOW_MS).levels
+        assert level.level == 0
+    (level,) = quotas.take(QuotaRequest([replace(ONE, amount=0)]), NOW_MS + MINUTE_MS).levels
+    assert level.level == 3
+
+
+@given(
+    level=st.floats(-(10**9), 10**6),
+    per_minute=st.floats(0.001, 10**9),
+    at_least=st.integers(1, 10**6),
+    elapsed_ms=st.lists(st.integers(0, 10**6), max_size=20),
+)
+def test_who_comes_back_when_told_is_let_through(
+    level: float, per_minute: float, at_least: int, elapsed_ms: list[int]
+) -> None:
+    draw = Draw("b", amount=1, at_least=at_least, capacity=10**6, per_minute=per_minute)
+    quotas, now_ms = TenantQuotas({"b": Bucket(level, 10**6, per_minute, NOW_MS)}), NOW_MS
+    for each in elapsed_ms:
+        now_ms += each
+        quotas.take(QuotaRequest([replace(draw, amount=0, at_least=0)]), now_ms)
+    shortage = quotas.take(QuotaRequest([draw]), now_ms).shortage
+    if shortage is not None:
+        assert shortage.retry_after_ms > 0
+        assert quotas.take(QuotaRequest([draw]), now_ms + shortage.retry_after_ms).shortage is None
+
+
+def test_the_answer_of_an_engine() -> None:
+    buckets = {"a": Bucket(0, 3, 3, NOW_MS), "b": Bucket(-1, 60, 60, NOW_MS)}
+    draws = [replace(ONE, name="a", at_least=0), replace(ONE, name="b")]
+    assert [(level.name, level.full_in_ms) for level in answer_of(draws, buckets, None).levels] == [
+        ("a", 60_000),
+        ("b", 61_000),
+    ]
+    assert answer_of(draws, buckets, "b").shortage == Shortage("b", 2_000)
+    assert answer_of(draws, buckets, "").shortage == Shortage(None)
+
+
+def test_tenants_who_left_nothing_to_remember_are_forgotten() -> None:
+    tenants = LocalQuotas()
+    tenants.take("debtor", QuotaRequest([replace(ONE, amount=100_000, at_least=0)]), NOW_MS)
+    for number in range(20):
+        tenants.take(f"old-{number}", QuotaRequest([ONE], Hold(["p"], 1_000)), NOW_MS)
+    later_ms = NOW_MS + limits.QUOTA_MEMORY_MS + MINUTE_MS
+    for number in range(30):
+        tenants.take(f"new-{number}", QuotaRequest([ONE]), later_ms)
+    assert "debtor" in tenants
+    assert all(f"new-{number}" in tenants for number in range(30))
+    assert not any(f"old-{number}" in tenants for number in range(20))
+
+
+@pytest.mark.parametrize("hold", [None, Hold(["p"], 2 * limits.QUOTA_MEMORY_MS)])
+def test_a_tenant_that_holds_a_place_is_not_idle(hold: Hold | None) -> None:
+    quotas = TenantQuotas()
+    quotas.take(QuotaRequest([ONE], hold), NOW_MS)
+    assert not quotas.is_idle(NOW_MS)
+    assert quotas.is_idle(NOW_MS + limits.QUOTA_MEMORY_MS) == (hold is None)
