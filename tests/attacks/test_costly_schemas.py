@@ -17,8 +17,8 @@ from antiphon_translator.schemas import schemas
 from antiphon_translator.schemas.schema_outline import Outline
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
-from tests.support.patience import until
 from tests.support.served_models import END_ID, model, turn
+from tests.support.waiting import until
 
 TOOLS = 60
 PATTERNS = 32

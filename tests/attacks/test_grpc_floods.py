@@ -24,7 +24,7 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.grpc_flood import Flood, flood
-from tests.support.patience import until
+from tests.support.waiting import until
 
 MIB = 2**20
 CALLS = 20

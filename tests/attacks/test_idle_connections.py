@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import pytest
 from yarl import URL
 
-from tests.support.patience import PATIENCE_S
 from tests.support.system import Command
+from tests.support.waiting import WAIT_MAX_S
 
 OPEN_FILES = 128
 ATTACKERS = 300
@@ -33,7 +33,7 @@ def edge() -> Iterator[tuple[Command, URL]]:
 
 
 def live(url: URL) -> bytes:
-    with socket.create_connection((str(url.host), url.port or 0), PATIENCE_S) as victim:
+    with socket.create_connection((str(url.host), url.port or 0), WAIT_MAX_S) as victim:
         victim.sendall(LIVE)
         answer = b""
         while piece := victim.recv(4096):
@@ -46,7 +46,7 @@ def test_idle_connections_keep_nobody_out(edge: tuple[Command, URL], said: bytes
     command, url = edge
     with ExitStack() as stack:
         for _ in range(ATTACKERS):
-            idle = stack.enter_context(socket.create_connection((str(url.host), url.port or 0), PATIENCE_S))
+            idle = stack.enter_context(socket.create_connection((str(url.host), url.port or 0), WAIT_MAX_S))
             idle.sendall(said)
         answers = [live(url) for _ in range(10)]
     assert all(b"HTTP/1.1 200 OK" in answer for answer in answers)
@@ -63,6 +63,6 @@ def test_the_server_header_tells_no_version(edge: tuple[Command, URL]) -> None:
 
 
 def exchange(url: URL, said: bytes) -> bytes:
-    with socket.create_connection((str(url.host), url.port or 0), PATIENCE_S) as client:
+    with socket.create_connection((str(url.host), url.port or 0), WAIT_MAX_S) as client:
         client.sendall(said)
         return client.recv(4096)

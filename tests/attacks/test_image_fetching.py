@@ -16,7 +16,7 @@ from antiphon_core.limits import MEDIA_FETCHES_MAX, MEDIA_TENANT_FETCHES_MAX, ME
 from antiphon_translator.media import addresses
 from antiphon_translator.media.downloads import Download, Failure
 from antiphon_translator.media.fetching import Fetcher, FetchRules
-from tests.support.patience import PATIENCE_S, until
+from tests.support.waiting import WAIT_MAX_S, until
 from tests.support.web import HERE, Names, Page, Web, web_server
 
 MOST = 1_000
@@ -40,7 +40,7 @@ async def web() -> AsyncIterator[Web]:
 
 @pytest.fixture
 async def fetcher() -> AsyncIterator[Fetcher]:
-    here_only = FetchRules(permits=lambda address: address == HERE, schemes=("https", "http"), timeout_s=PATIENCE_S)
+    here_only = FetchRules(permits=lambda address: address == HERE, schemes=("https", "http"), timeout_s=WAIT_MAX_S)
     made = Fetcher(here_only, resolver=Names())
     yield made
     await made.close()
@@ -48,7 +48,7 @@ async def fetcher() -> AsyncIterator[Fetcher]:
 
 async def test_slow_servers_of_one_tenant_cost_another_no_wait(web: Web, fetcher: Fetcher) -> None:
     """Six turns of one tenant at servers that never answer, as many URLs as they may have."""
-    web.pages = {"/tarpit": Page([b"x", 2 * PATIENCE_S]), "/image": Page([b"x"])}
+    web.pages = {"/tarpit": Page([b"x", 2 * WAIT_MAX_S]), "/image": Page([b"x"])}
     wanted = [{web.url(f"/tarpit?{turn}-{n}"): MOST for n in range(MEDIA_TURN_FETCHES_MAX)} for turn in range(6)]
     stuck = [asyncio.ensure_future(fetcher.fetch(each, tenant="acme")) for each in wanted]
     await until(lambda: len(web.requests) == MEDIA_TENANT_FETCHES_MAX, "the attacker has its share")
@@ -62,7 +62,7 @@ async def test_slow_servers_of_one_tenant_cost_another_no_wait(web: Web, fetcher
 
 
 async def test_waiting_for_ones_own_share_is_part_of_the_time_limit(web: Web) -> None:
-    web.pages = {"/tarpit": Page([b"x", 2 * PATIENCE_S])}
+    web.pages = {"/tarpit": Page([b"x", 2 * WAIT_MAX_S])}
     hurried = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=0.05)
     fetcher = Fetcher(hurried, resolver=Names())
     urls = [{web.url(f"/tarpit?{turn}-{n}"): MOST for n in range(MEDIA_TURN_FETCHES_MAX)} for turn in range(6)]

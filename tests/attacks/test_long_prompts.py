@@ -17,8 +17,8 @@ from antiphon_translator.engines.scripted import Emit, ScriptedEngine
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
-from tests.support.patience import until
 from tests.support.served_models import END_ID, message, model, turn
+from tests.support.waiting import until
 
 BODY_CHARS = 10_380_000
 """9.9 MiB, which fits into a request."""

@@ -19,8 +19,8 @@ from yarl import URL
 from tests.support.malformed.grpc_messages import Message, malformed_messages
 from tests.support.malformed.http_requests import Request, malformed_requests
 from tests.support.malformed.system import MalformedTarget, malformed_target
-from tests.support.patience import PATIENCE_S
 from tests.support.volume import volume
+from tests.support.waiting import WAIT_MAX_S
 
 COUNT = volume(1_000, 20_000)
 SEED = volume(14, SystemRandom().randrange(2**32))
@@ -112,7 +112,7 @@ async def exchange(url: str, request: Request) -> Answer:
     reader, writer = await asyncio.open_connection(address.host, address.port)
     data = b""
     with suppress(ConnectionError):
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             writer.write(request.data)
             await writer.drain()
             if not request.hangs_up:
@@ -145,7 +145,7 @@ def is_whole(head: bytes, body: bytes) -> bool:
 async def called(channel: grpc.aio.Channel, message: Message) -> tuple[str, str]:
     """The status of a call of any kind, with its details."""
     method: Any = channel.unary_stream(message.path)  # its headers and its request leave together
-    call = method(message.data, metadata=message.metadata, timeout=WAIT_S if message.waits else PATIENCE_S)
+    call = method(message.data, metadata=message.metadata, timeout=WAIT_S if message.waits else WAIT_MAX_S)
     try:
         while await call.read() is not grpc.aio.EOF:
             pass

@@ -13,7 +13,7 @@ from antiphon_core.clock import SystemClock
 from antiphon_edge.callers.authentication import TENANT_HEADER
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
-from tests.support.patience import least
+from tests.support.waiting import least
 
 TURNS = 20
 SHARE = 16  # four times as many as are free

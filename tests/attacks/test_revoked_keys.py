@@ -16,7 +16,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.rpc import watched
 from tests.support.api_keys import KeyFiles, bearer, id_of
 from tests.support.edge import RunningEdge, running_edge
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 CREATE = {"type": "response.create", "model": "m", "input": "hi", "store": False}
 
@@ -37,7 +37,7 @@ async def connected(edge: RunningEdge, secret: str) -> AsyncIterator[aiohttp.Cli
 async def turn(socket: aiohttp.ClientWebSocketResponse) -> Any:
     """The last event of one more turn."""
     await socket.send_json(CREATE)
-    while (event := await socket.receive_json(timeout=PATIENCE_S))["type"] not in (*events.TERMINAL, "error"):
+    while (event := await socket.receive_json(timeout=WAIT_MAX_S))["type"] not in (*events.TERMINAL, "error"):
         pass
     return event
 
@@ -50,7 +50,7 @@ async def test_a_revoked_key_has_no_more_turns_on_an_open_connection(files: KeyF
         files.keys.write_text("".join(line for line in lines if not line.startswith(id_of(thief))))
         refused = await turn(stolen)
         assert (refused["status"], refused["error"]["code"]) == (401, "invalid_api_key")
-        closed = await stolen.receive(timeout=PATIENCE_S)
+        closed = await stolen.receive(timeout=WAIT_MAX_S)
         assert (closed.type, stolen.close_code) == (WSMsgType.CLOSE, WSCloseCode.POLICY_VIOLATION)
         assert (await turn(own))["type"] == events.COMPLETED
         assert len(edge.translator.turns) == 2

@@ -17,8 +17,8 @@ from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_edge.http.byte_budget import ByteBudget
 from antiphon_edge.routes import bodies
 from tests.support.edge import RunningEdge, running_edge
-from tests.support.patience import PATIENCE_S, until
 from tests.support.raw_http import RawAnswer, head, read
+from tests.support.waiting import WAIT_MAX_S, until
 
 MIB = 2**20
 SHARE = 12 * MIB
@@ -47,7 +47,7 @@ async def refused(stream: Stream, said: bytes) -> RawAnswer:
     """The answer to what is said."""
     reader, writer = stream
     writer.write(said)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         return await read(reader)
 
 
@@ -78,7 +78,7 @@ async def test_all_heads_of_one_address_have_a_limit(edge: RunningEdge) -> None:
     share = HEADS_BYTES_MAX // 8
     async with connections(edge, share // size + 4) as opened:
         reading = [asyncio.ensure_future(refused(stream, pieces_of_a_head(size))) for stream in opened]
-        done, _ = await asyncio.wait(reading, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(reading, timeout=WAIT_MAX_S, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result().status for task in done} == {431}
         assert await serves_the_victim(edge)
         for task in reading:
@@ -91,7 +91,7 @@ async def test_bodies_without_an_end_hold_the_share_of_their_tenant(edge: Runnin
     said = head(b"POST /v1/responses", b"Content-Length: %d" % size, ATTACKER) + b" " * (size - 1)
     async with connections(edge, 3) as opened:
         reading = [asyncio.ensure_future(refused(stream, said)) for stream in opened]
-        done, _ = await asyncio.wait(reading, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(reading, timeout=WAIT_MAX_S, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result().status for task in done} == {429}
         assert budget_of(edge).held <= SHARE
         assert await serves_the_victim(edge)
@@ -114,7 +114,7 @@ async def test_messages_without_an_end_hold_the_share_of_their_tenant(edge: Runn
         for _reader, writer in opened:
             writer.write(frame)
         closing = [asyncio.ensure_future(reader.readexactly(4)) for reader, _writer in opened]
-        done, _ = await asyncio.wait(closing, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(closing, timeout=WAIT_MAX_S, return_when=asyncio.FIRST_COMPLETED)
         assert {task.result()[2:] for task in done} == {(1013).to_bytes(2)}
         assert budget_of(edge).held <= SHARE
         assert await serves_the_victim(edge)
@@ -141,7 +141,7 @@ async def test_messages_that_wait_hold_the_share_of_their_tenant(edge: RunningEd
         await waiting()
         await until(lambda: 7 * MIB < budget_of(edge).held < SHARE, "the first one waits")
         socket = await waiting()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while (event := await socket.receive()).type is WSMsgType.TEXT and event.json()["type"] != "error":
                 pass
         assert event.type is WSMsgType.CLOSE or event.json()["status"] == 429

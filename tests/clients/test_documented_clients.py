@@ -11,8 +11,8 @@ from tests.clients.client_table import CLIENTS, CORE, FEATURES, expected_fields,
 from tests.support.client_environments import Client, Served, features, programs, stranger
 from tests.support.client_models import CHAT, MODELS
 from tests.support.howto import blocks
-from tests.support.patience import until
 from tests.support.volume import IS_NIGHTLY, volume
+from tests.support.waiting import until
 
 WEBSOCKET = "GET /v1/responses 101"
 

@@ -15,7 +15,7 @@ from tests.support.system import System
 QUESTION = "What is the capital of France?"
 
 
-class Patient(DefaultHttpxClient):
+class LongTimeoutClient(DefaultHttpxClient):
     """Asks again when the edge has given up waiting for its store, which may be slow where the machine is busy."""
 
     def send(self, *args: Any, **options: Any) -> Any:
@@ -27,7 +27,7 @@ class Patient(DefaultHttpxClient):
 
 @pytest.fixture
 def client(system: System) -> Iterator[OpenAI]:
-    with OpenAI(base_url=system.base_url, api_key="none", max_retries=0, http_client=Patient()) as client:
+    with OpenAI(base_url=system.base_url, api_key="none", max_retries=0, http_client=LongTimeoutClient()) as client:
         yield client
 
 

@@ -21,9 +21,9 @@ from tests.support.console.prefix_proxy import below_prefix
 from tests.support.console.visitor import Visitor, visitor
 from tests.support.http import Answer, Http
 from tests.support.images import png
-from tests.support.patience import PAUSE_S, until
 from tests.support.ports import free_ports
 from tests.support.system import Command, System
+from tests.support.waiting import PAUSE_S, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -21,8 +21,8 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import USAGE, FakeChat, delta, event, fake_chat
-from tests.support.patience import PATIENCE_S
 from tests.support.served_models import model, turn
+from tests.support.waiting import WAIT_MAX_S
 
 TOKENS = 32
 DELTAS = 20_000
@@ -34,7 +34,7 @@ UNMEASURED = {"is_measured": False, "context_length": 0}
 async def chatting(**changes: Any) -> AsyncIterator[tuple[TranslatorService, FakeChat]]:
     """A translator on a server of chat completions that does as it is told."""
     async with fake_chat() as fake:
-        profile = ModelProfile(name="m", endpoint=fake.endpoint, engine="openai_chat", first_token_timeout_s=PATIENCE_S)
+        profile = ModelProfile(name="m", endpoint=fake.endpoint, engine="openai_chat", first_token_timeout_s=WAIT_MAX_S)
         service = TranslatorService(TranslatorSettings(), clock=ManualClock())
         service.add(model(**changes), OpenAIChatEngine(profile))
         try:
@@ -67,7 +67,7 @@ async def test_endless_output_is_stopped_at_max_output_tokens(model_of: dict[str
     async with chatting(**model_of) as (service, fake):
         fake.script = [*[endless] * DELTAS, Ending.SILENCE]
         status, body, text = await ran(service, max_output_tokens=TOKENS)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             await fake.stopped.wait()
     assert status is Status.INCOMPLETE
     assert body["incomplete_details"] == {"reason": "max_output_tokens"}

@@ -24,13 +24,13 @@ from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, JOB_LEASE_MS
-from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_servers import redis_server
 from tests.support.relay import relay
 from tests.support.replicas import Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
 from tests.support.volume import volume
+from tests.support.waiting import WAIT_MAX_S
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
@@ -38,12 +38,12 @@ WORDS = 20
 PAUSE_S = 0.07  # between two words
 BETWEEN_S = volume(1.0, 0.5)  # between the requests of a freeze
 FREEZES_S = volume((3,), (1, 3, 5, 30, 100))
-SOON_S = volume(PATIENCE_S, 4.0)
+SOON_S = volume(WAIT_MAX_S, 4.0)
 """Two seconds are promised; the nightly run gives a busy machine as much again. In `make test` no clock decides: a part
 stays frozen until all have their answers, so nobody gets one from it."""
 SIZES = {"store": 1, "translator": 2, "edge": volume(2, 3), "worker": 2}
 PARTS = ("edge", "translator", "store", "worker", "engine", "database")
-PATIENT_S = 8
+SHORT_OUTAGE_S = 8
 """A freeze that lasts longer may outlast the retries of a commit, ten seconds, and the token timeout of an engine."""
 LEASED_S = JOB_LEASE_MS / 1000 - DEFAULT_TIMING.cancel_pace.every_s - 1.0
 """In a shorter freeze no worker loses the lease of a job: less the time since its last renewal, and a second in which a
@@ -125,7 +125,7 @@ class Town:
     async def settle(self) -> None:
         """Returns when every client has its end."""
         running, self.running = self.running, []
-        async with asyncio.timeout(2 * PATIENCE_S):
+        async with asyncio.timeout(2 * WAIT_MAX_S):
             await asyncio.gather(*running)
 
 
@@ -170,7 +170,7 @@ async def models_listed(town: Town, url: str) -> None:
 
 async def store_answers(town: Town, url: str) -> None:
     """Waits until a request that needs the store is answered. A database that was frozen works off its queue first."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             async with town.session.get(f"{url}/v1/responses/{UNKNOWN}") as answer:
                 if answer.status == 404:
@@ -185,7 +185,7 @@ async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze
     urls = town.replicas.edge_urls
     calls = [town.ask(url, **members) for url in urls for members in KINDS.values()]
     calls += [town.ask(url, {"Idempotency-Key": f"{part}-{freeze_s}-{number}"}) for number, url in enumerate(urls)]
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await asyncio.gather(*(call.begun.wait() for call in calls))
     await asyncio.sleep(0.5 * WORDS * PAUSE_S)  # in the middle of their stories
     loop = asyncio.get_running_loop()
@@ -202,7 +202,7 @@ async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze
             await asyncio.sleep(min(BETWEEN_S, max(0.0, until_s - loop.time())))
     await asyncio.gather(*(store_answers(town, url) for url in urls))
     outage_s = loop.time() - began_s
-    is_long = outage_s > PATIENT_S
+    is_long = outage_s > SHORT_OUTAGE_S
     await town.settle()
     for call in calls:
         call.require_one_end(may_fail=is_long)

@@ -25,9 +25,9 @@ from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http
-from tests.support.patience import least
 from tests.support.system import Command
 from tests.support.thinking_edges import Sayer, losable
+from tests.support.waiting import least
 
 READINESS = "/v1/health/ready"
 GUARANTEES = Path(__file__).parents[2] / "docs/guarantees.md"

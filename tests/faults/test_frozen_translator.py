@@ -23,10 +23,10 @@ from antiphon_edge.turns.generation import Generation
 from antiphon_translator.client import TranslatorClient, Transport
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import FakeTriton, Raw, fake_triton, input_ids_of, token_response
-from tests.support.patience import PATIENCE_S, least, until
 from tests.support.ports import free_ports
 from tests.support.served_models import tokenizer, turn, write_directory
 from tests.support.system import Command
+from tests.support.waiting import WAIT_MAX_S, least, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -139,7 +139,7 @@ async def test_a_turn_of_a_frozen_translator_is_gone_on_with_by_another(pair: Pa
         assert terminal.final.status is Status.INCOMPLETE
     pair.send(frozen, signal.SIGCONT)
     said = new_text()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while not pair.asked(said)[frozen]:
             await generated(client, said, [])
     await client.close()

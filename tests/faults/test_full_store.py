@@ -21,12 +21,12 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http
-from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import owner, postgres_server
 from tests.support.redis_servers import SAFE, redis_server
 from tests.support.small_disk import small_disk
 from tests.support.system import Command
 from tests.support.thinking_edges import Sayer, losable
+from tests.support.waiting import WAIT_MAX_S
 
 LONG = "word " * 5_000
 DISK_BYTES = 16 * 2**20
@@ -131,7 +131,7 @@ async def until_refused(town: Town) -> Answer:
     """Fills the medium until a turn is refused. Those before it are stored in what room the store still had, but for
     one: that there was room had been said a moment before it was gone."""
     lost = 0
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             town.medium.fill()
             asked = len(town.sayer.requests)

@@ -25,7 +25,7 @@ async def test_it_goes_on_behind_its_last_token_when_the_server_is_back() -> Non
     async with (
         smollm2_server(MODEL_NAME) as server,
         serving(engine_on(server, name=MODEL_NAME)) as translator,
-        bench(translator, timing=TurnTiming()) as shop,  # as patient as in life
+        bench(translator, timing=TurnTiming()) as shop,  # the timing of production
         shop.worker(),
     ):
         undisturbed = whole(await shop.ended((await asked(shop)).id))

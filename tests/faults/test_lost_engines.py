@@ -23,10 +23,10 @@ from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.service import TranslatorService
-from tests.support.patience import PATIENCE_S, patiently, until
 from tests.support.served_models import tokenizer, turn
 from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
 from tests.support.turns import NOTHING, Happenings, Ran, engine_on, named, run, serving
+from tests.support.waiting import WAIT_MAX_S, until, with_retries
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -46,7 +46,7 @@ def fleet_on(*servers: RunningTriton, name: str = MODEL_NAME, **limits: float) -
 async def serving_all(engine: EndpointsEngine) -> AsyncIterator[TranslatorService]:
     """A translator on the fleet, once every endpoint has answered a probe."""
     async with serving(engine) as service:
-        await patiently(engine.controls)
+        await with_retries(engine.controls)
         await until(lambda: not engine._probes.unanswered(), "an answer of every endpoint")
         yield service
 
@@ -55,7 +55,7 @@ async def at_work(*servers: RunningTriton) -> None:
     """Waits until all can be reached: channels notice a restart a moment after the supervisor."""
     for server in servers:
         engine = engine_on(server, name=MODEL_NAME)
-        await patiently(engine.ready, AntiphonError)
+        await with_retries(engine.ready, AntiphonError)
         await engine.close()
 
 
@@ -242,7 +242,7 @@ async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair)
 
 async def test_killed_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
     running = asyncio.create_task(turns_on(pair, "/stall/0"))
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while pair.bad.log_text().count("/stall/0") < len(EVERY):
             await asyncio.sleep(0.02)
     pair.bad.kill()
@@ -322,7 +322,7 @@ async def test_nobody_waits_for_a_server_that_hangs(pair: Pair) -> None:
         freeze = {3: lambda: pair.bad.signal(signal.SIGSTOP)}
         assert Outcome(await run(service, named(HI, THEN_SILENT), freeze), engine).is_whole()
         await asyncio.sleep(EJECT_FIRST_S)  # from here on it may be asked again
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             for _ in range(2):
                 assert Outcome(await run(service, named(HI)), engine).is_whole()
                 await service.ready()

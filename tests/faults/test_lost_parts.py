@@ -16,9 +16,9 @@ from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from tests.support.http import Http
-from tests.support.patience import PATIENCE_S
 from tests.support.schema import validate_event, validate_response
 from tests.support.system import System, split, up
+from tests.support.waiting import WAIT_MAX_S
 
 AT_ONCE_S = 30.0  # on a busy machine; a call of the store that nobody answers takes 75
 LONG = "Tell me a very long story about the sea."
@@ -56,7 +56,7 @@ def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Syste
 async def own_up(ups: Callable[[], System]) -> System:
     """Everything in one process, with its Triton, to be killed at will."""
     system = ups()  # not in another thread: the process would end with it
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             with suppress(RuntimeError):  # its supervisor is starting Triton again
                 system.triton_pid()
@@ -117,13 +117,13 @@ async def test_triton_killed_in_mid_stream_is_an_error_and_service_resumes(
     async with http.stream(model=own_up.model, input=LONG, max_output_tokens=400) as stream:
         seen = await read_some(stream, 5)
         os.kill(own_up.triton_pid(), signal.SIGKILL)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             seen += [event async for event in stream]
     assert [event["sequence_number"] for event in seen] == list(range(len(seen)))
     assert [event["type"] for event in seen[-2:]] == [events.ERROR, events.FAILED]
     validate_response(seen[-1]["response"])
     assert (await http.get(f"/v1/responses/{seen[-1]['response']['id']}")).json == seen[-1]["response"]
-    async with asyncio.timeout(2 * PATIENCE_S):
+    async with asyncio.timeout(2 * WAIT_MAX_S):
         while (await http.get("/v1/health/ready")).status != 200:
             await asyncio.sleep(0.2)
     again = await http.create(model=own_up.model, input="What is the capital of France?", temperature=0)
@@ -133,7 +133,7 @@ async def test_triton_killed_in_mid_stream_is_an_error_and_service_resumes(
 async def test_up_dies_and_takes_its_triton_along(own_up: System) -> None:
     triton = own_up.triton_pid()
     own_up.commands["up"].kill()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while _lives(triton):
             await asyncio.sleep(0.1)
 

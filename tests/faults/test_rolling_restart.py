@@ -20,10 +20,10 @@ from antiphon_core.errors import LogNotFound
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_store.client import StoreClient
 from tests.support.howto import blocks
-from tests.support.patience import PATIENCE_S, until
 from tests.support.replicas import SIZES, Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
 from tests.support.volume import volume
+from tests.support.waiting import WAIT_MAX_S, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -74,7 +74,7 @@ async def client(replicas: Replicas) -> AsyncIterator[AsyncOpenAI]:
 
 async def answered(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
     """Asks again when an edge has given up a store that is there: it may get no processor for a second."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             try:
                 return await ask()
@@ -114,7 +114,7 @@ async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> in
     while not is_over.is_set():
         said = f"job {name}.{count}"
         job = await answered(partial(client.responses.create, model="m", input=said, background=True))
-        async with asyncio.timeout(2 * PATIENCE_S):
+        async with asyncio.timeout(2 * WAIT_MAX_S):
             while job.status in ("queued", "in_progress"):
                 await asyncio.sleep(0.5)
                 job = await answered(partial(client.responses.retrieve, job.id))
@@ -156,7 +156,7 @@ async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
     replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
 ) -> None:
     load = Load(client, "roll")
-    async with asyncio.timeout(4 * PATIENCE_S):
+    async with asyncio.timeout(4 * WAIT_MAX_S):
         await replicas.roll()
     require_each_once(triton, await load.end())
 
@@ -167,7 +167,7 @@ async def test_a_restart_of_the_only_store_fails_no_request(
     """Not even one that the SDK would have to repeat."""
     load = Load(client.with_options(max_retries=0), "store")
     (store,) = replicas.of("store")
-    async with asyncio.timeout(4 * PATIENCE_S):
+    async with asyncio.timeout(4 * WAIT_MAX_S):
         await replicas.restart(store)
     require_each_once(triton, await load.end())
 
@@ -228,7 +228,7 @@ async def logged(replicas: Replicas, seen: list[Any]) -> None:
     response_id, last = seen[0].response.id, seen[-1].sequence_number
     (store,) = replicas.of("store")
     async with (
-        asyncio.timeout(PATIENCE_S),
+        asyncio.timeout(WAIT_MAX_S),
         StoreClient(f"{replicas.pods[store].host}:{replicas.ports['store']}") as client,
     ):
         end = 0

@@ -19,9 +19,9 @@ from tests.support.container_images import TARGETS, Images, built_images
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import MODEL, delta, fake_chat
 from tests.support.http import Http
-from tests.support.patience import PATIENCE_S
 from tests.support.ports import HOST, free_ports
 from tests.support.served_models import write_directory
+from tests.support.waiting import WAIT_MAX_S
 
 MB = 1_000_000
 SMALL_MB = 150
@@ -141,7 +141,7 @@ def _let_others_read(folder: Path) -> None:
 
 
 async def _ready(http: Http) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             try:
                 if (await http.get("/v1/health/ready")).status == 200:
@@ -152,7 +152,7 @@ async def _ready(http: Http) -> None:
 
 
 async def _ended(http: Http, response_id: str) -> dict[str, Any]:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             found: dict[str, Any] = (await http.get(f"/v1/responses/{response_id}")).json
             if found["status"] not in ("queued", "in_progress"):

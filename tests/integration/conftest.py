@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.patient_edges import make_edges_patient
+from tests.support.long_edge_timeouts import set_long_edge_timeouts
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a store that is slow is not gone."""
-    make_edges_patient(monkeypatch)
+    set_long_edge_timeouts(monkeypatch)

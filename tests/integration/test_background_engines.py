@@ -23,9 +23,9 @@ from antiphon_store.backends.redis import link
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.rows.backend import Durability, RowBackend
 from tests.support.background import Bench, background_request, bench, hasten, text_of, whole
-from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import redis_rows, shared_redis
+from tests.support.waiting import WAIT_MAX_S
 
 ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
     "sqlite": lambda clock, folder: SqliteRows(folder / "store.db", durability=Durability.PROCESS, clock=clock),
@@ -38,7 +38,7 @@ ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
 async def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
     for module in (postgres, room, link):  # a busy machine may take longer to say that it is ready
-        monkeypatch.setattr(module, "READY_TIMEOUT_S", PATIENCE_S)
+        monkeypatch.setattr(module, "READY_TIMEOUT_S", WAIT_MAX_S)
     async with bench(engine=lambda clock: ENGINES[request.param](clock, tmp_path)) as made:
         yield made
 

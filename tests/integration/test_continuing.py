@@ -12,8 +12,8 @@ from antiphon_core import events
 from antiphon_core.jsons import Object
 from antiphon_edge.routes.sessions import SESSION_HEADER
 from tests.support.http import Answer, Http
-from tests.support.patience import PATIENCE_S
 from tests.support.thinking_edges import Edges, thinking_edges, worker
+from tests.support.waiting import WAIT_MAX_S
 
 ANSWER = "Rome, it is."
 
@@ -25,7 +25,7 @@ async def edges() -> AsyncIterator[Edges]:
 
 
 async def has_status(http: Http, response_id: str, status: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while (await http.get(f"/v1/responses/{response_id}")).json["status"] != status:
             await asyncio.sleep(0.01)
 
@@ -84,7 +84,7 @@ async def test_over_a_websocket_it_is_an_error_event(edges: Edges) -> None:
     async with edges.http.session.ws_connect(edges.http.url + "/v1/responses") as socket:
 
         async def event() -> Object:
-            told: Object = await socket.receive_json(timeout=PATIENCE_S)
+            told: Object = await socket.receive_json(timeout=WAIT_MAX_S)
             return told
 
         await socket.send_json({"type": "response.create"} | behind(first))

@@ -10,8 +10,8 @@ import pytest
 
 from antiphon_core.jsons import Object
 from tests.support.http import Answer, Http
-from tests.support.patience import PATIENCE_S
 from tests.support.thinking_edges import Edges, thinking_edges, worker
+from tests.support.waiting import WAIT_MAX_S
 
 ANSWER = "Rome, it is."
 QUESTION = "And of France?"
@@ -29,7 +29,7 @@ async def in_mid_run(edges: Edges, asking: Awaitable[Answer]) -> AsyncIterator[a
     before = len(edges.sayer.requests)
     edges.sayer.pause_at = 1
     turn = asyncio.ensure_future(asking)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while len(edges.sayer.requests) == before:
             await asyncio.sleep(0.01)
     try:
@@ -78,7 +78,7 @@ async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None
 
 async def ended(http: Http, response_id: str) -> Object:
     """A background response at its end."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while (told := (await http.get(f"/v1/responses/{response_id}")).json)["status"] in ("queued", "in_progress"):
             await asyncio.sleep(0.01)
     return dict(told)

@@ -22,10 +22,10 @@ from antiphon_core.ports.translator import Turn
 from antiphon_local_triton.repository import MODEL_NAME
 from antiphon_translator.service import TranslatorService
 from tests.support import pushed
-from tests.support.patience import least
 from tests.support.served_models import FILES, message, tokenizer, turn
 from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
 from tests.support.turns import engine_on, named, run, serving
+from tests.support.waiting import least
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,10 +15,10 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from tests.support.http import Http
-from tests.support.patience import PATIENCE_S
 from tests.support.schema import validate_response
 from tests.support.thinker import CALL, WEATHER
 from tests.support.thinking_edges import Edges, thinking_edges, worker
+from tests.support.waiting import WAIT_MAX_S
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -265,16 +265,16 @@ async def test_the_engine_stops_when_its_client_goes(edges: Edges, stream: bool)
     while not edges.sayer.requests:
         await asyncio.sleep(0.01)
     asking.cancel()
-    await asyncio.wait_for(edges.sayer.stopped.wait(), PATIENCE_S)
+    await asyncio.wait_for(edges.sayer.stopped.wait(), WAIT_MAX_S)
 
 
 async def test_the_engine_stops_as_soon_as_a_reader_hangs_up(edges: Edges) -> None:
     edges.sayer.pause_at = 5
     async with edges.http.stream(model="m", input="hi") as stream:
         first = await anext(stream)
-    await asyncio.wait_for(edges.sayer.stopped.wait(), PATIENCE_S)
+    await asyncio.wait_for(edges.sayer.stopped.wait(), WAIT_MAX_S)
     path = f"/v1/responses/{first['response']['id']}"
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while (answer := await edges.http.get(path)).status != 200:
             await asyncio.sleep(0.01)
     assert answer.json["status"] == "cancelled"
@@ -303,7 +303,7 @@ async def test_a_background_run_survives_its_clients_connection(edges: Edges) ->
             first = await anext(stream)
         edges.sayer.go.set()
         path = f"/v1/responses/{first['response']['id']}"
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while (said := (await edges.https[1].get(path)).json)["status"] in ("queued", "in_progress"):
                 await asyncio.sleep(0.02)
         assert said["status"] == "completed"

@@ -10,7 +10,7 @@ import pytest
 
 from k8s.components.grafana.panels import DASHBOARDS
 from tests.support.monitored_system import MonitoredSystem, load, monitored_system, rules
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 # Series with labels that begin with an accident that this load does not have: another process of the same kind.
 ACCIDENTS = ("antiphon_takeovers_total", "antiphon_engine_migrations_total", "antiphon_engine_endpoint_evictions_total")
@@ -30,7 +30,7 @@ async def test_every_panel_and_every_recorded_rule_has_data(system: MonitoredSys
     ]
     missing = set(queries)
     try:
-        async with asyncio.timeout(3 * PATIENCE_S):
+        async with asyncio.timeout(3 * WAIT_MAX_S):
             while missing and not running.done():
                 missing = {query for query in missing if not await system.prometheus.series(query)}
                 await asyncio.sleep(0.5)

@@ -17,10 +17,10 @@ from tests.support import nim_operator
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.fake_chat import MODEL, fake_chat
 from tests.support.in_a_thread import in_a_thread
-from tests.support.patience import PATIENCE_S
 from tests.support.ports import HOST, free_ports
 from tests.support.served_models import write_directory
 from tests.support.system import Command
+from tests.support.waiting import WAIT_MAX_S
 
 MODELS = ("alpha", "beta")
 TOKEN = "0123456789abcdef" * 4
@@ -46,7 +46,7 @@ async def test_an_edge_in_a_nim_service_satisfies_the_operator(pod: Pod) -> None
     service = nim_operator.edge_service()
     async with aiohttp.ClientSession(pod.url) as session:
         for path in nim_operator.probe_paths(service):
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(WAIT_MAX_S):
                 while (await _asked(session, path))[0] != 200:
                     await asyncio.sleep(0.1)
         status, models = await _asked(session, "/v1/models")

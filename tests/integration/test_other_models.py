@@ -19,10 +19,10 @@ from antiphon_local_triton.server_venv import ensure_server_venv, read_layout
 from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
-from tests.support.patience import least
 from tests.support.served_models import write_directory
 from tests.support.system import System, up
 from tests.support.triton import RunningTriton, ScriptedModel, triton_server
+from tests.support.waiting import least
 
 DELAY_MS = 150.0
 LONG = "a list of words " * 30

@@ -16,10 +16,10 @@ from grpc_health.v1 import health_pb2
 from tests.support.fake_chat import MODEL, fake_chat
 from tests.support.in_a_thread import in_a_thread
 from tests.support.manifests import of_kind, overlay, pod_templates
-from tests.support.patience import PATIENCE_S
 from tests.support.ports import HOST, free_ports
 from tests.support.served_models import write_directory
 from tests.support.system import Command
+from tests.support.waiting import WAIT_MAX_S
 
 PROBED = ("edge", "translator", "store")
 
@@ -38,7 +38,7 @@ async def test_every_probe_of_the_manifests_succeeds(ports: dict[str, int]) -> N
     assert {name for name, _ in probes} == set(PROBED)
     async with aiohttp.ClientSession() as session:
         for name, probe in probes:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(WAIT_MAX_S):
                 while not await _succeeds(session, probe, ports[name]):
                     await asyncio.sleep(0.1)
 

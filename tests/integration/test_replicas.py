@@ -17,12 +17,12 @@ from antiphon_core import events
 from antiphon_core.events import DONE_FRAME, KEEP_ALIVE_FRAME
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
-from tests.support.http import Http, PatientHttp
-from tests.support.patience import PATIENCE_S, least
+from tests.support.http import Http, RetryingHttp
 from tests.support.replicas import Replicas, fleet
 from tests.support.schema import validate_response
 from tests.support.storytelling import StorytellingTriton, story, story_ids, storytelling_triton
 from tests.support.volume import volume
+from tests.support.waiting import WAIT_MAX_S, least
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -56,11 +56,11 @@ async def http(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterator[
     triton.go_on()
     triton.starts.clear()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True, limit=0)) as session:
-        yield PatientHttp(session, replicas.url)
+        yield RetryingHttp(session, replicas.url)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -84,7 +84,7 @@ async def current(http: Http, response_id: str) -> Object:
 
 async def when(http: Http, response_id: str, *statuses: str) -> Object:
     """A response once it has one of these states, by polling."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while (told := await current(http, response_id))["status"] not in statuses:
             await asyncio.sleep(0.05)
     return told
@@ -117,7 +117,7 @@ async def stream(
     """All frames from a place on, to the end, in `told` as they come; a connection that breaks is taken up again where
     it was."""
     told = [] if told is None else told
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             try:
                 async for frame in frames_after(http, response_id, after):
@@ -190,7 +190,7 @@ async def seconds_to_cancel(http: Http, triton: StorytellingTriton) -> float:
 
 async def cancel(http: Http, response_id: str) -> Object:
     """Asks for the end until it is there: an edge waits for a busy worker only so long."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             answer = await http.post(f"/v1/responses/{response_id}/cancel", b"")
             assert answer.status == 200, answer.body

@@ -29,8 +29,8 @@ from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from antiphon_translator.server import handlers as translator_handlers
-from tests.support.patience import until
 from tests.support.translators import ScriptedTranslator
+from tests.support.waiting import until
 
 TOKENS = {role: f"{role}-token-0123456789" for role in Role}
 OWN, OTHER = "acme", "globex"

@@ -23,12 +23,12 @@ from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
-from tests.support.http import Answer, Http, PatientHttp, is_too_busy
-from tests.support.patience import PATIENCE_S
+from tests.support.http import Answer, Http, RetryingHttp, is_too_busy
 from tests.support.redis_servers import RedisServer, redis_rows, redis_server
 from tests.support.replicas import Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, storytelling_triton
 from tests.support.translators import ScriptedTranslator
+from tests.support.waiting import WAIT_MAX_S
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -176,7 +176,7 @@ STREAM = dumps({"model": "m", "input": "hi", "stream": True})
 
 async def begin_stream(life: AsyncExitStack, http: Http) -> None:
     """A stream that goes on until the end of `life`, begun as soon as there is a place for it."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             answer = await http.session.post(f"{http.url}/v1/responses", data=STREAM)
             life.callback(answer.close)
@@ -191,7 +191,7 @@ async def begin_stream(life: AsyncExitStack, http: Http) -> None:
 async def until_refused(http: Http) -> Answer:
     """The refusal of a stream. An edge for which the store was too slow, as on a busy machine, admits by its own share
     for a while: who hangs up then has taken nothing."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while True:
             async with http.session.post(f"{http.url}/v1/responses", data=STREAM) as answer:
                 if answer.status == 429:
@@ -202,7 +202,7 @@ async def until_refused(http: Http) -> Answer:
 
 
 async def until_admitted(http: Http) -> Answer:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while (answer := await http.create(model="m", input="hi")).status == 429:
             await asyncio.sleep(0.05)
     return answer
@@ -211,7 +211,7 @@ async def until_admitted(http: Http) -> Answer:
 async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
     replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
 ) -> None:
-    https = [PatientHttp(session, url) for url in replicas.edge_urls]
+    https = [RetryingHttp(session, url) for url in replicas.edge_urls]
     triton.pause_s = 3600.0
     async with AsyncExitStack() as life:
         for number in range(STREAMS):
@@ -237,14 +237,14 @@ async def test_the_tokens_of_background_responses_count(
 ) -> None:
     """They all end at the same time, so that what they took comes at once and not as slowly as tokens come back."""
     triton.hold(at=0)
-    http = PatientHttp(session, replicas.url)
+    http = RetryingHttp(session, replicas.url)
 
     async def ended(response_id: str) -> Any:
         while (answer := (await http.get(f"/v1/responses/{response_id}")).json)["status"] != "completed":
             await asyncio.sleep(0.05)
         return answer
 
-    async with asyncio.timeout(2 * PATIENCE_S):
+    async with asyncio.timeout(2 * WAIT_MAX_S):
         created = [(await http.create(model="m", input="hi", background=True)).json for _ in range(RESPONSES)]
         while triton.running < RESPONSES:
             await asyncio.sleep(0.05)

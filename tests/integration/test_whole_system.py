@@ -20,7 +20,7 @@ from antiphon.local_model import OUTPUT_TOKENS_DEFAULT
 from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
-from tests.support.http import Http, PatientHttp
+from tests.support.http import Http, RetryingHttp
 from tests.support.images import data_url, image_part, user
 from tests.support.schema import validate_event, validate_response
 from tests.support.system import System, up
@@ -33,7 +33,7 @@ ANSWER = "The capital of France is Paris."
 @pytest.fixture
 async def http(system: System) -> AsyncIterator[Http]:
     async with aiohttp.ClientSession() as session:
-        yield PatientHttp(session, system.url)
+        yield RetryingHttp(session, system.url)
 
 
 def model_directory_of(system: System) -> Path:
@@ -65,7 +65,7 @@ async def test_the_small_model_compacts_a_conversation_also_where_it_repeats_its
 ) -> None:
     talk = [{"role": "user", "content": "We launch on Tuesday."}, {"role": "assistant", "content": "On Tuesday."}]
     async with aiohttp.ClientSession() as session:
-        http = PatientHttp(session, up_system.url)
+        http = RetryingHttp(session, up_system.url)
         answer = await http.post("/v1/responses/compact", {"model": up_system.model, "input": talk})
         assert answer.status == 200, answer.body
         kept, item = answer.json["output"]

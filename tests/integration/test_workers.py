@@ -15,11 +15,11 @@ import pytest
 import pytest_asyncio
 
 from antiphon_core import events
-from tests.support.http import Http, PatientHttp
-from tests.support.patience import until
+from tests.support.http import Http, RetryingHttp
 from tests.support.served_models import write_directory
 from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
 from tests.support.system import Command
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -104,7 +104,7 @@ async def client(service: Command, *, keeps: bool = False) -> AsyncIterator[Http
     """Each request is a connection of its own, which stays with `keeps`."""
     connector = aiohttp.TCPConnector(force_close=not keeps, limit=0)
     async with aiohttp.ClientSession(connector=connector) as session:
-        yield PatientHttp(session, url_of(service))
+        yield RetryingHttp(session, url_of(service))
 
 
 async def stream(http: Http, first: asyncio.Event) -> bytes:

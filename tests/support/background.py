@@ -40,11 +40,11 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
-from tests.support.patience import PATIENCE_S
 from tests.support.served_models import model
 from tests.support.stores import ReachableRows
 from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
+from tests.support.waiting import WAIT_MAX_S
 
 TENANT = "default"
 LEASE_MS = 30_000
@@ -53,10 +53,10 @@ TIMING = TurnTiming(
     job_lease_ms=LEASE_MS,
     job_pace=PACE,
     cancel_pace=PACE,
-    cancel_timeout_s=PATIENCE_S,
+    cancel_timeout_s=WAIT_MAX_S,
     commit_retry=RetryPolicy(for_s=0),
     engine_retry=RetryPolicy(for_s=0.05, first_s=0.01, most_s=0.01),
-    look_again=RetryPolicy(for_s=PATIENCE_S, first_s=0.005, most_s=0.005),
+    look_again=RetryPolicy(for_s=WAIT_MAX_S, first_s=0.005, most_s=0.005),
     linger_s=0,
     watch_s=0.02,
 )
@@ -225,7 +225,7 @@ class Bench:
         return Background(typed, self.translator, self.starter(typed), timing=self.timing)
 
     @asynccontextmanager
-    async def worker(self, *, slots: int = 4, drain_s: float = PATIENCE_S) -> AsyncIterator[MortalWorker]:
+    async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[MortalWorker]:
         store = self.new_store()
         part = Worker(
             WorkerSettings(slots=slots, drain_s=drain_s),
@@ -270,14 +270,14 @@ class Bench:
                 return
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while not condition():
                 await asyncio.sleep(0.001)
 
     async def ended(self, response_id: str, *, tenant: str = TENANT) -> Record:
         """The response at its end, by polling another replica."""
         replica = self.replica()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while (record := await replica.current(tenant, response_id)).status not in ENDS:
                 await asyncio.sleep(0.005)
         return record
@@ -286,7 +286,7 @@ class Bench:
         """Returns when whoever goes on with a response would find so many token ids and events in its log: what is told
         gets there a moment later."""
         logs = cast("FullStore", self.store)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while True:
                 kept = await log_state.read(logs, tenant, response_id)
                 if len(kept.token_ids) >= ids and kept.fold.next_sequence >= numbers:
@@ -297,7 +297,7 @@ class Bench:
         """The stream of a response to its end, by another replica."""
         replica = self.replica()
         record = await replica.current(tenant, response_id)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             return b"".join([batch.frames async for batch in replica.stream(tenant, record, after=after)])
 
     async def log(self, response_id: str, *, tenant: str = TENANT) -> list[Object]:

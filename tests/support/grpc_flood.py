@@ -19,7 +19,7 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAME_BYTES = 16 * 2**10
@@ -71,7 +71,7 @@ class Flood:
 
     async def send_all(self) -> None:
         """Returns when each call has ended, or has been sent but for its last byte."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while not self.is_closed and not all(each.is_over for each in self.sendings.values()):
                 self._changed.clear()
                 if not self._send_some():
@@ -81,7 +81,7 @@ class Flood:
 
     async def all_ended(self) -> None:
         """Returns when the server has ended every call."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while not self.is_closed and any(each.status is None for each in self.sendings.values()):
                 self._changed.clear()
                 await self._changed.wait()

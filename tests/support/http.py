@@ -12,7 +12,7 @@ import aiohttp
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class Http:
             answer.close()
 
 
-class PatientHttp(Http):
+class RetryingHttp(Http):
     """Asks again, as SDKs do, when an edge has given up waiting for the store: where the machine is busy, that may not
     answer for a second."""
 
     async def ask(self, method: str, path: str, *args: Any, **options: Any) -> Answer:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while is_too_busy(answer := await super().ask(method, path, *args, **options)):
                 await asyncio.sleep(0.1)
         return answer

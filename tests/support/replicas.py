@@ -21,12 +21,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.support.balancer import Balancer
-from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_ports
 from tests.support.redis_servers import redis_server
 from tests.support.served_models import write_directory
 from tests.support.service_names import ServiceNames
 from tests.support.system import Command
+from tests.support.waiting import WAIT_MAX_S
 
 SIZES = {"store": 1, "translator": 2, "edge": 3, "worker": 2}
 """How many processes of each target there are unless a test needs fewer, in the order of starting."""
@@ -153,7 +153,7 @@ async def fleet(
             target: (
                 f"--{target}-store=dns:///store:{ports['store']}",
                 f"--{target}-translator=dns:///translator:{ports['translator']}",
-                f"--{target}-restart-wait-s={PATIENCE_S}",
+                f"--{target}-restart-wait-s={WAIT_MAX_S}",
             )
             for target in ("edge", "worker")
         }

@@ -42,7 +42,7 @@ from tests.support.api_keys import KeyFiles, bearer
 from tests.support.certificates import Certificate, authority, signed_by
 from tests.support.edge import running_edge
 from tests.support.fake_chat import MODEL, fake_chat
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 KEY = "Bearer sk-0123456789"
 TOKEN = "token-0123456789abcdef"
@@ -149,7 +149,7 @@ async def _is_let_in(channel: grpc.aio.Channel, token: str | None = None) -> boo
     call: Any = channel.unary_unary(STORE.methods["DescribeSession"].path)
     metadata = () if token is None else (("authorization", f"Bearer {token}"),)
     try:
-        await call(b"", metadata=metadata, timeout=PATIENCE_S)
+        await call(b"", metadata=metadata, timeout=WAIT_MAX_S)
     except grpc.aio.AioRpcError as error:
         return error.code() is grpc.StatusCode.UNIMPLEMENTED
     return True

@@ -20,13 +20,13 @@ from antiphon_core.telemetry.spans import SpanKind
 from antiphon_core.telemetry.trace_context import TraceContext
 from tests.support.engine_plays import Play
 from tests.support.fake_triton import FakeTriton, fake_triton
-from tests.support.http import Answer, Http, PatientHttp
-from tests.support.patience import until
+from tests.support.http import Answer, Http, RetryingHttp
 from tests.support.phoenix.exported import ExportedSpan, spans_of
 from tests.support.phoenix.server import Phoenix, phoenix
 from tests.support.ports import HOST, free_ports
 from tests.support.served_models import END_ID, tokenizer, write_directory
 from tests.support.system import Command
+from tests.support.waiting import until
 
 PROMPT, WORD, METADATA = "canary-prompt-51c0", "canary-answer-51c0", "canary-metadata-51c0"
 PARENT_ID = "b7ad6b7169203331"
@@ -147,7 +147,7 @@ async def _fleet(
     try:
         commands, metrics = await asyncio.to_thread(_start, running, folder, engine, environ)
         url = commands["edge"].wait_for(r"^edge +(http://\S+)/v1")[1]
-        yield _Fleet(PatientHttp(session, url), commands, metrics)
+        yield _Fleet(RetryingHttp(session, url), commands, metrics)
     finally:
         await asyncio.to_thread(running.close)
     await until(lambda: not any(command.is_printing for command in commands.values()), "all lines are read")

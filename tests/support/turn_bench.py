@@ -33,7 +33,7 @@ from tests.support.translators import ScriptedTranslator
 TENANT = "t"
 TIMING = TurnTiming(linger_s=0)
 FAST = RenewalPace(every_s=0.01, retry_s=0.01)
-IMPATIENT = TurnTiming(linger_s=0, append_retry=RetryPolicy(for_s=0), commit_retry=RetryPolicy(for_s=0))
+WITHOUT_RETRIES = TurnTiming(linger_s=0, append_retry=RetryPolicy(for_s=0), commit_retry=RetryPolicy(for_s=0))
 SAID = ("<think>", "Hm.", "</think>", "Hello there.")
 
 

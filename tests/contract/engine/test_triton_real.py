@@ -31,9 +31,9 @@ from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, 
 from tests.support import pushed
 from tests.support.chunks import only
 from tests.support.engine_plays import Ending, Play, as_text
-from tests.support.patience import patiently
 from tests.support.prompts import prompt_at
 from tests.support.triton import PACED, SIGNATURES, RunningTriton, ScriptedModel, triton_server
+from tests.support.waiting import with_retries
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -195,7 +195,7 @@ async def test_a_model_that_stalls_is_given_up_after_the_time_limit(
 
 async def collected_at_last(engine: Engine) -> list[list[int]]:
     """Two tokens of an engine with a short time limit, which a server on a busy machine may miss at first."""
-    return await patiently(lambda: collect(engine, asked(max_tokens=2)), EngineTimeout)
+    return await with_retries(lambda: collect(engine, asked(max_tokens=2)), EngineTimeout)
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
@@ -240,7 +240,7 @@ async def test_models_that_died_are_given_up_and_served_again_after_the_restart(
         assert [type(death) for death in deaths if not isinstance(death, EngineTimeout | EngineUnavailable)] == []
         for engine in engines:
             back = partial(collect, engine, asked(max_tokens=2))
-            assert await patiently(back, (EngineUnavailable, EngineTimeout)) == [[11], [12]]
+            assert await with_retries(back, (EngineUnavailable, EngineTimeout)) == [[11], [12]]
             await engine.close()
 
 

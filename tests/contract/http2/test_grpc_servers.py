@@ -17,11 +17,11 @@ from antiphon_core.http2.client import GrpcCall, GrpcStreams
 from antiphon_core.http2.errors import ConnectionLost, GrpcError
 from antiphon_core.http2.options import Options
 from tests.support.certificates import Certificate, authority, signed_by
-from tests.support.patience import PATIENCE_S, patiently, until
 from tests.support.ports import free_ports
 from tests.support.stream_server import HOST, StreamServer, relaying, serving
+from tests.support.waiting import WAIT_MAX_S, until, with_retries
 
-PATIENT = Options(connect_timeout_s=PATIENCE_S)
+LONG_CONNECT = Options(connect_timeout_s=WAIT_MAX_S)
 
 
 class Received:
@@ -38,7 +38,7 @@ class Received:
 
 @asynccontextmanager
 async def client(
-    port: int, *, options: Options = PATIENT, tls: ssl.SSLContext | None = None
+    port: int, *, options: Options = LONG_CONNECT, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[GrpcStreams]:
     streams = GrpcStreams(f"{HOST}:{port}", options=options, tls=tls)
     try:
@@ -49,7 +49,7 @@ async def client(
 
 @asynccontextmanager
 async def connected(
-    *options: tuple[str, object], client_options: Options = PATIENT
+    *options: tuple[str, object], client_options: Options = LONG_CONNECT
 ) -> AsyncIterator[tuple[GrpcStreams, StreamServer]]:
     server = StreamServer()
     async with serving(server, options=options) as (_running, port), client(port, options=client_options) as streams:
@@ -158,7 +158,7 @@ async def test_error_without_messages_and_unknown_method_are_their_status() -> N
 
 
 async def test_message_above_the_limit_ends_the_call_and_the_servers_work() -> None:
-    options = Options(connect_timeout_s=PATIENCE_S, message_bytes_max=1_000)
+    options = Options(connect_timeout_s=WAIT_MAX_S, message_bytes_max=1_000)
     async with connected(client_options=options) as (streams, server):
         error = await failure(await streams.start("/test.Streams/hold", b"x" * 1_001, Received()))
         assert error.status == grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
@@ -238,7 +238,7 @@ async def test_end_of_a_waiting_task_does_not_end_the_call() -> None:
 
 
 async def test_paused_call_holds_a_window_at_most_while_others_go_on() -> None:
-    options = Options(connect_timeout_s=PATIENCE_S, stream_window_bytes=100_000)
+    options = Options(connect_timeout_s=WAIT_MAX_S, stream_window_bytes=100_000)
     async with connected(client_options=options) as (streams, server):
         flow, slow = Flow(), Received()
         flow.pause(slow)
@@ -310,14 +310,14 @@ async def test_graceful_stop_lets_calls_end_and_the_next_server_is_used() -> Non
             received = Received()
             call = await streams.start("/test.Streams/hold", b"a", received)
             await until(lambda: received.calls > 0, "the first message")
-            stopping = asyncio.create_task(running.stop(PATIENCE_S))
+            stopping = asyncio.create_task(running.stop(WAIT_MAX_S))
             await until(lambda: not streams._link.connection.calls.can_open, "GOAWAY")  # type: ignore[union-attr]
             first.released.set()
             await call.ended()
             await stopping
             assert received.messages == [b"a", b"a"]
         async with serving(second, port=port):
-            assert await patiently(lambda: answers(streams, "echo", b"b"), ConnectionLost) == [b"b"]
+            assert await with_retries(lambda: answers(streams, "echo", b"b"), ConnectionLost) == [b"b"]
 
 
 async def test_lost_connection_ends_calls_and_the_next_call_makes_another() -> None:
@@ -328,7 +328,7 @@ async def test_lost_connection_ends_calls_and_the_next_call_makes_another() -> N
         relay.cut()
         for call in calls:
             assert isinstance(await failure(call), ConnectionLost)
-        assert await patiently(lambda: answers(streams, "echo", b"b"), ConnectionLost) == [b"b"]
+        assert await with_retries(lambda: answers(streams, "echo", b"b"), ConnectionLost) == [b"b"]
         assert relay.connections == 2
 
 
@@ -355,17 +355,17 @@ async def test_close_ends_callers_that_wait_for_the_connection() -> None:
 
 async def test_caller_that_gives_up_leaves_the_attempt_to_the_others() -> None:
     async with connected() as (streams, _server):
-        impatient = asyncio.create_task(streams.start("/test.Streams/echo", b"", Received()))
+        cancelled = asyncio.create_task(streams.start("/test.Streams/echo", b"", Received()))
         others = [asyncio.create_task(answers(streams, "echo", b"a")) for _ in range(2)]
         await asyncio.sleep(0)
-        impatient.cancel()
+        cancelled.cancel()
         assert await asyncio.gather(*others) == [[b"a"]] * 2
-        assert impatient.cancelled()
+        assert cancelled.cancelled()
 
 
 async def test_after_a_failed_attempt_calls_fail_at_once_until_the_next() -> None:
     (port,) = free_ports(1)
-    options = Options(connect_timeout_s=PATIENCE_S, backoff_first_s=PATIENCE_S)
+    options = Options(connect_timeout_s=WAIT_MAX_S, backoff_first_s=WAIT_MAX_S)
     async with client(port, options=options) as streams:
         all_ends = await asyncio.gather(
             *(streams.start("/test.Streams/echo", b"", Received()) for _ in range(5)), return_exceptions=True

@@ -19,7 +19,7 @@ from antiphon_store.testing import Subject
 from antiphon_store.testing.topics import TOPICS, Suite
 from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, Implementation, Pair
 from tests.contract.store.table import MODELS, mark
-from tests.support.patient_engines import patient_engines
+from tests.support.long_backend_timeouts import long_backend_timeouts
 
 SETTINGS = StoreSettings(lease_poll_ms=20)
 TOPIC_OF: dict[Suite, str] = {suite: topic for topic, suites in TOPICS.items() for suite in suites}
@@ -66,9 +66,9 @@ def suite_of(cls: type) -> Suite:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def patience() -> Iterator[None]:
+def long_timeouts() -> Iterator[None]:
     """No suite has anything to say about time limits."""
-    with patient_engines():
+    with long_backend_timeouts():
         yield
 
 

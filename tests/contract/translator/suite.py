@@ -18,9 +18,9 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
 from tests.support import pushed
-from tests.support.patience import PATIENCE_S, patiently
 from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer, turn
+from tests.support.waiting import WAIT_MAX_S, with_retries
 
 SAYING_HELLO: list[Step] = [Emit([token]) for token in [*tokenizer().encode("Hello there"), END_ID]]
 
@@ -115,7 +115,7 @@ class TranslatorSuite:
         async with aclosing(pushed.generated(served.translator, turn("Hi"))) as batches:
             await anext(batches)
             await anext(batches)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             await served.engine.stopped.wait()
 
     async def test_a_paused_flow_stops_the_engine_and_an_open_one_lets_it_go_on(self, served: Served) -> None:
@@ -129,7 +129,7 @@ class TranslatorSuite:
                 first.set()
 
         running = asyncio.create_task(served.translator.generate(turn("Hi"), receive, flow=flow))
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             await first.wait()
             await asyncio.sleep(0.1)
             assert not running.done()
@@ -143,10 +143,10 @@ class TranslatorSuite:
         assert (model.id, model.root, model.context_length, model.ready, model.reason) == ("m", "m", 8192, True, "")
 
     async def test_it_is_ready_when_a_model_is(self, served: Served) -> None:
-        await patiently(served.translator.ready)
+        await with_retries(served.translator.ready)
         served.engine.unavailable = "It is gone."
         await run(served, [Break(EngineTimeout("no answer"))])
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while True:
                 try:
                     await served.translator.ready()

@@ -11,8 +11,8 @@ from antiphon_core.limits import LOOKUP_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, ResponseStore, TurnCommit
 from antiphon_store.testing.subject import content, draft
-from tests.support.patience import patiently
 from tests.support.volume import volume
+from tests.support.waiting import with_retries
 
 TENANT = "t"
 WRITERS = 64  # at once, so that those who wait for the disk share a flush
@@ -66,11 +66,11 @@ async def require_all(store: FullStore, acknowledged: Sequence[Record]) -> None:
     It may be asked soon after a restart: connections that lead to what was killed fail once each."""
     for start in range(0, len(acknowledged), LOOKUP_ITEMS_MAX):
         asked = acknowledged[start : start + LOOKUP_ITEMS_MAX]
-        found = await patiently(partial(store.batch_get, TENANT, [record.id for record in asked]))
+        found = await with_retries(partial(store.batch_get, TENANT, [record.id for record in asked]))
         if lost := {record.id for record in asked} - {record.id for record in found}:
             raise Lost(f"{len(lost)} of {len(asked)}, such as {min(lost)}")
         assert [(each.version, *content(each)) for each in found] == [(1, *content(each)) for each in asked]
     for record in acknowledged[-WRITERS:]:
-        chain = await patiently(partial(store.chain, TENANT, record.id))
+        chain = await with_retries(partial(store.chain, TENANT, record.id))
         assert [each.depth for each in chain] == list(range(len(chain)))
         assert chain[-1].id == record.id

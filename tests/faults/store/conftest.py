@@ -20,7 +20,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.faulty import FaultyStore
 from antiphon_store.testing.subject import Subject
 from antiphon_store.testing.wrapper import Call, Wrapper
-from tests.support.patient_engines import patient_engines
+from tests.support.long_backend_timeouts import long_backend_timeouts
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import redis_rows, shared_cluster, shared_redis
 
@@ -97,9 +97,9 @@ def tenant() -> str:
 
 
 @pytest.fixture
-def patience() -> Iterator[None]:
+def long_timeouts() -> Iterator[None]:
     """For tests in which no time limit of an engine is under test."""
-    with patient_engines():
+    with long_backend_timeouts():
         yield
 
 
@@ -109,7 +109,7 @@ async def opened(
 ) -> AsyncIterator[tuple[StoreService, ManualClock]]:
     """An engine, opened once for a module, and its clock, which only ever advances. Each test has a tenant of its own,
     and runs in the event loop of its module."""
-    with patient_engines():
+    with long_backend_timeouts():
         clock = ManualClock()
         store = StoreService(ENGINES[request.param](clock, tmp_path_factory.mktemp("store")))
         await store.open()

@@ -23,7 +23,7 @@ AT_ONCE = 128
 
 @pytest.fixture(params=ENGINES)
 async def stores(
-    request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path, patience: None
+    request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path, long_timeouts: None
 ) -> AsyncIterator[list[StoreService]]:
     """Two replicas on one engine; in memory there can only be one."""
     backends = [ENGINES[request.param](clock, tmp_path) for _ in range(1 if request.param == "memory" else 2)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 
 def _junk(path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_store_that_cannot_read_its_file_says_so_without_a_traceback(
         ],
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=WAIT_MAX_S,
         check=False,
     )
     assert ran.returncode != 0

@@ -47,7 +47,7 @@ def schema() -> str:
 
 
 @pytest.fixture
-async def stores(schema: str, patience: None) -> AsyncIterator[list[StoreService]]:
+async def stores(schema: str, long_timeouts: None) -> AsyncIterator[list[StoreService]]:
     """Two replicas on one database. Their callers have time to wait for one another."""
     url = shared_postgres().url
     backends = [PostgresRows(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]

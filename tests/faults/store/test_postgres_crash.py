@@ -16,9 +16,9 @@ from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, require_all, write_until_killed
-from tests.support.patience import PATIENCE_S, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.volume import volume
+from tests.support.waiting import WAIT_MAX_S, with_retries
 
 ACKNOWLEDGED_MIN = volume(300, 1_000)  # more of them: test_kill.py
 
@@ -39,7 +39,7 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
         await backend.ready()
 
     await asyncio.to_thread(server.start)
-    await patiently(backend.ready)
+    await with_retries(backend.ready)
     await require_all(store, acknowledged)
     await backend.close()
 
@@ -74,15 +74,15 @@ async def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer
 
 async def test_a_server_that_is_gone_is_said_at_once(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a connection, or for the end of an atom's time."""
-    monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 2 * PATIENCE_S)
-    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 2 * WAIT_MAX_S)
+    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 2 * WAIT_MAX_S)
     backend = StoreService(PostgresRows(server.url))
     await backend.open()
     await asyncio.to_thread(server.stop)
     for _ in range(3):
-        async with asyncio.timeout(PATIENCE_S / 3):
+        async with asyncio.timeout(WAIT_MAX_S / 3):
             with pytest.raises(StoreUnavailable):
                 await backend.get(TENANT, draft().id)
     await asyncio.to_thread(server.start)
-    await patiently(backend.ready)
+    await with_retries(backend.ready)
     await backend.close()

@@ -14,8 +14,8 @@ from antiphon_store.backends.postgres import connections
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
-from tests.support.patience import PATIENCE_S, least, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.waiting import WAIT_MAX_S, least, with_retries
 
 TENANT = "t"
 BUSY_S = 6.0  # beyond a time limit, for a machine that is busy; an atom's own limit would take longer
@@ -45,7 +45,7 @@ async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: 
             await backend.ready()
         return time.monotonic() - started_s
 
-    await patiently(backend.ready)
+    await with_retries(backend.ready)
     soon_s = connections.READY_TIMEOUT_S + BUSY_S
     server.pause()
     try:
@@ -53,7 +53,7 @@ async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: 
             assert await least(refusal, most=soon_s) < soon_s
     finally:
         server.resume()
-    await patiently(backend.ready)
+    await with_retries(backend.ready)
 
 
 async def test_calls_end_and_it_goes_on_afterwards(
@@ -77,7 +77,7 @@ async def test_calls_end_and_it_goes_on_afterwards(
         await asyncio.sleep(0.3)  # the connections are dropped meanwhile
     finally:
         server.resume()
-    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", PATIENCE_S)
+    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", WAIT_MAX_S)
     assert (await store.get(TENANT, record.id)).id == record.id
 
 

@@ -15,9 +15,9 @@ from antiphon_core.ports.store import TurnCommit
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
-from tests.support.patience import patiently
 from tests.support.redis_servers import NO_FILES, RedisCluster, RedisServer, redis_cluster, redis_rows, wait_until
 from tests.support.volume import volume
+from tests.support.waiting import with_retries
 
 TENANT = "one"
 TREES = volume(2_000, 10_000)
@@ -91,17 +91,17 @@ class Tree:
 
     async def go_on(self, backend: StoreService) -> None:
         """The first call may have to find out who the master is now."""
-        found = await patiently(partial(backend.get, TENANT, self.record.id))
+        found = await with_retries(partial(backend.get, TENANT, self.record.id))
         assert content(found) == content(self.record)
-        start = await patiently(partial(backend.begin_turn, TENANT, turn_in(self.session_id)))
+        start = await with_retries(partial(backend.begin_turn, TENANT, turn_in(self.session_id)))
         assert start.lease is not None
         assert start.history.head_id == self.record.id
         child = draft(self.record, session_id=self.session_id)
-        await patiently(partial(backend.commit_turn, TENANT, TurnCommit(child, start.lease.fence)))
+        await with_retries(partial(backend.commit_turn, TENANT, TurnCommit(child, start.lease.fence)))
         fork = f"conv_{tree_tag(self.session_id)}{RandomIds().hex(32)}"
-        made = await patiently(partial(backend.fork, TENANT, ForkSource(self.session_id, None), new_session_id=fork))
+        made = await with_retries(partial(backend.fork, TENANT, ForkSource(self.session_id, None), new_session_id=fork))
         assert made.head_id == child.id
         claim = partial(backend.claim_job, TENANT, [self.job.queue], holder="h", lease_ttl_ms=60_000)
-        job = await patiently(claim)
+        job = await with_retries(claim)
         assert job is not None
-        await patiently(partial(backend.settle_job, TENANT, job.fence, JobOutcome.SUCCEEDED))
+        await with_retries(partial(backend.settle_job, TENANT, job.fence, JobOutcome.SUCCEEDED))

@@ -15,9 +15,9 @@ from antiphon_core.ports.store import Record
 from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft
-from tests.support.patience import patiently, until
 from tests.support.redis_servers import WatchedRedis, redis_rows, watched_redis
 from tests.support.volume import volume
+from tests.support.waiting import until, with_retries
 
 TENANT = "t"
 WRITERS = 16
@@ -81,15 +81,15 @@ async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
         # Two clients: to one, the old master's connections are open while it sleeps; the other is used all the time.
         backends = [StoreService(redis_rows(watched.url, durability=Durability.QUORUM)) for _ in range(2)]
         for backend in backends:
-            await patiently(backend.open)
+            await with_retries(backend.open)
         writing = Writing(backends)
         writers = [writing.write_on(backends[number % 2]) for number in range(WRITERS)]
         await asyncio.gather(writing.while_the_master_sleeps(watched), *writers)
 
         reader = StoreService(redis_rows(watched.url, durability=Durability.QUORUM))
-        await patiently(reader.open)
+        await with_retries(reader.open)
         for _, record in writing.acknowledged:
-            found = await patiently(partial(reader.get, TENANT, record.id))
+            found = await with_retries(partial(reader.get, TENANT, record.id))
             assert content(found) == content(record)
         for backend in (*backends, reader):
             await backend.close()
@@ -98,7 +98,7 @@ async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
 async def test_what_no_replica_has_is_not_acknowledged() -> None:
     with watched_redis() as watched:
         backend = StoreService(redis_rows(watched.url, durability=Durability.QUORUM))
-        await patiently(backend.open)
+        await with_retries(backend.open)
         master = watched.master()
         with master.client() as client:
             client.config_set("min-replicas-max-lag", 60)  # so long the master does not notice by itself
@@ -109,6 +109,6 @@ async def test_what_no_replica_has_is_not_acknowledged() -> None:
             await backend.put(TENANT, record := draft())
         for replica in replicas:
             replica.resume()
-        await patiently(partial(backend.put, TENANT, record))
+        await with_retries(partial(backend.put, TENANT, record))
         assert content(await backend.get(TENANT, record.id)) == content(record)
         await backend.close()

@@ -10,13 +10,13 @@ from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft
 from tests.faults.store.acknowledged import ACKNOWLEDGED, TENANT, require_all, write_until_killed
-from tests.support.patience import patiently
 from tests.support.redis_servers import redis_rows, redis_server
+from tests.support.waiting import with_retries
 
 ROUNDS = 2
 
 
-async def test_acknowledged_writes_survive_kill_9_of_the_server(patience: None) -> None:
+async def test_acknowledged_writes_survive_kill_9_of_the_server(long_timeouts: None) -> None:
     with redis_server() as server:
         written: list[Record] = []
         for _ in range(ROUNDS):
@@ -31,7 +31,7 @@ async def test_acknowledged_writes_survive_kill_9_of_the_server(patience: None) 
         await backend.close()
 
 
-async def test_a_backend_goes_on_after_a_restart(patience: None) -> None:
+async def test_a_backend_goes_on_after_a_restart(long_timeouts: None) -> None:
     with redis_server() as server:
         backend = redis_rows(server.url, durability=Durability.DISK)
         await backend.open()
@@ -43,6 +43,6 @@ async def test_a_backend_goes_on_after_a_restart(patience: None) -> None:
                 await attempt
             assert type(caught.value) is StoreUnavailable
         server.start()
-        await patiently(store.ready)
+        await with_retries(store.ready)
         assert content(await store.get(TENANT, record.id)) == content(record)
         await backend.close()

@@ -13,8 +13,8 @@ from antiphon_store.backends.redis.connection import OPTIONS
 from antiphon_store.backends.redis.link import READY_TIMEOUT_S
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from tests.support.patience import least, patiently
 from tests.support.redis_servers import NO_FILES, RedisServer, redis_cluster, redis_rows, redis_server
+from tests.support.waiting import least, with_retries
 
 BUSY_S = 6.0  # beyond a time limit, for a machine that is busy
 
@@ -30,13 +30,13 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, RedisServer]]
         yield cluster.url, cluster.masters[1]
 
 
-async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], patience: None) -> None:
+async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], long_timeouts: None) -> None:
     """By a limit of its own, whatever that of an answer is."""
     assert READY_TIMEOUT_S < 1
     url, server = servers
     backend = StoreService(redis_rows(url))
     await backend.open()
-    await patiently(backend.ready)
+    await with_retries(backend.ready)
     server.pause()
 
     async def refusal() -> float:
@@ -49,11 +49,11 @@ async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], patienc
     for _ in range(2):
         assert await least(refusal, most=soon_s) < soon_s
     server.resume()
-    await patiently(backend.ready)
+    await with_retries(backend.ready)
     await backend.close()
 
 
-async def test_a_write_that_waited_is_answered_when_the_server_wakes(patience: None) -> None:
+async def test_a_write_that_waited_is_answered_when_the_server_wakes(long_timeouts: None) -> None:
     with redis_server(NO_FILES) as server:
         backend = StoreService(redis_rows(server.url))
         await backend.open()
@@ -71,12 +71,12 @@ async def test_a_write_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(OPTIONS, "socket_timeout", 0.2)
     with redis_server(NO_FILES) as server:
         backend = StoreService(redis_rows(server.url))
-        await patiently(backend.open)
+        await with_retries(backend.open)
         server.pause()
         record = draft()
         with pytest.raises(StoreUnavailable, match="does not answer"):
             await backend.put("t", record)
         server.resume()
-        stamp = await patiently(lambda: backend.put("t", record))
+        stamp = await with_retries(lambda: backend.put("t", record))
         assert stamp.version == 1  # it may have happened; asking again is safe
         await backend.close()

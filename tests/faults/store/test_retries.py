@@ -25,8 +25,8 @@ from antiphon_store.testing.operations import OPERATIONS, READS
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.faults.store.conftest import World
 from tests.faults.store.every_write import DEEDS, Deed, Scene
-from tests.support.patience import until
 from tests.support.stores import MemoryStore, tree_of
+from tests.support.waiting import until
 
 SLOW_S = 0.02  # of a backend that answers all the same
 LEAVES_AFTER_S = (0, 0.0005, 0.002)  # operations take 0.1 to 5 ms
@@ -92,7 +92,7 @@ async def test_a_slow_engine(world: World, deed: Deed) -> None:
 
 @above_the_backend
 @deeds
-async def test_a_pause_that_outlasts_the_callers_patience(world: World, deed: Deed) -> None:
+async def test_a_write_is_repeated_after_a_pause_longer_than_its_timeout(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
     with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=3600)):

@@ -30,7 +30,7 @@ from antiphon_core.ports.store import TurnCommit
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
-from tests.support.patient_engines import patient_engines
+from tests.support.long_backend_timeouts import long_backend_timeouts
 
 async def write(store, tenant, lease):
     session_id = lease.fence.session_id
@@ -52,7 +52,7 @@ async def main(url, tenant):
     print(*await asyncio.gather(*(write(store, tenant, start.lease) for start in starts)), sep="\\n", flush=True)
     await backend.close()
 
-with patient_engines():
+with long_backend_timeouts():
     asyncio.run(main(*sys.argv[1:]))
 """
 
@@ -70,7 +70,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def store(url: str, patience: None) -> AsyncIterator[StoreService]:
+async def store(url: str, long_timeouts: None) -> AsyncIterator[StoreService]:
     backend = row_backend(url, durability="memory" if url.startswith("redis") else "process")
     await backend.open()
     yield StoreService(backend)

@@ -11,9 +11,9 @@ import pytest
 from antiphon_core.request.tools import GrammarInput
 from antiphon_translator.schemas import custom_formats
 from tests.integration.local.conftest import CONTEXT_LENGTH, END_ID, Chat
-from tests.support.patience import least
 from tests.support.token_client import Answer, TokenClient, TritonFault
 from tests.support.triton import RunningTriton
+from tests.support.waiting import least
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.support.children import start_child
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 DRAINING = """
 import asyncio, os, signal, sys
@@ -30,4 +30,4 @@ event_loop.run(run([Part()], on_started=lambda: os.kill(os.getpid(), signal.SIGT
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_of_either_kind_ends_the_drain_at_once(second: signal.Signals) -> None:
     child = start_child([sys.executable, "-c", DRAINING, str(int(second))], stderr=subprocess.DEVNULL)
-    assert child.wait(PATIENCE_S) == -second
+    assert child.wait(WAIT_MAX_S) == -second

@@ -6,14 +6,14 @@ import pytest
 
 from antiphon_edge.http import http_server
 from tests.support.edge import RunningEdge, running_edge
-from tests.support.patient_edges import make_edges_patient
+from tests.support.long_edge_timeouts import set_long_edge_timeouts
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives edges long time limits for busy machines. Tests of one of these limits set it themselves."""
     monkeypatch.setattr(http_server, "LINGER_S", 30.0)
-    make_edges_patient(monkeypatch)
+    set_long_edge_timeouts(monkeypatch)
 
 
 @pytest.fixture

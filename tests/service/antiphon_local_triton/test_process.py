@@ -12,7 +12,7 @@ import pytest
 from antiphon_local_triton import process
 from antiphon_local_triton.process import ServerProcess, remove_shared_memory
 from antiphon_local_triton.triton import TritonCommand
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 
 def command(script: str) -> TritonCommand:
@@ -21,7 +21,7 @@ def command(script: str) -> TritonCommand:
 
 async def test_what_it_prints_is_in_the_log(tmp_path: Path) -> None:
     run = await ServerProcess.start(command("echo out; echo err >&2; exit 3"), tmp_path / "logs/a.log")
-    assert await run.wait(PATIENCE_S)
+    assert await run.wait(WAIT_MAX_S)
     assert run.exit_code == 3
     assert (tmp_path / "logs/a.log").read_text() == "out\nerr\n"
 
@@ -29,7 +29,7 @@ async def test_what_it_prints_is_in_the_log(tmp_path: Path) -> None:
 async def test_who_is_cancelled_in_the_moment_of_its_end_is_cancelled() -> None:
     ended = asyncio.get_running_loop().create_future()
     run = ServerProcess(cast("asyncio.subprocess.Process", SimpleNamespace(wait=lambda: ended)))
-    waiting = asyncio.create_task(run.wait(PATIENCE_S))
+    waiting = asyncio.create_task(run.wait(WAIT_MAX_S))
     await asyncio.sleep(0)
     ended.set_result(0)
     waiting.cancel()
@@ -40,7 +40,7 @@ async def test_who_is_cancelled_in_the_moment_of_its_end_is_cancelled() -> None:
 async def test_the_end_of_a_child_is_noticed_and_the_others_go_with_the_group(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command("sleep 60 & echo $!; sleep 60 & echo $!; wait"), log)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while len(children := log.read_text().split()) < 2:
             await asyncio.sleep(0.01)
         ended = run.child_ended()
@@ -63,7 +63,7 @@ async def test_a_server_whose_children_cannot_be_watched_runs_on(
     monkeypatch.setattr(os, "pidfd_open", refused)
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command("sleep 60 & echo up; wait"), log)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while "up" not in log.read_text():
             await asyncio.sleep(0.01)
     ended = run.child_ended()
@@ -76,7 +76,7 @@ async def test_a_server_whose_children_cannot_be_watched_runs_on(
 async def test_orphans_of_a_dead_server_are_gone_after_a_stop(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command("sleep 60 & echo $!; exit 1"), log)
-    assert await run.wait(PATIENCE_S)
+    assert await run.wait(WAIT_MAX_S)
     orphan = int(log.read_text())
     assert process._stat(orphan).state not in "ZX"
     await run.stop(grace_s=0)
@@ -87,11 +87,11 @@ async def test_a_stop_asks_before_it_kills(tmp_path: Path) -> None:
     script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command(script), log)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while "up" not in log.read_text():
             await asyncio.sleep(0.01)
-    await run.stop(grace_s=PATIENCE_S)
-    await run.stop(grace_s=PATIENCE_S)
+    await run.stop(grace_s=WAIT_MAX_S)
+    await run.stop(grace_s=WAIT_MAX_S)
     assert (run.exit_code, log.read_text()) == (0, "up\nbye\n")
 
 
@@ -99,7 +99,7 @@ async def test_a_large_log_is_set_aside(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_bytes(b"x" * (process.LOG_BYTES_MAX + 1))
     run = await ServerProcess.start(command("echo new"), log)
-    await run.wait(PATIENCE_S)
+    await run.wait(WAIT_MAX_S)
     assert log.read_text() == "new\n"
     assert (tmp_path / "a.old.log").stat().st_size == process.LOG_BYTES_MAX + 1
 

@@ -13,7 +13,7 @@ import pytest
 from antiphon_local_triton.errors import LocalModelError
 from antiphon_local_triton.supervisor import LocalTriton, Supervision, TritonState
 from antiphon_local_triton.triton import TritonCommand, TritonPorts
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 FAKE = Path(__file__).with_name("fake_server.py")
 QUICK = Supervision(poll_s=0.05, stop_grace_s=0.3, backoff_first_s=0.05, backoff_max_s=0.1, failed_starts_max=2)
@@ -44,14 +44,14 @@ def _is_running(pid: int) -> bool:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while not condition():
             await asyncio.sleep(0.01)
 
 
 async def test_becomes_ready_and_stops(tmp_path: Path) -> None:
     async with _running(tmp_path, "works") as local:
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
         pid, child = local.pid, int((tmp_path / "child").read_text())
         assert pid is not None
         assert local.grpc_address in local.reason
@@ -62,36 +62,36 @@ async def test_becomes_ready_and_stops(tmp_path: Path) -> None:
 
 async def test_a_server_that_ignores_the_signal_is_killed(tmp_path: Path) -> None:
     async with _running(tmp_path, "ignores-sigterm") as local:
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
         started_s = time.monotonic()
-    assert 0.2 < time.monotonic() - started_s < PATIENCE_S
+    assert 0.2 < time.monotonic() - started_s < WAIT_MAX_S
 
 
 async def test_a_dead_server_is_started_again_on_the_same_address(tmp_path: Path) -> None:
     said: list[str] = []
     async with _running(tmp_path, "dies-once", report=said.append) as local:
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
         address, pid = local.grpc_address, local.pid
         (tmp_path / "die").touch()
         await _until(lambda: local.pid not in (None, pid))
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
         assert local.grpc_address == address
     assert said == ["triton: the Triton server ended with exit code 3"]
 
 
 async def test_a_lost_child_means_a_new_server(tmp_path: Path) -> None:
     async with _running(tmp_path, "works") as local:
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
         os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
         await _until(lambda: local.state is TritonState.RESTARTING)
         assert "stub process" in local.reason
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
 
 
 async def test_what_a_restart_cannot_mend_fails_with_the_reason(tmp_path: Path) -> None:
     async with _running(tmp_path, "fails") as local:
         with pytest.raises(LocalModelError, match="failed to load 'tensorrt_llm' version 1: Internal: no such file"):
-            await local.wait_ready(PATIENCE_S)
+            await local.wait_ready(WAIT_MAX_S)
         assert local.state is TritonState.FAILED
         assert len((tmp_path / "starts").read_text()) == QUICK.failed_starts_max
 
@@ -100,14 +100,14 @@ async def test_the_reason_is_that_of_the_last_run(tmp_path: Path) -> None:
     (tmp_path / "triton.log").write_text("error: of a run before\n")
     async with _running(tmp_path, "cannot-listen", supervision=replace(QUICK, failed_starts_max=1)) as local:
         with pytest.raises(LocalModelError, match="error: the port is taken"):
-            await local.wait_ready(PATIENCE_S)
+            await local.wait_ready(WAIT_MAX_S)
 
 
 async def test_a_server_that_never_gets_ready_counts_as_failed(tmp_path: Path) -> None:
-    impatient = Supervision(poll_s=0.05, start_timeout_s=0.2, failed_starts_max=1, stop_grace_s=0)
-    async with _running(tmp_path, "never-ready", supervision=impatient) as local:
+    short = Supervision(poll_s=0.05, start_timeout_s=0.2, failed_starts_max=1, stop_grace_s=0)
+    async with _running(tmp_path, "never-ready", supervision=short) as local:
         with pytest.raises(LocalModelError, match=r"was not ready within 0\.2 s"):
-            await local.wait_ready(PATIENCE_S)
+            await local.wait_ready(WAIT_MAX_S)
         assert local.pid is None
 
 
@@ -124,7 +124,7 @@ async def test_a_program_that_is_not_there_is_an_error_and_not_a_crash(tmp_path:
     local = LocalTriton(command_for, data_dir=tmp_path, supervision=QUICK)
     await local.start()
     with pytest.raises(LocalModelError, match="ended with exit code"):
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
     await local.stop()
 
 
@@ -134,7 +134,7 @@ async def test_two_servers_cannot_share_a_data_folder(tmp_path: Path) -> None:
             async with _running(tmp_path, "works"):
                 pass
     async with _running(tmp_path, "works") as local:
-        await local.wait_ready(PATIENCE_S)
+        await local.wait_ready(WAIT_MAX_S)
 
 
 async def test_the_server_dies_with_its_parent(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 from antiphon_core.errors import StaleFence, StoreUnavailable
 from antiphon_core.rpc.status import to_status
 from antiphon_store_client import Aborted, StoreClient, Unavailable, operations, v1
-from tests.support.patience import PATIENCE_S
 from tests.support.scripted_store import ScriptedStore
+from tests.support.waiting import WAIT_MAX_S
 
 STAMP = v1.PutResponseRecordResponse(stamp=v1.Stamp(version=3))
 PUT = "Responses/PutResponseRecord"
@@ -36,7 +36,7 @@ def test_views_share_the_connection_and_differ_in_their_options(store: ScriptedS
 def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedStore) -> None:
     first = v1.ListChildrenResponse(nodes=[v1.Node(id="a"), v1.Node(id="b")], next_page_token="more")
     store.answers = {"Trees/ListChildren": [first, v1.ListChildrenResponse(nodes=[v1.Node(id="c")])]}
-    with StoreClient(store.address, timeout_s=PATIENCE_S) as client:
+    with StoreClient(store.address, timeout_s=WAIT_MAX_S) as client:
         reading = client.children("resp_1", page_size=2)
         assert [next(reading).id, next(reading).id] == ["a", "b"]
         assert len(store.calls) == 1
@@ -46,7 +46,7 @@ def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedStore) -
 
 def test_errors_are_those_of_the_store(store: ScriptedStore) -> None:
     store.answers = {PUT: [to_status(StaleFence("Too late."))]}
-    with StoreClient(store.address, timeout_s=PATIENCE_S) as client, pytest.raises(Aborted, match="Too late") as caught:
+    with StoreClient(store.address, timeout_s=WAIT_MAX_S) as client, pytest.raises(Aborted, match="Too late") as caught:
         client.put(v1.ResponseRecord())
     assert caught.value.reason == "STALE_FENCE"
     assert isinstance(caught.value.__cause__, grpc.RpcError)
@@ -56,7 +56,7 @@ def test_what_can_be_repeated_is_sent_again(store: ScriptedStore) -> None:
     lost = to_status(StoreUnavailable("Gone for a moment."))
     added = "Conversations/AddConversationItems"
     store.answers = {PUT: [lost, STAMP], added: [lost]}
-    with StoreClient(store.address, timeout_s=PATIENCE_S) as client:
+    with StoreClient(store.address, timeout_s=WAIT_MAX_S) as client:
         assert client.put(v1.ResponseRecord()).version == 3
         with pytest.raises(Unavailable, match="Gone"):
             client.add_conversation_items("conv_1", [])

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from antiphon_store_client import NotFound, new_conversation_id, new_response_id, v1
-from tests.support.patience import PATIENCE_S
 from tests.support.scripted_store import FACES, EitherFace, Opener
 from tests.support.system import Command
+from tests.support.waiting import WAIT_MAX_S
 
 HELLO = {"type": "message", "role": "user", "content": "Hello."}
 DONE = v1.RESPONSE_STATUS_COMPLETED
@@ -27,7 +27,7 @@ def address() -> Iterator[str]:
 @pytest.fixture(params=FACES, ids=["blocking", "asyncio"])
 async def store(request: pytest.FixtureRequest, address: str) -> AsyncIterator[EitherFace]:
     opener: Opener = request.param
-    face = EitherFace(opener(address, tenant="acme", timeout_s=PATIENCE_S))
+    face = EitherFace(opener(address, tenant="acme", timeout_s=WAIT_MAX_S))
     yield face
     await face.close()
 

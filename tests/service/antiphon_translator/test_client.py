@@ -15,8 +15,8 @@ from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_translator import wire
 from antiphon_translator.client import TranslatorClient, Transport
 from tests.support import pushed
-from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_MAX_S
 
 TRANSPORTS: tuple[Transport, ...] = ("lean", "grpc")
 TURN = Turn(response_id="resp_1", created_at=7, request=b"{}")
@@ -55,7 +55,7 @@ async def test_nobody_there_is_unavailable(transport: Transport) -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_generation_waits_for_a_translator_that_restarts(transport: Transport) -> None:
     (port,) = free_ports(1)
-    client = TranslatorClient(f"127.0.0.1:{port}", transport=transport, wait_s=PATIENCE_S)
+    client = TranslatorClient(f"127.0.0.1:{port}", transport=transport, wait_s=WAIT_MAX_S)
     first = asyncio.ensure_future(anext(pushed.generated(client, TURN)))
     done, _ = await asyncio.wait([first], timeout=1.0)
     assert not done

@@ -79,12 +79,12 @@ def test_a_call_that_gives_up_leaves_the_queue() -> None:
     station = Station(env, 1)
     env.process(station.serve(10.0))
 
-    def impatient() -> Generator[simpy.Event, None, None]:
+    def short() -> Generator[simpy.Event, None, None]:
         waiting = env.process(_defused(station))
         yield env.timeout(1.0)
         waiting.interrupt()
 
-    env.process(impatient())
+    env.process(short())
     env.run()
     assert (station.served, env.now) == (1, 10.0)
     assert station.mean_inside() == pytest.approx(1.1)

@@ -10,9 +10,9 @@ from typing import Any
 
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
-TIMEOUT_MS = PATIENCE_S * 1000
+TIMEOUT_MS = WAIT_MAX_S * 1000
 _RESPONSE = re.compile(r"resp_\w+")
 
 

@@ -21,10 +21,10 @@ from typing import Any
 import aiohttp
 
 from tests.support.children import start_child
-from tests.support.patience import PATIENCE_S, PAUSE_S
 from tests.support.pinned_environments import environment
 from tests.support.ports import HOST, free_ports
 from tests.support.system import START_TIMEOUT_S, STOP_TIMEOUT_S
+from tests.support.waiting import PAUSE_S, WAIT_MAX_S
 
 HERE = Path(__file__).parent
 _PAGES = ("spans", "spans/otlpv1", "traces", "sessions")
@@ -62,7 +62,7 @@ class Phoenix:
 
     async def spans(self, session: aiohttp.ClientSession, count: int) -> list[dict[str, Any]]:
         """The spans that the API has, once there are so many, or after a minute: they are stored a moment later."""
-        deadline_s = time.monotonic() + PATIENCE_S
+        deadline_s = time.monotonic() + WAIT_MAX_S
         while len(found := await self._page(session, "spans")) < count and time.monotonic() < deadline_s:
             await asyncio.sleep(PAUSE_S)
         return found

@@ -18,8 +18,8 @@ from antiphon_translator.engines.scripted import Emit, Hang, ScriptedEngine, Wai
 from antiphon_translator.server import handlers
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
-from tests.support.patience import PATIENCE_S
 from tests.support.served_models import END_ID, model, tokenizer, turn
+from tests.support.waiting import WAIT_MAX_S
 
 CALL = Call(tenant="default", time_remaining_s=None)
 IDS = tokenizer().encode("The quick brown fox jumps over the lazy dog.")
@@ -85,7 +85,7 @@ async def test_closing_the_stream_stops_the_engine() -> None:
     served.engine.script = [Hang()]
     async with aclosing(served.generate()) as messages:
         await anext(messages)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while not served.engine.requests:
                 await asyncio.sleep(0.001)
     assert served.engine.stopped.is_set()
@@ -96,7 +96,7 @@ async def test_engine_is_not_read_while_nobody_takes_the_messages() -> None:
     served.engine.script = [Emit([token_id]) for token_id in IDS * 1_000]
     async with aclosing(served.generate()) as messages:
         await anext(messages)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while not served.engine.requests:
                 await asyncio.sleep(0.001)
             await asyncio.sleep(0.05)

@@ -14,7 +14,7 @@ from antiphon.workers.supervisor import Supervisor, WorkerFailed
 from antiphon_core.clock import ManualClock
 from antiphon_core.sealing_keys import SealingKeys
 from tests.support.local_settings import settings
-from tests.support.patience import until
+from tests.support.waiting import until
 
 ASSIGNMENT = Assignment(0, ("edge",), settings(), SealingKeys.ephemeral())
 

@@ -18,8 +18,8 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
-from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_MAX_S
 
 Request, ClaimRequest = v1.GetResponseRecordRequest, STORE.methods["ClaimJob"].request.message
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
@@ -44,7 +44,7 @@ class Service:
         self.time_remaining_s = call.time_remaining_s
         if request.id == "slow":
             try:
-                await asyncio.sleep(PATIENCE_S)
+                await asyncio.sleep(WAIT_MAX_S)
             except asyncio.CancelledError:
                 self.cancelled.set()
                 raise
@@ -111,7 +111,7 @@ async def test_a_deadline_is_the_handlers_too(served: Served) -> None:
     assert service.time_remaining_s <= deadline_s
     with pytest.raises(Timeout):
         await client.call("GetResponseRecord", Request(id="slow"), timeout_s=0.1)
-    async with asyncio.timeout(PATIENCE_S / 2):
+    async with asyncio.timeout(WAIT_MAX_S / 2):
         await service.cancelled.wait()
 
 
@@ -131,7 +131,7 @@ async def test_a_stream_that_breaks_raises_after_what_it_gave(served: Served) ->
 async def test_leaving_a_stream_cancels_it(served: Served) -> None:
     async with aclosing(served[2].stream("ReadEvents", internal.ReadEventsRequest(follow=True))) as answers:
         await anext(answers)
-    await asyncio.wait_for(served[0].closed.wait(), PATIENCE_S)
+    await asyncio.wait_for(served[0].closed.wait(), WAIT_MAX_S)
 
 
 async def test_a_closed_channel_is_unavailability_and_not_our_own_cancellation(served: Served) -> None:
@@ -157,12 +157,12 @@ async def test_a_task_that_is_cancelled_stays_cancelled(served: Served) -> None:
 
 
 async def test_readiness_is_the_services_own(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", PATIENCE_S)
+    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", WAIT_MAX_S)
     service, _, client = served
     await client.ready()
     service.fault = StoreUnavailable("x")
     with pytest.raises(StoreUnavailable, match="not ready"):
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while True:
                 await client.ready()
                 await asyncio.sleep(0.05)
@@ -172,8 +172,8 @@ async def test_nobody_there_is_said_at_once() -> None:
     async with RpcClient("127.0.0.1:1", STORE, unavailable=StoreUnavailable) as client:
         with pytest.raises(StoreUnavailable):
             await asyncio.wait_for(
-                client.call("GetResponseRecord", Request(id="r"), timeout_s=2 * PATIENCE_S),
-                PATIENCE_S,
+                client.call("GetResponseRecord", Request(id="r"), timeout_s=2 * WAIT_MAX_S),
+                WAIT_MAX_S,
             )
         with pytest.raises(StoreUnavailable, match="Responses"):
             await client.ready()
@@ -209,7 +209,7 @@ def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
 
 async def test_a_call_waits_for_a_server_that_restarts() -> None:
     (port,) = free_ports(1)
-    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S) as client:
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S) as client:
         with pytest.raises(StoreUnavailable) as caught:
             await client.ready()
         assert caught.value.is_away
@@ -231,7 +231,7 @@ async def test_a_call_waits_for_a_server_that_restarts() -> None:
 
 async def test_a_stream_waits_for_a_server_that_restarts() -> None:
     (port,) = free_ports(1)
-    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S) as client:
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S) as client:
         with pytest.raises(StoreUnavailable):
             await client.call("AddConversationItems", v1.AddConversationItemsRequest())
         reading = asyncio.create_task(_read(client))
@@ -248,9 +248,9 @@ async def test_a_stream_that_has_begun_is_not_repeated() -> None:
     service, server = Service(), RpcServer()
     server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
     port = await server.start("127.0.0.1", 0)
-    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S) as client:
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S) as client:
         stream = client.stream("ReadEvents", internal.ReadEventsRequest(follow=True))
-        async with asyncio.timeout(PATIENCE_S / 2), aclosing(stream) as answers:
+        async with asyncio.timeout(WAIT_MAX_S / 2), aclosing(stream) as answers:
             for _ in range(3):
                 await anext(answers)
             await server.drain(0)

@@ -25,8 +25,8 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.certificates import authority, signed_by
-from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_MAX_S
 
 MESSAGE = STORE.methods["ReadEvents"].response.message
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -228,7 +228,7 @@ async def test_a_call_waits_for_a_server_that_restarts() -> None:
     (port,) = free_ports(1)
     service, server = Service(), RpcServer()
     server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
-    streams = LeanStreams(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S)
+    streams = LeanStreams(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=WAIT_MAX_S)
     world = World(service, streams)
     reading = asyncio.create_task(world.read())
     done, _ = await asyncio.wait([reading], timeout=4 * sum(_PAUSES_S))

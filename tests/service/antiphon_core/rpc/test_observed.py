@@ -21,8 +21,8 @@ from antiphon_core.telemetry.instruments import HistogramChild, Instrument
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
-from tests.support.patience import PATIENCE_S
 from tests.support.recorded_spans import RecordingTracer, recorded
+from tests.support.waiting import WAIT_MAX_S
 
 GET = STORE.methods["GetResponseRecord"]
 READ = STORE.methods["ReadEvents"]
@@ -77,14 +77,14 @@ def count(histogram: Instrument[HistogramChild], code: str) -> int:
 
 async def until_ended(tracer: RecordingTracer) -> None:
     """The server ends a call after its answer."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while not all(span.has_ended for span in tracer.spans):
             await asyncio.sleep(0)
 
 
 async def audit_lines(path: Path, count: int) -> list[str]:
     """This many lines of the audit log. The server writes the line of a call after its answer."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while len(lines := lines_of(path)) < count:
             await asyncio.sleep(0.001)
     return lines
@@ -109,7 +109,7 @@ async def test_both_ends_take_the_duration_with_the_code(
     with nullcontext() if error is None else pytest.raises(error):
         await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id=asked))
     assert count(metrics.RPC_CLIENT, code) == before[1] + 1
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while count(metrics.RPC_SERVER, code) == before[0]:  # the server ends the call after its answer
             await asyncio.sleep(0)
     assert count(metrics.RPC_SERVER, code) == before[0] + 1

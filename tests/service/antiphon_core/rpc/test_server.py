@@ -19,7 +19,7 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 Request = v1.GetResponseRecordRequest
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
@@ -137,7 +137,7 @@ async def test_a_cancelled_stream_closes_its_handler(fixture: Setup) -> None:
     stream = rpc(b"")
     assert READ_EVENTS_RESPONSE.FromString(await stream.read()).frames == b"x"
     stream.cancel()
-    await asyncio.wait_for(state.closed.wait(), PATIENCE_S)
+    await asyncio.wait_for(state.closed.wait(), WAIT_MAX_S)
 
 
 @pytest.mark.parametrize("fixture", [0.02], indirect=True)
@@ -152,7 +152,7 @@ async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) ->
     serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
     assert (await status(STORE.name), await status("")) == (serving, serving)
     state.fault = Unavailable("the disk is gone")
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while await status(STORE.name) == serving:
             await asyncio.sleep(0.05)
     assert (await status(STORE.name), await status("")) == (not_serving, serving)
@@ -168,7 +168,7 @@ async def test_a_full_store_serves_all_but_turns_and_room_is_seen_at_once(
         await client.ready()
         state.fault = StoreUnavailable("the disk is full", full=True)
         fault = None
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while fault is None:
                 try:
                     await client.ready()
@@ -212,13 +212,13 @@ async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setu
     running = asyncio.ensure_future(call(channel, "GetResponseRecord", bytes(Request(id="slow"))))
     while not state.calls:
         await asyncio.sleep(0.01)
-    draining = asyncio.create_task(server.drain(2 * PATIENCE_S))
-    async with asyncio.timeout(PATIENCE_S):
+    draining = asyncio.create_task(server.drain(2 * WAIT_MAX_S))
+    async with asyncio.timeout(WAIT_MAX_S):
         while await outcome(channel) is not grpc.StatusCode.UNAVAILABLE:
             await asyncio.sleep(0.01)
     state.release.set()
     assert v1.GetResponseRecordResponse.parse(await running).record == v1.ResponseRecord(id="slow")
-    await asyncio.wait_for(draining, PATIENCE_S)
+    await asyncio.wait_for(draining, WAIT_MAX_S)
 
 
 async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +240,7 @@ async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.M
     port = await server.start("127.0.0.1", 0)
     async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable) as client:
         async with aclosing(client.stream("ReadEvents", internal.ReadEventsRequest())) as events:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(WAIT_MAX_S):
                 while len(peers) < 4:
                     await client.call("GetResponseRecord", Request(id="x"))
                     await asyncio.sleep(0)

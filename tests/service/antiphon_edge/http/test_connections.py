@@ -46,7 +46,7 @@ async def test_options_of_a_connection_are_set_once() -> None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
 
 
-async def test_other_answers_have_the_kernels_buffer_and_the_same_patience() -> None:
+async def test_other_answers_have_the_kernels_buffer_and_the_same_timeout() -> None:
     async with running_edge(write_timeout_s=7, send_buffer_bytes=32_768) as edge:
         await edge.create()
         connection = accepted(edge)

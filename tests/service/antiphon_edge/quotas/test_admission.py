@@ -13,8 +13,8 @@ from antiphon_core.ports.quotas import Draw, Hold, QuotaRequest
 from antiphon_edge.quotas.admission import duration
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.edge import RunningEdge, running_edge
-from tests.support.patience import PATIENCE_S
 from tests.support.thinking_edges import thinking_edges
+from tests.support.waiting import WAIT_MAX_S
 
 PLENTY = 1_000
 
@@ -158,7 +158,7 @@ async def test_who_hangs_up_has_the_place_of_the_model_that_goes_on(stream: bool
             assert (await edges.http.create(model="m", input="something else")).status == 429
         assert (len(edges.sayer.requests), edges.sayer.stopped.is_set()) == (1, False)
         edges.sayer.go.set()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while (await edges.http.create(model="m", input="something else")).status == 429:
                 await asyncio.sleep(0.01)
 

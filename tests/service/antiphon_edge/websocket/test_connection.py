@@ -15,8 +15,8 @@ from antiphon_edge.websocket.lanes import Phase
 from antiphon_edge.websocket.outbox import LaneQueue
 from antiphon_store.service import StoreService
 from tests.support.edge import RunningEdge, running_edge
-from tests.support.patience import PATIENCE_S
 from tests.support.socket_client import Client, connected, held_responses, until_lanes
+from tests.support.waiting import WAIT_MAX_S
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_a_cancel_while_the_record_is_stored_comes_too_late(
 
     monkeypatch.setattr(StoreService, "commit_turn", held)
     await client.send(stream_id="a", store=True, generate=generate)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await storing.wait()
     await cancel(client, stream_id="a")
     await client.socket.send_str("no JSON")

@@ -10,7 +10,7 @@ from antiphon_translator.engines import endpoint_probes
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
 from antiphon_translator.engines.endpoint_probes import EndpointProbes
 from antiphon_translator.engines.scripted import ScriptedEngine
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 LATER_S = 60.0
 
@@ -41,7 +41,7 @@ class Fleet:
         self.probes = EndpointProbes(dict(zip("abc", servers, strict=False)), self.choice, self.clock)
 
     async def controls(self) -> str:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             await self.probes.require_one()
         await answered()
         return "".join(sorted(self.probes.controls()))
@@ -148,7 +148,7 @@ async def test_when_none_serves_a_turn_waits_for_the_probe() -> None:
 
 async def test_any_ready_returns_with_the_first_ready_endpoint() -> None:
     fleet = Fleet(Server("x", hangs=True), Server("x"))
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await fleet.probes.any_ready()
     fleet.servers[1].unavailable = "down"
     fleet.servers[0].unavailable = "down, too"

@@ -16,7 +16,7 @@ from tests.support import pushed
 from tests.support.chunks import only
 from tests.support.engine_plays import Ending
 from tests.support.fake_generate import DONE, PATH, FakeGenerate, fake_generate, ids_event
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 
 class IdsReader:
@@ -41,14 +41,14 @@ async def fake() -> AsyncIterator[FakeGenerate]:
 
 @pytest.fixture
 async def server(fake: FakeGenerate) -> AsyncIterator[HttpModelServer]:
-    made = HttpModelServer(profile(fake.endpoint), end_grace_s=PATIENCE_S)
+    made = HttpModelServer(profile(fake.endpoint), end_grace_s=WAIT_MAX_S)
     yield made
     await made.close()
 
 
 def profile(endpoint: str) -> ModelProfile:
     return ModelProfile(
-        name="m", directory=Path(), endpoint=endpoint, first_token_timeout_s=2 * PATIENCE_S, probe_timeout_s=PATIENCE_S
+        name="m", directory=Path(), endpoint=endpoint, first_token_timeout_s=2 * WAIT_MAX_S, probe_timeout_s=WAIT_MAX_S
     )
 
 
@@ -79,7 +79,7 @@ async def test_a_goodbye_that_does_not_come_is_waited_for_no_longer_than_its_gra
     server = HttpModelServer(profile(fake.endpoint), end_grace_s=0.02)
     fake.script = [ids_event([1], "stop"), Ending.SILENCE]
     assert await generated(server, most=1) == [1]
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await fake.stopped.wait()
     await server.close()
 

@@ -30,7 +30,7 @@ from tests.support import pushed
 from tests.support.chunks import only, usage_in
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import FakeChat, delta, ending, event, fake_chat
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt=ChatPrompt([{"role": "user", "content": "Hi"}]))
 
@@ -48,9 +48,9 @@ def profile(fake: FakeChat, tmp_path: Path) -> ModelProfile:
         name="m",
         directory=tmp_path,
         endpoint=fake.endpoint + "/",
-        first_token_timeout_s=2 * PATIENCE_S,
-        token_timeout_s=2 * PATIENCE_S,
-        probe_timeout_s=PATIENCE_S,
+        first_token_timeout_s=2 * WAIT_MAX_S,
+        token_timeout_s=2 * WAIT_MAX_S,
+        probe_timeout_s=WAIT_MAX_S,
     )
 
 
@@ -225,7 +225,7 @@ async def test_a_server_that_never_answers() -> None:
     while not asked.is_set():  # a busy machine may need all the time for the connection
         with pytest.raises(EngineTimeout, match="did not answer in time"):
             await engine.ready()
-    await asyncio.wait_for(gone.wait(), PATIENCE_S)  # we hung up
+    await asyncio.wait_for(gone.wait(), WAIT_MAX_S)  # we hung up
     await engine.close()
     server.close()
 

@@ -28,8 +28,8 @@ from tests.support.fake_triton import (
     final_response,
     response,
 )
-from tests.support.patience import PATIENCE_S
 from tests.support.triton_requests import sent
+from tests.support.waiting import WAIT_MAX_S
 
 REQUEST = GenerationRequest(request_id="resp_1", prompt=TextPrompt("Hi"), max_tokens=1000)
 STEPS = {"before": {"QUERY": "TYPE_STRING"}, "middle": INPUTS | {"stop": "TYPE_BOOL"}, "behind": {}}
@@ -47,9 +47,9 @@ async def fake() -> AsyncIterator[FakeTriton]:
 @pytest.fixture
 def profile(fake: FakeTriton) -> ModelProfile:
     """Its time limits end no test; the one about a time limit shortens that."""
-    patience_s = 2 * PATIENCE_S
+    timeout_s = 2 * WAIT_MAX_S
     return ModelProfile(
-        name="m", directory=Path(), endpoint=fake.endpoint, token_timeout_s=patience_s, probe_timeout_s=patience_s
+        name="m", directory=Path(), endpoint=fake.endpoint, token_timeout_s=timeout_s, probe_timeout_s=timeout_s
     )
 
 
@@ -78,7 +78,7 @@ async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> 
 
 async def told(fake: FakeTriton, count: int) -> list[str]:
     """The models that were asked something, once there are so many."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while len(fake.requests) < count:
             await asyncio.sleep(0.01)
     return [request.model_name for request in fake.requests]
@@ -130,7 +130,7 @@ async def test_a_step_that_cannot_be_stopped_is_left_alone(fake: FakeTriton, eng
 
 async def test_nobody_waits_for_the_answer(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.stop_is_heard = False
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await first_of(engine)
         assert await told(fake, 2) == ["tensorrt_llm", "middle"]
         await engine.close()

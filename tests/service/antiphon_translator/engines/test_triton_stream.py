@@ -36,7 +36,7 @@ from tests.support.fake_triton import (
     response,
     token_response,
 )
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 REQUEST = GenerationRequest(request_id="resp_1", prompt=TokenPrompt((5, 6, 7)), max_tokens=1000, stop_ids=(2,))
 
@@ -54,9 +54,9 @@ def profile(fake: FakeTriton) -> ModelProfile:
         name="m",
         directory=Path(),
         endpoint=fake.endpoint,
-        first_token_timeout_s=2 * PATIENCE_S,
-        token_timeout_s=2 * PATIENCE_S,
-        probe_timeout_s=PATIENCE_S,
+        first_token_timeout_s=2 * WAIT_MAX_S,
+        token_timeout_s=2 * WAIT_MAX_S,
+        probe_timeout_s=WAIT_MAX_S,
     )
 
 
@@ -105,21 +105,21 @@ async def test_generation_sends_one_request_on_its_stream(fake: FakeTriton, engi
 
 
 async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
-    impatient = triton_tokens.engine(replace(profile, first_token_timeout_s=0.3), channels)
+    short = triton_tokens.engine(replace(profile, first_token_timeout_s=0.3), channels)
     fake.script = [Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
-        await ids_of(impatient)
-    async with asyncio.timeout(PATIENCE_S):
+        await ids_of(short)
+    async with asyncio.timeout(WAIT_MAX_S):
         await fake.stopped.wait()
-    await impatient.close()
+    await short.close()
 
 
 async def test_no_next_token_in_time(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
-    impatient = triton_tokens.engine(replace(profile, token_timeout_s=0.2), channels)
+    short = triton_tokens.engine(replace(profile, token_timeout_s=0.2), channels)
     fake.script = [0.3, token_response([5]), token_response([]), Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
-        await ids_of(impatient)
-    await impatient.close()
+        await ids_of(short)
+    await short.close()
 
 
 async def test_a_stream_that_ends_without_a_final_response_is_a_fault(fake: FakeTriton, engine: TritonEngine) -> None:
@@ -156,7 +156,7 @@ async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: Triton
 
 async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
-    async with asyncio.timeout(PATIENCE_S), aclosing(pushed.chunks(engine, REQUEST)) as batches:
+    async with asyncio.timeout(WAIT_MAX_S), aclosing(pushed.chunks(engine, REQUEST)) as batches:
         await anext(batches)
         await engine.close()
         with pytest.raises(EngineUnavailable):
@@ -179,7 +179,7 @@ async def test_readiness(
     await unknown.close()
 
 
-def patient(profile: ModelProfile, channels: TritonChannels, *, end_grace_s: float) -> TritonEngine:
+def with_long_timeouts(profile: ModelProfile, channels: TritonChannels, *, end_grace_s: float) -> TritonEngine:
     return TritonEngine(profile, channels, triton_tokens.describe, end_grace_s=end_grace_s)
 
 
@@ -189,9 +189,9 @@ def patient(profile: ModelProfile, channels: TritonChannels, *, end_grace_s: flo
 async def test_finished_stream_is_left_to_end_by_itself(
     fake: FakeTriton, profile: ModelProfile, last_id: int, max_tokens: int, channels: TritonChannels
 ) -> None:
-    engine = patient(profile, channels, end_grace_s=2 * PATIENCE_S)
+    engine = with_long_timeouts(profile, channels, end_grace_s=2 * WAIT_MAX_S)
     fake.script = [token_response([last_id]), END_GRACE_S / 5, final_response()]
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await engine.generate(replace(REQUEST, max_tokens=max_tokens), pushed.Deliveries(most=1), Flow())
     await asyncio.sleep(0.05)
     assert not fake.stopped.is_set()
@@ -200,7 +200,7 @@ async def test_finished_stream_is_left_to_end_by_itself(
 
 async def test_finished_stream_that_does_not_end_is_cancelled(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([9]), Ending.SILENCE]
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await engine.generate(replace(REQUEST, max_tokens=1), pushed.Deliveries(most=1), Flow())
         await fake.stopped.wait()
 
@@ -208,9 +208,9 @@ async def test_finished_stream_that_does_not_end_is_cancelled(fake: FakeTriton, 
 async def test_error_behind_a_finished_stream_is_none(
     fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
 ) -> None:
-    engine = patient(profile, channels, end_grace_s=2 * PATIENCE_S)
+    engine = with_long_timeouts(profile, channels, end_grace_s=2 * WAIT_MAX_S)
     fake.script = [token_response([9]), END_GRACE_S / 5, Ending.LOST]
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await engine.generate(replace(REQUEST, max_tokens=1), pushed.Deliveries(most=1), Flow())
     await engine.close()
 
@@ -218,10 +218,10 @@ async def test_error_behind_a_finished_stream_is_none(
 async def test_cancellation_during_the_grace_cancels_at_once(
     fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
 ) -> None:
-    engine, deliveries = patient(profile, channels, end_grace_s=2 * PATIENCE_S), pushed.Deliveries(most=1)
+    engine, deliveries = with_long_timeouts(profile, channels, end_grace_s=2 * WAIT_MAX_S), pushed.Deliveries(most=1)
     fake.script = [token_response([9]), Ending.SILENCE]
     running = asyncio.create_task(engine.generate(replace(REQUEST, max_tokens=1), deliveries, Flow()))
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await deliveries.came.wait()
         await asyncio.sleep(0.01)
         assert not running.done()
@@ -259,11 +259,11 @@ async def test_a_stop_text_that_was_found_here_ends_the_generation_there(channel
         engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), channels)
         fake.script = [response({"text_output": "One END"}), Ending.SILENCE]
         async with (
-            asyncio.timeout(PATIENCE_S),
+            asyncio.timeout(WAIT_MAX_S),
             aclosing(pushed.chunks(engine, replace(REQUEST, prompt=TextPrompt("Hi"), stop=("END",)))) as batches,
         ):
             chunks = [chunk async for batch in batches for chunk in batch]
         assert [(chunk.text, chunk.finish) for chunk in only(TextChunk, chunks)] == [("One ", FinishReason.STOP)]
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             await fake.stopped.wait()
         await engine.close()

@@ -15,7 +15,7 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_translator.engines.triton_transport import INFER_PATH, GrpcAioStreams, InferStreams
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import FakeTriton, fake_triton, final_response, token_response
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 REQUEST = service_pb2.ModelInferRequest(model_name="tensorrt_llm", id="r").SerializeToString()
 
@@ -62,7 +62,7 @@ async def test_rpc_that_is_cancelled_had_not_ended(fake: FakeTriton, streams: In
     received = Received()
     call = await streams.start(INFER_PATH, REQUEST, received, flow=Flow())
     reading = asyncio.create_task(call.ended())
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await received.came.wait()
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -14,7 +14,7 @@ from tests.support import pushed
 from tests.support.chunks import only
 from tests.support.fake_chat import fake_chat
 from tests.support.fake_generate import DONE, FakeGenerate, fake_generate, ids_event
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 REQUEST = GenerationRequest(request_id="resp_1", max_tokens=4, prompt=TokenPrompt((10, 11)), stop_ids=(2,))
 
@@ -31,9 +31,9 @@ def profile(fake: FakeGenerate) -> ModelProfile:
         name="m",
         directory=Path(),
         endpoint=fake.endpoint + "/",
-        first_token_timeout_s=2 * PATIENCE_S,
-        token_timeout_s=2 * PATIENCE_S,
-        probe_timeout_s=PATIENCE_S,
+        first_token_timeout_s=2 * WAIT_MAX_S,
+        token_timeout_s=2 * WAIT_MAX_S,
+        probe_timeout_s=WAIT_MAX_S,
     )
 
 

@@ -43,10 +43,10 @@ def test_without_its_authorities_a_server_refuses_after_the_grace(
     ca = authority(tmp_path, "ca")
     own = signed_by(ca, tmp_path, "server")
     files: dict[str, Any] = {"tls_cert_file": own.cert, "tls_key_file": own.key, "tls_client_ca_file": ca.cert}
-    strict, patient = (ServerSecurity.of(Pump(**files, secrets_grace_s=grace_s)) for grace_s in (0.0, 60.0))
+    strict, with_grace = (ServerSecurity.of(Pump(**files, secrets_grace_s=grace_s)) for grace_s in (0.0, 60.0))
     content = ca.cert.read_bytes()
     ca.cert.write_text("")
-    patient.require_usable()
+    with_grace.require_usable()
     with pytest.raises(Unavailable):
         strict.require_usable()
     ca.cert.write_bytes(content)

@@ -24,7 +24,7 @@ from antiphon_core.rpc.server import OPEN, Call, Handler, _rpc_handler, _Served,
 from antiphon_core.rpc.status import from_rpc_error
 from antiphon_protos.antiphon.store import v1
 
-PATIENCE_S = 10
+WAIT_MAX_S = 10
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
 RESPONSES, EVENT_LOGS = (STORE.services[0].descriptor, STORE.services[5].descriptor)
 GET, READ_EVENTS = RESPONSES.methods_by_name["GetResponseRecord"], EVENT_LOGS.methods_by_name["ReadEvents"]
@@ -109,7 +109,7 @@ class Wire:
             call = client.submit(self.channel.unary_unary(STORE.methods["GetResponseRecord"].path), b"")
             _metadata, _request, rpc = self.channel.take_unary_unary(GET)
             rpc.terminate(None, trailing_metadata, code, details)
-            error: Any = call.exception(PATIENCE_S)
+            error: Any = call.exception(WAIT_MAX_S)
         return from_rpc_error(error, StoreUnavailable)
 
 
@@ -178,13 +178,13 @@ def test_a_deadline_ends_a_call_on_time(passing_s: float, expected: type[Excepti
 
     async def get(_request: Any, _call: Call) -> Any:
         begun.set()
-        release.wait(PATIENCE_S)
+        release.wait(WAIT_MAX_S)
         return v1.GetResponseRecordResponse()
 
     wire = Wire(GetResponseRecord=get)
     deadline_s = STORE.methods["GetResponseRecord"].deadline_s
     rpc = wire.serve(v1.GetResponseRecordRequest(), timeout_s=deadline_s)
-    assert begun.wait(PATIENCE_S)
+    assert begun.wait(WAIT_MAX_S)
     wire.time.sleep_for(passing_s)
     release.set()
     _answer, trailing_metadata, code, details = rpc.termination()

@@ -30,7 +30,7 @@ from antiphon_store.decisions.tenant_line import place_id
 from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
 from antiphon_store.topics.trees import tree_of
 from tests.support.background import TENANT, TIMING, Bench, background_request, bench, hasten, text_of, whole
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 TALK = new_conversation_id(RandomIds())
 
@@ -126,7 +126,7 @@ async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
     await asyncio.wait([asking])
     may_go_on.set()
     job = None
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         while job is None:
             job = await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test")
             await asyncio.sleep(0)
@@ -180,16 +180,16 @@ async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
             self._stale_after_s = limit.stale_after_s
             await super().release_if_stale(repeated)
 
-    async def be_patient() -> None:
+    async def take_long() -> None:
         """With whoever takes its place: that one lives."""
-        limit.stale_after_s = PATIENCE_S
+        limit.stale_after_s = WAIT_MAX_S
 
     monkeypatch.setattr(background, "StaleKey", Watched)
     request = background_request()
     await shop.starter(shop.edge._store).begin(TENANT, request, key="k")
     stores = [shop.new_store() for _ in range(8)]
     for store in stores:
-        store.before["abort_turn"] = be_patient
+        store.before["abort_turn"] = take_long
     records = await asyncio.gather(*(shop.edge_over(store).create(TENANT, request, key="k") for store in stores))
     assert len({record.id for record in records}) == 1
     assert await job_state(shop, records[0].id) is JobState.QUEUED

@@ -33,8 +33,8 @@ from tests.support.background import (
     text_of,
     whole,
 )
-from tests.support.patience import PATIENCE_S
 from tests.support.recorded_spans import recorded
+from tests.support.waiting import WAIT_MAX_S
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_settled_jobs_stay_settled(shop: Bench) -> None:
     async with shop.worker():
         await require_whole(shop, record.id)
 
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while (await shop.store.describe_job(TENANT, record.id)).state is not JobState.SUCCEEDED:
                 await asyncio.sleep(0.01)
 
@@ -243,7 +243,7 @@ async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, 
     async with shop.worker(slots=1):
         for record in records:
             await require_whole(shop, record.id)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while (await shop.store.describe_job(TENANT, poison)).state is not JobState.FAILED:
                 await asyncio.sleep(0.01)
 
@@ -277,7 +277,7 @@ async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench) -> No
 
 async def test_an_idle_worker_stops_at_once(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
-    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(PATIENCE_S):
+    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(WAIT_MAX_S):
         await asyncio.sleep(0.02)
         await idle.part.stop()
 
@@ -380,7 +380,7 @@ async def test_a_heartbeat_that_fails_does_not_stop_a_response(shop: Bench) -> N
     async with shop.worker() as only:
         await shop.until(lambda: len(shop.engine.told) == 3)
         only.store.failing["heartbeat_job"] = 3
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WAIT_MAX_S):
             while only.store.failing["heartbeat_job"]:
                 await asyncio.sleep(0.005)
         assert shop.engine.starts == [0]

@@ -24,7 +24,7 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
-from tests.support.turn_bench import IMPATIENT, TENANT, Bench, request_of
+from tests.support.turn_bench import TENANT, WITHOUT_RETRIES, Bench, request_of
 from tests.support.turn_streams import sent
 
 
@@ -51,7 +51,7 @@ async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exceptio
     async def refuse(*_: Any, **__: Any) -> int:
         raise error
 
-    bench.use(IMPATIENT)
+    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 5
     accepted = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(accepted))
@@ -165,7 +165,7 @@ async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(be
 async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.use(IMPATIENT)
+    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
     accepted = await bench.begin(key="k")
     bench.backend.plan(Fault("commit_turn", When.BEFORE))
@@ -210,7 +210,7 @@ async def test_a_turn_that_could_not_be_held_is_forgotten(bench: Bench) -> None:
 
 
 async def test_a_keyed_turn_whose_record_is_left_to_another_edge_is_charged_by_that_edge(bench: Bench) -> None:
-    bench.use(IMPATIENT)
+    bench.use(WITHOUT_RETRIES)
     accepted = await bench.begin(key="k")
     bench.backend.plan(Fault("commit_turn", When.BEFORE))
     assert (await bench.play(accepted))[-1]["type"] == events.FAILED
@@ -223,7 +223,7 @@ async def test_the_event_log_of_a_released_turn_is_not_appended_to(
     async def refuse(*_: Any, **__: Any) -> int:
         raise StoreUnavailable("away")
 
-    bench.use(IMPATIENT)
+    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 5
     accepted = await bench.begin(key="k")
     run = TurnRun(accepted)

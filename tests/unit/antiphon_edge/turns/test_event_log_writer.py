@@ -140,8 +140,8 @@ async def test_no_append_is_larger_than_the_store_takes(batches: Sequence[Batch]
 @pytest.mark.parametrize("when", When)
 async def test_a_store_that_is_gone_for_a_while_is_asked_again(log: Log, when: When) -> None:
     log.backend.plan(Fault("append_events", when), Fault("append_events", when))
-    patient = TurnTiming(append_retry=RetryPolicy(for_s=30, first_s=0.001), linger_s=0)
-    writer = log.writer(timing=patient)
+    timing = TurnTiming(append_retry=RetryPolicy(for_s=30, first_s=0.001), linger_s=0)
+    writer = log.writer(timing=timing)
     for number in range(3):
         writer.put(batch(number, number))
         await writer.flush()

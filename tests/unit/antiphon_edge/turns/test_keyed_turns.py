@@ -21,7 +21,7 @@ from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
-from tests.support.turn_bench import IMPATIENT, TENANT, TIMING, Bench
+from tests.support.turn_bench import TENANT, TIMING, WITHOUT_RETRIES, Bench
 
 
 @pytest.fixture
@@ -206,14 +206,14 @@ async def test_one_that_others_took_up_at_once_is_theirs(bench: Bench) -> None:
 
 
 async def test_a_store_that_is_away_at_a_takeover_ends_no_turn(bench: Bench) -> None:
-    bench.use(IMPATIENT)
+    bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k", session_id="s")
     async with aclosing(bench.detached(accepted)) as batches:
         await anext(batches)
         await bench.until_it_pauses()
         await bench.settle()
-    bench.use(IMPATIENT)
+    bench.use(WITHOUT_RETRIES)
     taken, said = await taken_over(bench, accepted)
     bench.backend.plan(Fault("begin_turn", When.BEFORE))
     with pytest.raises(StoreUnavailable):

@@ -19,7 +19,7 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
 from tests.support.background import TENANT, MortalStore, hasten
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
 RESPONSE_ID = "resp_" + "a" * 48
 BODY = {"id": RESPONSE_ID, "status": "completed"}
@@ -58,7 +58,7 @@ async def append(store: MortalStore, *numbers: int) -> None:
 
 
 async def read(follower: LogFollower, **options: float) -> list[Batch]:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         return [batch async for batch in follower.follow(TENANT, RESPONSE_ID, **options)]  # type: ignore[arg-type]
 
 
@@ -74,7 +74,7 @@ async def begun(follower: LogFollower) -> asyncio.Task[list[Batch]]:
         return batches
 
     reading = asyncio.create_task(read_on())
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(WAIT_MAX_S):
         await has_begun.wait()
     return reading
 
@@ -111,9 +111,9 @@ async def test_what_comes_is_told_as_it_comes(store: MortalStore, follower: LogF
 
 
 async def test_a_log_that_does_not_come_is_missed_in_the_end(follower: LogFollower) -> None:
-    for patience_s in (0, 0.02):
+    for timeout_s in (0, 0.02):
         with pytest.raises(LogNotFound):
-            await read(follower, missing_for_s=patience_s)
+            await read(follower, missing_for_s=timeout_s)
 
 
 async def test_a_store_that_is_away_for_a_moment_costs_nothing(store: MortalStore, follower: LogFollower) -> None:

@@ -8,9 +8,9 @@ import pytest
 from antiphon_core.errors import EngineTimeout
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.token_timeouts import SLEPT_S, TokenTimeouts, timed
-from tests.support.patience import PATIENCE_S
+from tests.support.waiting import WAIT_MAX_S
 
-LONG_S = 2 * PATIENCE_S
+LONG_S = 2 * WAIT_MAX_S
 
 
 async def for_ever() -> None:
@@ -35,9 +35,9 @@ async def test_silence_after_a_token_is_an_error() -> None:
 
 
 async def test_each_token_begins_the_wait_anew() -> None:
-    async with timed(limits(next_s=PATIENCE_S), Flow()) as timer:
+    async with timed(limits(next_s=WAIT_MAX_S), Flow()) as timer:
         timer.token_came()
-        timer._last -= 2 * PATIENCE_S  # as if it were long ago
+        timer._last -= 2 * WAIT_MAX_S  # as if it were long ago
         timer.token_came()
         timer._check()
         await asyncio.sleep(0.01)
@@ -45,9 +45,9 @@ async def test_each_token_begins_the_wait_anew() -> None:
 
 async def test_timer_that_fires_late_finds_the_silence() -> None:
     with pytest.raises(EngineTimeout):
-        async with timed(limits(next_s=PATIENCE_S), Flow()) as timer:
+        async with timed(limits(next_s=WAIT_MAX_S), Flow()) as timer:
             timer.token_came()
-            timer._last -= PATIENCE_S
+            timer._last -= WAIT_MAX_S
             timer._check()
             await for_ever()
 
@@ -79,17 +79,17 @@ async def test_block_that_is_told_to_end_ends_without_an_error() -> None:
         await for_ever()
     began = time.monotonic()
     async with timed(limits(), Flow()) as timer:
-        timer.end_within(PATIENCE_S)
+        timer.end_within(WAIT_MAX_S)
         timer.end_within(0.05)
         await for_ever()
-    assert time.monotonic() - began < PATIENCE_S
+    assert time.monotonic() - began < WAIT_MAX_S
 
 
 async def test_no_token_is_waited_for_after_the_end() -> None:
     flow, came_through = Flow(), False
     async with timed(limits(next_s=0.01), flow) as timer:
         timer.token_came()
-        timer.end_within(PATIENCE_S)
+        timer.end_within(WAIT_MAX_S)
         flow.pause(flow)
         flow.resume(flow)
         await asyncio.sleep(0.05)
@@ -100,7 +100,7 @@ async def test_no_token_is_waited_for_after_the_end() -> None:
 async def test_cancellation_of_the_task_stays_a_cancellation() -> None:
     async def run() -> None:
         async with timed(limits(), Flow()) as timer:
-            timer.end_within(PATIENCE_S)
+            timer.end_within(WAIT_MAX_S)
             await for_ever()
 
     running = asyncio.create_task(run())
@@ -117,9 +117,9 @@ async def test_timeout_of_the_block_itself_is_not_the_servers() -> None:
 
 
 async def test_a_process_that_was_frozen_does_not_blame_the_server() -> None:
-    async with timed(limits(next_s=PATIENCE_S), Flow()) as timer:
+    async with timed(limits(next_s=WAIT_MAX_S), Flow()) as timer:
         timer.token_came()
-        timer._last -= 2 * PATIENCE_S
+        timer._last -= 2 * WAIT_MAX_S
         timer._due = timer._time() - 2 * SLEPT_S
         timer._check()
         assert not timer._scope.expired()

@@ -20,7 +20,7 @@ from tests.support.postgres_server import new_schema, shared_postgres
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server is there: on a busy machine an answer takes as long as it takes."""
     monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 30.0)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 30.0)

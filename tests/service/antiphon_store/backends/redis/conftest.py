@@ -15,7 +15,7 @@ from tests.support.redis_servers import redis_rows, shared_redis
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The servers are there: on a busy machine an answer takes as long as it takes."""
     monkeypatch.setitem(connection.OPTIONS, "socket_connect_timeout", 30.0)
     monkeypatch.setitem(connection.OPTIONS, "socket_timeout", 30.0)

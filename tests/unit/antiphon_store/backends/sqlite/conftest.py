@@ -18,7 +18,7 @@ IN_MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits longer for the lock of a database file: on a busy machine another holder releases the lock late."""
     monkeypatch.setattr(connection_module, "BUSY_TIMEOUT_S", 30.0)
 

@@ -175,8 +175,8 @@ async def test_a_full_disk_fails_the_batch_and_not_the_writer(
 
 
 async def test_a_locked_file_is_unavailable(path: Path, connection: sqlite3.Connection) -> None:
-    impatient = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
-    writer = make_writer(impatient)
+    short = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
+    writer = make_writer(short)
     connection.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="another process"):
         await writer.run(insert)

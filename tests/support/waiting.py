@@ -1,6 +1,6 @@
-"""Waiting on a machine that is busy with something else: what is not under test gets all the time that it may need.
+"""Waits with long timeouts, for tests on a busy machine.
 
-Nobody waits for longer than it takes: a generous limit costs nothing when the thing comes early.
+A wait ends when its condition holds, so a long timeout costs nothing.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import TypeVar
 
 from antiphon_core.errors import Unavailable
 
-PATIENCE_S = 60.0
-"""Longer than any machine is busy with something else."""
+WAIT_MAX_S = 60.0
+"""The timeout of everything that is not under test."""
 PAUSE_S = 0.05
 
 _Answer = TypeVar("_Answer")
 
 
-async def patiently(
+async def with_retries(
     ask: Callable[[], Awaitable[_Answer]], passing: type[Exception] | tuple[type[Exception], ...] = Unavailable
 ) -> _Answer:
-    """The answer, asked for again while it is an error that passes: just after a restart, or when somebody's short time
-    limit ran out. In the end the error."""
-    deadline_s = time.monotonic() + PATIENCE_S
+    """Calls `ask` until it raises no error of `passing`, and returns its answer: after a restart, or where a short
+    timeout may end. Raises the last error after WAIT_MAX_S."""
+    deadline_s = time.monotonic() + WAIT_MAX_S
     while True:
         try:
             return await ask()
@@ -35,16 +35,16 @@ async def patiently(
 
 
 async def until(holds: Callable[[], bool], what: str) -> None:
-    """Waits until it holds. AssertionError: it never did."""
-    deadline_s = time.monotonic() + PATIENCE_S
+    """Waits until `holds` returns True. AssertionError: it does not within WAIT_MAX_S."""
+    deadline_s = time.monotonic() + WAIT_MAX_S
     while not holds():
-        assert time.monotonic() < deadline_s, f"{what}: not within {PATIENCE_S:g} s"
+        assert time.monotonic() < deadline_s, f"{what}: not within {WAIT_MAX_S:g} s"
         await asyncio.sleep(0.005)
 
 
 async def least(measure: Callable[[], Awaitable[float]], *, most: float, tries: int = 5) -> float:
-    """The least of what is measured, again while it is more than `most`: where the machine is busy everything on the
-    way is late by itself, but not every time."""
+    """Measures up to `tries` times until the value is at most `most`, and returns the least: on a busy machine a single
+    value may be late."""
     measured = [await measure()]
     while measured[-1] > most and len(measured) < tries:
         measured.append(await measure())
