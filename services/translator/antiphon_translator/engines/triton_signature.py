@@ -15,6 +15,8 @@ from antiphon_translator.engines.triton_wire import Tensor, one
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Guide, Level, Sampling
 
 GREEDY_TOP_K = 1
+PENALTIES = ("repetition_penalty", "presence_penalty", "frequency_penalty")
+"""The members of Sampling that also change which token is the likeliest."""
 GUIDE_TYPE, GUIDE = "guided_decoding_guide_type", "guided_decoding_guide"
 
 
@@ -70,11 +72,11 @@ def sampling_tensors(sampling: Sampling, model: TritonModel, inputs: Mapping[str
 
 
 def chosen(sampling: Sampling) -> dict[str, float]:
-    """The members that are set. Temperature 0 becomes top_k 1 alone, which is greedy sampling."""
-    if sampling.temperature == 0:
-        return {"top_k": GREEDY_TOP_K}
-    members = ((name, getattr(sampling, name)) for name in Sampling.__dataclass_fields__)
-    return {name: value for name, value in members if value is not None}
+    """The members that are set. Temperature 0 becomes top_k 1, which is greedy sampling, with the penalties."""
+    is_greedy = sampling.temperature == 0
+    names = PENALTIES if is_greedy else Sampling.__dataclass_fields__
+    members = {name: value for name in names if (value := getattr(sampling, name)) is not None}
+    return {"top_k": GREEDY_TOP_K, **members} if is_greedy else members
 
 
 def guide_tensors(guide: Guide | None, model: TritonModel) -> list[Tensor]:
