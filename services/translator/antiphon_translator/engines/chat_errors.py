@@ -101,7 +101,7 @@ def readable(reason: str, url: str) -> str:
     reason = _TRACE.split(reason, maxsplit=1)[0]
     host = urlsplit(url).netloc
     for name in filter(None, (host, host.rpartition(":")[0])):
-        reason = reason.replace(name, _REMOVED)
+        reason = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _REMOVED, reason)  # not `nim` in "minimum"
     reason = " ".join(_ADDRESS.sub(_REMOVED, reason).split())
     if len(reason) > REASON_CHARS_MAX:
         reason = reason[:REASON_CHARS_MAX] + "..."
