@@ -72,8 +72,9 @@ class SealedRows:
             sealed = await offload.run(seal, size_bytes=sum(map(_size_of_change, program.changes)))
         outcome = await self._inner.transact(partition, sealed)
         if isinstance(outcome, Refused):
-            rows = {ref: self._opened(partition, ref, row) for ref, row in outcome.rows.items()}
-            return outcome._replace(rows=rows)
+            open_rows = partial(self._opened_rows, partition, outcome.rows)
+            size_bytes = sum(map(_size_of_row, outcome.rows.values()))
+            return outcome._replace(rows=await offload.run(open_rows, size_bytes=size_bytes))
         if not program.reads:
             return outcome
         found = outcome.answers
@@ -118,6 +119,9 @@ class SealedRows:
         return change._replace(fields=fields, items=items, body=body)  # type: ignore[arg-type]
 
     # ---- Opening ----
+
+    def _opened_rows(self, partition: Partition, rows: Mapping[Ref, Row | None]) -> Mapping[Ref, Row | None]:
+        return {ref: self._opened(partition, ref, row) for ref, row in rows.items()}
 
     def _opened_answers(self, partition: Partition, reads: Sequence[Read], answers: Sequence[Any]) -> Sequence[Any]:
         return [self._opened_answer(partition, read, found) for read, found in zip(reads, answers, strict=True)]
