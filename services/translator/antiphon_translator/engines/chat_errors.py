@@ -1,8 +1,9 @@
 """Translates the errors of model servers over HTTP: errors of the request, and errors of the server.
 
 A request that a server rejects (400, 413, 422) would be rejected again, so the client gets a 400 with the server's
-reason, without addresses, paths and stack traces. For every other error the client gets a message of our own. The log
-gets only the error's code and type, because the text of an error may repeat the prompt.
+reason, without addresses, paths and stack traces. A prompt that is too long or a guide that the server cannot use is
+recognized by the text of the error, whatever the status. For every other error the client gets a message of our own.
+The log gets only the error's code and type, because the text of an error may repeat the prompt.
 """
 
 from __future__ import annotations
