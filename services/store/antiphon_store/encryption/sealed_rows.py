@@ -1,8 +1,8 @@
-"""A row backend around another one, whose database holds no content in plain text.
+"""A row backend that seals content before it passes it to another row backend, and opens what that one returns.
 
-All payloads are sealed (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts), and the
-fields of SEALED_FIELDS. Values that the database compares, orders or counts are not sealed: ids, tenants, trees, times,
-statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
+All payloads (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts) and the fields in
+SEALED_FIELDS are sealed. Values that the database compares, orders or counts are not sealed: ids, tenants, trees,
+times, statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
 
 Decisions see plain rows, and a program's guards must never test a sealed field. Work on large payloads runs outside of
 the event loop.
@@ -52,7 +52,7 @@ class SealedRows:
         self._inner = inner
         self._cipher = cipher
         self.open, self.close, self.ready = inner.open, inner.close, inner.ready
-        self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # without payloads
+        self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # no payloads
 
     @property
     def durability(self) -> Durability:
@@ -60,7 +60,7 @@ class SealedRows:
 
     @property
     def maintenance(self) -> Maintenance:
-        """The inner backend's. AttributeError: it has none."""
+        """The maintenance of the inner backend. AttributeError: that backend has none."""
         if not isinstance(self._inner, MaintainedRows):
             raise AttributeError("maintenance")
         return self._inner.maintenance
