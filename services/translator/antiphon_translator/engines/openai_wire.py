@@ -202,7 +202,7 @@ class ChunkReader:
     """
 
     def __init__(self) -> None:
-        self.complete = False
+        self.is_complete = False
         """Whether the server sent the finish reason."""
         self._output = Output()
         self._call: OpenCall | None = None
@@ -216,7 +216,7 @@ class ChunkReader:
             if chunk.get("usage"):
                 self._usage = _usage(chunk["usage"])
             for choice in chunk.get("choices") or ():
-                if not self.complete and not choice.get("index"):
+                if not self.is_complete and not choice.get("index"):
                     self._take_choice(choice)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent a chunk that cannot be read.") from error
@@ -268,7 +268,7 @@ class ChunkReader:
             self._call = None
 
     def _take_finish_reason(self, reason: str) -> None:
-        self.complete = True
+        self.is_complete = True
         if reason in ("stop", "tool_calls", "function_call"):
             self._finish = FinishReason.STOP
         elif reason == "length":

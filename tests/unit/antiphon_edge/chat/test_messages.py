@@ -78,6 +78,8 @@ def test_results_know_what_kind_of_call_they_answer() -> None:
 def test_refusals() -> None:
     ((item, _),) = items({"role": "assistant", "content": "Well.", "refusal": "No."})
     assert item["content"] == [{"type": "output_text", "text": "Well."}, {"type": "refusal", "refusal": "No."}]
+    ((item, _),) = items({"role": "assistant", "content": [{"type": "text", "text": "Well."}], "refusal": "No."})
+    assert item["content"] == [{"type": "output_text", "text": "Well."}, {"type": "refusal", "refusal": "No."}]
     ((item, _),) = items({"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]})
     assert item["content"] == [{"type": "refusal", "refusal": "No."}]
 
