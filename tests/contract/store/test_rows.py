@@ -40,6 +40,7 @@ from antiphon_store.rows.model import (
     Read,
     Ref,
     Set,
+    Span,
     Unfile,
 )
 from tests.contract.store.row_backends import ROW_BACKENDS, SPREAD
@@ -195,7 +196,7 @@ async def pointers(memory: MemoryRows, partition: Partition, program: Program, n
     written: list[Change] = []
     for each in filed.values():
         if isinstance(each, File):
-            _, entries = await memory.page(partition, each.of, each.key, after=None, limit=100)
+            _, entries = await memory.page(partition, each.of, each.key, Span(100))
             at = now_ms + each.at.plus_ms if isinstance(each.at, Now) else each.at
             if at <= next((entry.at for entry in entries if entry.id == each.id), at):
                 written.append(each)
@@ -248,15 +249,16 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     found: list[Any] = []
     for index, key in [(Index.CHILDREN, node) for node in NODES] + [(Index.MADE, "s")]:
         for descending in (False, True):
-            options: dict[str, Any] = {"limit": 2, "descending": descending, "with_rows": True}
-            _, first = await backend.page(partition, index, key, after=None, **options)
+            span = Span(2, descending=descending)
+            _, first = await backend.page(partition, index, key, span, with_rows=True)
             found.append([(each.id, each.at, each.row and part(each.row, Payload.ALL)) for each in first])
             if first:
-                _, more = await backend.page(partition, index, key, after=(first[-1].at, first[-1].id), **options)
+                span = span._replace(after=(first[-1].at, first[-1].id))
+                _, more = await backend.page(partition, index, key, span, with_rows=True)
                 found.append([(each.id, each.at) for each in more])
     for index in (Index.ITEM, Index.QUEUE, Index.ENDS):
         for key in ("", "ü k"):
-            _, entries = await backend.page(partition, index, key, after=None, limit=100)
+            _, entries = await backend.page(partition, index, key, Span(100))
             found.append([(each.id, each.at) for each in entries])
     for node in NODES:
         _, below = await backend.subtree(partition, [node], max_nodes=100)

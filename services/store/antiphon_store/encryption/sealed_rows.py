@@ -38,6 +38,7 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
+    Span,
     named_node,
 )
 
@@ -82,19 +83,9 @@ class SealedRows:
         return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
 
     async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
+        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
     ) -> tuple[int, Sequence[Entry]]:
-        now_ms, entries = await self._inner.page(
-            partition, index, key, after=after, limit=limit, descending=descending, with_rows=with_rows
-        )
+        now_ms, entries = await self._inner.page(partition, index, key, span, with_rows=with_rows)
         if not with_rows:
             return now_ms, entries
         open_all = partial(self._opened_entries, partition, entries)

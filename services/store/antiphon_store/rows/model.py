@@ -242,6 +242,14 @@ class Range(NamedTuple):
 Read = Get | Chain | Range
 
 
+class Span(NamedTuple):
+    """Selects entries under a key: `limit` at most after (`at`, `id`), in either direction."""
+
+    limit: int
+    after: tuple[int, str] | None = None
+    descending: bool = False
+
+
 class Program(NamedTuple):
     """One transaction on one partition."""
 

@@ -8,7 +8,7 @@ from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import conversations, forks, leases, turns
-from antiphon_store.rows.model import Index
+from antiphon_store.rows.model import Index, Span
 from antiphon_store.rules import common as rules
 from antiphon_store.topics.jobs import JobOperations
 from antiphon_store.topics.records import RecordOperations
@@ -97,6 +97,6 @@ class TurnOperations(RecordOperations, JobOperations):
         if most is None:
             return
         partition = await self._trees.locate(tenant, session_id)
-        _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
+        _, made = await self._rows.page(partition, Index.MADE, session_id, Span(most))
         if len(made) >= most and (await self._trees.look_up(tenant, holder))[1] is None:
             await self._count_dead(partition, session_id, most, field="conversation")

@@ -39,6 +39,7 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
+    Span,
     Unfile,
 )
 from antiphon_store.service import StoreService
@@ -56,7 +57,7 @@ def rows_at(url: str, *, durability: Durability = Durability.MEMORY) -> RedisRow
 
 
 async def filed(rows: RedisRows, partition: Partition) -> list[tuple[str, int]]:
-    _, entries = await rows.page(partition, Index.ITEM, "item", after=None, limit=9)
+    _, entries = await rows.page(partition, Index.ITEM, "item", Span(9))
     return [(each.id, each.at) for each in entries]
 
 
