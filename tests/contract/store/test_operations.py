@@ -137,7 +137,10 @@ async def test_what_is_erased_is_gone_and_nothing_else(rows: Any, stored: Stored
 async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: StoredTenant) -> None:
     tenant, count = stored.tenant, 2 * LINES + 50
     programs = [
-        (Partition(tenant, f"tree {n}"), [File(Index.ITEM, f"item {n}", "r"), File(Index.CHILDREN, f"node {n}", "r")])
+        (
+            Partition(tenant, f"tree {n}"),
+            [File(Index.FOREIGN, f"item {n}", "r"), File(Index.CHILDREN, f"node {n}", "r")],
+        )
         for n in range(count)
     ]
     row = Put(Ref(Kind.SESSION, "s"), {"head": None})
@@ -154,7 +157,7 @@ async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: St
     keys = [each async for each in rows.maintenance.index_keys(tenant)]
     assert len(keys) == 2 * count
     assert set(keys) == {
-        *[(Partition(tenant, ""), Index.ITEM, f"item {n}") for n in range(count)],
+        *[(Partition(tenant, ""), Index.FOREIGN, f"item {n}") for n in range(count)],
         *[(tree, Index.CHILDREN, f"node {n}") for n, (tree, _) in enumerate(programs)],
     }
     [_ async for _ in rows.maintenance.erase(tenant)]
@@ -187,7 +190,7 @@ async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredT
         Delete(Ref(Kind.BATCH, f"{stored.running.id}/{0:012d}")),
         Delete(Ref(Kind.NODE, root)),
         Set(Ref(Kind.SESSION, stored.session), {"head": "resp_gone"}),
-        File(Index.ITEM, "item", newest.replace("a", "b").replace("0", "1")),
+        File(Index.FOREIGN, "item", newest.replace("a", "b").replace("0", "1")),
     ]
     await rows.transact(tree, Program(changes=changes))
     found = await findings(rows, stored.tenant)
@@ -203,4 +206,4 @@ async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredT
     )
     hints = [text for is_damage, text in found if not is_damage]
     assert f"session {stored.session}: it names node resp_gone, which is not there" in hints
-    assert any(text.startswith("index item item: it names node") for text in hints)
+    assert any(text.startswith("index foreign item: it names node") for text in hints)

@@ -99,11 +99,13 @@ class Programs:
                 first = {"v": self.random.choice([0, 7])}
                 return Put(Ref(Kind.BATCH, row_id), {"count": 1, **first}, b"f" * self.random.randint(0, 40))
             case 5:
-                index = pick([Index.ITEM, Index.QUEUE, Index.ENDS, Index.CHILDREN])
+                index = pick([Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS, Index.CHILDREN])
                 times: list[int | Now] = [Now(), Now(100), 5, 2**41]
                 return File(index, pick(["", "ü k"]), pick(ENTRIES), pick(times))
             case _:
-                return Unfile(pick([Index.ITEM, Index.QUEUE, Index.ENDS]), pick(["", "ü k"]), pick(ENTRIES))
+                return Unfile(
+                    pick([Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS]), pick(["", "ü k"]), pick(ENTRIES)
+                )
 
     def fields(self) -> dict[str, Any]:
         chosen = self.random.sample(FIELDS, self.random.randint(1, 3))
@@ -256,7 +258,7 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
                 span = span._replace(after=(first[-1].at, first[-1].id))
                 _, more = await backend.page(partition, index, key, span, with_rows=True)
                 found.append([(each.id, each.at) for each in more])
-    for index in (Index.ITEM, Index.QUEUE, Index.ENDS):
+    for index in (Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS):
         for key in ("", "ü k"):
             _, entries = await backend.page(partition, index, key, Span(100))
             found.append([(each.id, each.at) for each in entries])

@@ -226,7 +226,7 @@ def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
     if key.of is Index.ENDS:
         name, _, row_id = entry.id.partition("/")
         kind = Kind(name)
-    elif key.of is Index.ITEM:
+    elif key.of is Index.FOREIGN:
         kind = Kind.NODE
     elif key.partition.tenant == DISPATCH_TENANT:
         kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)

@@ -16,6 +16,7 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
+from antiphon_core.ids import RandomIds, new_item_id, new_response_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.limits import PAGE_BYTES_MAX
 from antiphon_core.ports.lineage import ResolvedItem
@@ -24,6 +25,7 @@ from antiphon_store.testing.lineage_forks import put_turns
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
+_IDS = RandomIds()
 HUGE = "x" * (PAGE_BYTES_MAX // 3)
 
 
@@ -195,9 +197,11 @@ class LineageItemSuite:
         found = await lineage(subject).resolve_items(subject.tenant, item_ids)
         return list(found.items), list(found.missing_ids)
 
-    async def put_with(self, subject: Subject, *item_ids: str, **options: int) -> Record:
+    async def put_with(
+        self, subject: Subject, *item_ids: str, parent: Record | None = None, tag: str | None = None, **options: int
+    ) -> Record:
         items = [{"id": item_id, "type": "message", "text": f"ü {item_id}"} for item_id in item_ids]
-        record = draft(input_items=dumps(items[:1]), output_items=dumps(items[1:]))
+        record = draft(parent, tag=tag, input_items=dumps(items[:1]), output_items=dumps(items[1:]))
         await subject.put(record, **options)
         return record
 
@@ -239,13 +243,30 @@ class LineageItemSuite:
                 await subject.delete(left)
         assert await self.resolve(subject, "same", "first", "third") == ([], ["same", "first", "third"])
 
-    async def test_a_replaced_response_has_its_new_items(self, subject: Subject) -> None:
-        record = await self.put_with(subject, "old", "both")
-        changed = replace(record, output_items=b'[{"id":"both"},{"id":"new"}]', input_items=b"[]")
+    async def test_an_item_id_with_a_tree_tag_is_looked_up_in_that_tree_first(self, subject: Subject) -> None:
+        root_id = new_response_id(_IDS)
+        item_id = new_item_id(_IDS, "msg", relative=root_id)
+        other = await self.put_with(subject, item_id)
+        await subject.elapse(10)
+        root = await self.put_with(subject, item_id, tag=root_id)
+        await subject.elapse(10)
+        child = await self.put_with(subject, "next", item_id, parent=root)
+        for left in (root, child, other):
+            ((item,), _missing) = await self.resolve(subject, item_id)
+            assert item.response_id == left.id
+            await subject.delete(left)
+        assert await self.resolve(subject, item_id) == ([], [item_id])
+
+    @pytest.mark.parametrize("tagged", [False, True])
+    async def test_a_replaced_response_has_its_new_items(self, subject: Subject, *, tagged: bool) -> None:
+        tag = new_response_id(_IDS)
+        old, both, new = [new_item_id(_IDS, "msg", relative=tag if tagged else None) for _ in range(3)]
+        record = await self.put_with(subject, old, both, tag=tag)
+        changed = replace(record, output_items=dumps([{"id": both}, {"id": new}]), input_items=b"[]")
         await subject.put(changed, precondition=Precondition(version=1))
-        items, missing = await self.resolve(subject, "old", "both", "new")
-        assert [item.item for item in items] == [b'{"id":"both"}', b'{"id":"new"}']
-        assert missing == ["old"]
+        items, missing = await self.resolve(subject, old, both, new)
+        assert [loads(item.item) for item in items] == [{"id": both}, {"id": new}]
+        assert missing == [old]
 
     async def test_a_deleted_ancestors_items_are_not_found(self, subject: Subject) -> None:
         record = await self.put_with(subject, "kept")

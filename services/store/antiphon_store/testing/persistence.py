@@ -8,10 +8,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from antiphon_core.errors import AlreadyExists
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import TurnCommit
@@ -133,9 +135,10 @@ class PersistenceSuite:
 
     async def test_items_are_found_again(self, reopen: Reopen, tenant: str) -> None:
         record = draft()
-        item_id = f"msg_out_{record.id[-12:]}"
+        item_ids = [loads(record.output_items)[0]["id"], "client-1"]
+        record = replace(record, input_items=dumps([{"id": item_ids[1], "type": "message", "content": "ü"}]))
         async with life(reopen, tenant) as subject:
             await subject.put(record)
         async with life(reopen, tenant) as subject:
-            found = await lineage(subject).resolve_items(subject.tenant, [item_id])
-        assert [each.response_id for each in found.items] == [record.id]
+            found = await lineage(subject).resolve_items(subject.tenant, item_ids)
+        assert [each.response_id for each in found.items] == [record.id, record.id]
