@@ -115,7 +115,7 @@ def test_an_accepted_connection_is_served_without_delay(run: Run) -> None:
     run(main())
 
 
-def test_a_port_that_another_process_has_is_refused(run: Run) -> None:
+def test_port_of_another_process_raises_an_error(run: Run) -> None:
     async def main() -> None:
         async with started_runner() as runner, started_runner() as other:
             await ListeningSite(runner, HOST, 0).start()
@@ -125,7 +125,7 @@ def test_a_port_that_another_process_has_is_refused(run: Run) -> None:
     run(main())
 
 
-def test_processes_that_say_so_share_a_port(run: Run) -> None:
+def test_processes_with_shares_port_share_a_port(run: Run) -> None:
     async def main() -> None:
         async with started_runner() as runner, started_runner() as other:
             await ListeningSite(runner, HOST, 0, shares_port=True).start()
@@ -179,7 +179,7 @@ class Full(ConnectionTable):
         return False
 
 
-def test_a_connection_without_room_is_told_so_and_closed(run: Run) -> None:
+def test_connection_without_room_is_rejected_and_closed(run: Run) -> None:
     async def main() -> None:
         async with started_runner() as runner:
             await ListeningSite(runner, HOST, 0, table=Full()).start()

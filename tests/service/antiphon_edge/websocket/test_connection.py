@@ -53,9 +53,7 @@ async def begun(client: Client, *lanes: str | None, **members: Any) -> dict[str 
     return ids
 
 
-async def test_responses_of_different_lanes_run_at_once_and_say_whose_they_are(
-    edge: RunningEdge, client: Client
-) -> None:
+async def test_responses_of_different_lanes_run_at_once_and_name_their_lane(edge: RunningEdge, client: Client) -> None:
     release = held_responses(edge)
     ids = await begun(client, "a", None, "b")  # all have begun, and none has ended
     release.set()
@@ -76,7 +74,7 @@ async def test_responses_of_one_lane_run_one_after_the_other(client: Client) -> 
         assert numbers == [*range(len(numbers) // 2)] * 2
 
 
-async def test_only_so_many_lanes_run_at_once_and_the_next_goes_on_when_one_ends() -> None:
+async def test_lane_beyond_the_limit_waits_until_another_ends() -> None:
     async with running_edge(websocket_lanes=2) as edge, connected(edge) as client:
         release = held_responses(edge)
         await begun(client, "a", "b")
@@ -111,7 +109,7 @@ async def test_a_cancel_that_comes_before_its_response_has_begun_frees_the_lane(
     assert (await client.ask())["status"] == "completed"
 
 
-async def test_a_cancelled_turn_leaves_what_it_continued(edge: RunningEdge, client: Client) -> None:
+async def test_response_can_be_continued_again_after_a_cancelled_turn(edge: RunningEdge, client: Client) -> None:
     first = await client.ask()
     release = held_responses(edge)
     await begun(client, None, previous_response_id=first["id"])
@@ -174,7 +172,7 @@ async def test_a_connection_of_a_session_runs_one_turn_at_a_time(edge: RunningEd
         assert len(loads(edge.translator.turns[1].history)) == 2
 
 
-async def test_each_lane_more_holds_a_stream_slot_of_its_tenant() -> None:
+async def test_each_additional_lane_holds_a_stream_slot_of_its_tenant() -> None:
     async with running_edge(streams_per_tenant=2) as edge, connected(edge) as client:  # the connection holds one
         release = held_responses(edge)
         await begun(client, "a", "b")
@@ -240,7 +238,7 @@ async def test_a_slow_reader_bounds_the_memory_of_all_lanes_together() -> None:
         assert len({event["stream_id"] for event in await ends(client, 8)}) == 8
 
 
-async def test_a_lane_begins_nothing_before_what_it_made_is_sent(edge: RunningEdge, client: Client) -> None:
+async def test_lane_begins_no_turn_before_its_last_messages_are_sent(edge: RunningEdge, client: Client) -> None:
     await client.ask()
     (connection,) = edge.server._sockets._open
     send, release = connection._send, asyncio.Event()
@@ -281,7 +279,7 @@ async def test_nothing_begins_while_the_client_has_too_much_to_read(edge: Runnin
     assert (await ends(client, 1))[-1]["type"] == events.COMPLETED
 
 
-async def test_a_lane_with_much_to_say_lets_another_through(edge: RunningEdge, client: Client) -> None:
+async def test_lane_with_much_output_does_not_block_another(edge: RunningEdge, client: Client) -> None:
     edge.translator.words = ["x" * 30_000] * 100
     await client.send(stream_id="much")
     await client.until(events.OUTPUT_TEXT_DELTA)

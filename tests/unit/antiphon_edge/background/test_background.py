@@ -54,7 +54,7 @@ async def is_free(shop: Bench, session_id: str) -> bool:
 # ---- Created ----
 
 
-async def test_it_is_queued_before_its_caller_hears_of_it(shop: Bench) -> None:
+async def test_background_response_is_queued_before_create_returns(shop: Bench) -> None:
     record = await shop.create(metadata={"a": "b"})
     told = whole(record)
     assert (told["status"], told["background"], told["metadata"], told["output"]) == ("queued", True, {"a": "b"}, [])
@@ -63,7 +63,7 @@ async def test_it_is_queued_before_its_caller_hears_of_it(shop: Bench) -> None:
     assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
 
 
-async def test_what_is_wrong_with_a_request_is_told_at_once_and_leaves_nothing(shop: Bench) -> None:
+async def test_invalid_background_request_is_rejected_at_once_and_leaves_no_job(shop: Bench) -> None:
     request = background_request(model="other")
     for _ in range(2):
         with pytest.raises(ModelNotFound):
@@ -74,7 +74,9 @@ async def test_what_is_wrong_with_a_request_is_told_at_once_and_leaves_nothing(s
 
 
 @pytest.mark.parametrize("executes", [False, True])
-async def test_what_could_not_be_queued_is_taken_back(shop: Bench, executes: bool) -> None:
+async def test_background_response_that_cannot_be_queued_releases_its_session_and_key(
+    shop: Bench, executes: bool
+) -> None:
     store = shop.new_store()
     store.failing["commit_turn"], store.executes = 1, executes
     edge = shop.edge_over(store)
@@ -88,7 +90,7 @@ async def test_what_could_not_be_queued_is_taken_back(shop: Bench, executes: boo
 
 
 @pytest.mark.parametrize("call", ["cancel_job", "delete"])
-async def test_a_queued_response_that_cannot_be_taken_back_is_logged_with_its_id(
+async def test_failed_rollback_of_a_queued_response_is_logged_with_its_id(
     shop: Bench, caplog: pytest.LogCaptureFixture, call: str
 ) -> None:
     store = shop.new_store()
@@ -111,7 +113,7 @@ async def test_a_queued_response_that_cannot_be_taken_back_is_logged_with_its_id
         assert await job_state(shop, response_id) is JobState.CANCELLED
 
 
-async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
+async def test_client_disconnect_during_create_still_queues_the_response(shop: Bench) -> None:
     store = shop.new_store()
     arrived, may_go_on = asyncio.Event(), asyncio.Event()
 
@@ -134,7 +136,7 @@ async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
     assert (await shop.edge.current(TENANT, job.id)).status is Status.COMPLETED
 
 
-async def test_what_it_continues_may_be_deleted_before_it_is_queued(shop: Bench) -> None:
+async def test_response_whose_parent_is_deleted_before_it_is_queued_becomes_a_root(shop: Bench) -> None:
     first = await shop.create(input="One.")
     await shop.run_next()
     store = shop.new_store()
@@ -157,7 +159,7 @@ async def test_what_it_continues_may_be_deleted_before_it_is_queued(shop: Bench)
 # ---- Under a key ----
 
 
-async def test_one_key_is_one_response_however_many_ask_at_once(shop: Bench) -> None:
+async def test_concurrent_requests_with_one_key_queue_one_response(shop: Bench) -> None:
     replicas = [shop.replica() for _ in range(4)]
     request = background_request()
     records = await asyncio.gather(*(replicas[n % 4].create(TENANT, request, key="k") for n in range(32)))
@@ -170,7 +172,7 @@ async def test_one_key_is_one_response_however_many_ask_at_once(shop: Bench) -> 
         await shop.edge.create(TENANT, background_request(input="other"), key="k")
 
 
-async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
+async def test_retries_of_a_keyed_request_whose_edge_died_queue_one_response(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = SimpleNamespace(stale_after_s=0.2)
@@ -195,7 +197,7 @@ async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
     assert await job_state(shop, records[0].id) is JobState.QUEUED
 
 
-async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(shop: Bench) -> None:
+async def test_slow_edge_queues_nothing_after_its_stale_key_was_released(shop: Bench) -> None:
     shop.timing = replace(TIMING, stale_key_s=0.02)
     shop.edge = shop.replica()
     request, store, may_go_on = background_request(), shop.new_store(), asyncio.Event()
@@ -210,7 +212,7 @@ async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(shop: Bench
     assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
 
 
-async def test_who_repeats_what_was_refused_is_refused_too(shop: Bench) -> None:
+async def test_concurrent_requests_with_one_key_for_an_unknown_model_are_all_rejected(shop: Bench) -> None:
     request = background_request(model="other")
     asked = [shop.replica().create(TENANT, request, key="k") for _ in range(8)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -220,7 +222,7 @@ async def test_who_repeats_what_was_refused_is_refused_too(shop: Bench) -> None:
 # ---- Cancelled ----
 
 
-async def test_a_queued_one_is_cancelled_at_once(shop: Bench) -> None:
+async def test_queued_response_is_cancelled_at_once(shop: Bench) -> None:
     record = await shop.edge.create(TENANT, background_request(), session_id=TALK)
     ended = await shop.replica().cancel(TENANT, record.id)
     log = await shop.log(record.id)
@@ -231,7 +233,7 @@ async def test_a_queued_one_is_cancelled_at_once(shop: Bench) -> None:
     assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
 
 
-async def test_cancelling_again_or_too_late_answers_with_the_end(shop: Bench) -> None:
+async def test_cancellation_of_an_ended_response_returns_it_unchanged(shop: Bench) -> None:
     cancelled = await shop.create()
     first = await shop.edge.cancel(TENANT, cancelled.id)
     assert await shop.edge.cancel(TENANT, cancelled.id) == first
@@ -242,7 +244,7 @@ async def test_cancelling_again_or_too_late_answers_with_the_end(shop: Bench) ->
     assert late.status is Status.COMPLETED
 
 
-async def test_what_is_not_in_the_background_cannot_be_cancelled(shop: Bench) -> None:
+async def test_cancellation_of_a_synchronous_or_unknown_response_is_rejected(shop: Bench) -> None:
     record = Record(new_response_id(RandomIds()), Status.COMPLETED, b'{"background":false}')
     await shop.store.put(TENANT, record)
     with pytest.raises(InvalidRequest, match="Cannot cancel a synchronous response"):
@@ -253,7 +255,7 @@ async def test_what_is_not_in_the_background_cannot_be_cancelled(shop: Bench) ->
         await shop.edge.cancel("other", (await shop.create()).id)
 
 
-async def test_who_cancels_waits_for_the_worker_but_not_for_ever(shop: Bench) -> None:
+async def test_cancellation_times_out_and_stays_requested_when_the_worker_is_silent(shop: Bench) -> None:
     shop.timing = replace(TIMING, cancel_timeout_s=0.05)
     shop.edge = shop.replica()
     record = await shop.create()
@@ -263,7 +265,7 @@ async def test_who_cancels_waits_for_the_worker_but_not_for_ever(shop: Bench) ->
     assert pulse.cancel_requested
 
 
-async def test_cancelling_finds_the_job_that_comes_after_its_response(shop: Bench) -> None:
+async def test_cancellation_during_create_cancels_the_response(shop: Bench) -> None:
     store = shop.new_store()
     may_go_on = asyncio.Event()
     store.before["enqueue_job"] = may_go_on.wait  # type: ignore[assignment]
@@ -281,7 +283,7 @@ async def test_cancelling_finds_the_job_that_comes_after_its_response(shop: Benc
 # ---- Left by others ----
 
 
-async def test_a_response_whose_job_used_up_its_attempts_is_told_as_failed(shop: Bench) -> None:
+async def test_response_whose_job_used_up_its_attempts_is_failed(shop: Bench) -> None:
     record = await shop.edge.create(TENANT, background_request(), session_id=TALK)
     for _ in range(queueing.JOB_ATTEMPTS):
         job = await shop.claimed()
@@ -294,7 +296,7 @@ async def test_a_response_whose_job_used_up_its_attempts_is_told_as_failed(shop:
     assert await is_free(shop, TALK)
 
 
-async def test_a_response_whose_job_is_forgotten_fails(shop: Bench) -> None:
+async def test_response_whose_job_is_lost_fails(shop: Bench) -> None:
     record = await shop.create()
     await shop.backend.lose(TENANT, Kind.JOB, record.id)
     ended = whole(await shop.edge.current(TENANT, record.id))
@@ -302,7 +304,7 @@ async def test_a_response_whose_job_is_forgotten_fails(shop: Bench) -> None:
     assert "no longer exists" in ended["error"]["message"]
 
 
-async def test_one_whose_log_is_forgotten_as_well_fails_with_a_log(shop: Bench) -> None:
+async def test_response_whose_job_and_event_log_are_lost_fails_with_a_new_log(shop: Bench) -> None:
     record = await shop.create()
     await shop.backend.lose(TENANT, Kind.JOB, record.id)
     await shop.backend.lose(TENANT, Kind.LOG, record.id)
@@ -311,7 +313,7 @@ async def test_one_whose_log_is_forgotten_as_well_fails_with_a_log(shop: Bench) 
     assert fold(await shop.log(record.id)) == ended
 
 
-async def test_a_job_whose_tenant_is_not_in_line_is_claimed_when_somebody_asks_after_it(shop: Bench) -> None:
+async def test_read_of_a_response_puts_its_missing_tenant_back_into_the_dispatch_queue(shop: Bench) -> None:
     record = await shop.create()
     places = [Unfile(Index.QUEUE, queueing.QUEUE, place_id(TENANT, 0)), Delete(Ref(Kind.LINE, TENANT))]
     await shop.backend.change(*tree_of(queueing.DISPATCH_TENANT, TENANT), *places)
@@ -320,13 +322,13 @@ async def test_a_job_whose_tenant_is_not_in_line_is_claimed_when_somebody_asks_a
     assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
 
 
-async def test_it_is_accepted_by_one_call_of_the_store(shop: Bench) -> None:
+async def test_background_response_is_created_by_begin_turn_and_commit_turn_alone(shop: Bench) -> None:
     store = shop.new_store()
     await shop.edge_over(store).create(TENANT, background_request(), session_id=TALK)
     assert [name for name, _ in store.calls if name != "ready"] == ["begin_turn", "commit_turn"]
 
 
-async def test_what_other_services_store_is_theirs_to_end(shop: Bench) -> None:
+async def test_in_progress_record_that_is_not_in_background_is_left_unchanged(shop: Bench) -> None:
     record = Record(new_response_id(RandomIds()), Status.IN_PROGRESS, b"{}")
     await shop.store.put(TENANT, record)
     assert (await shop.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
@@ -335,7 +337,7 @@ async def test_what_other_services_store_is_theirs_to_end(shop: Bench) -> None:
 # ---- Followed ----
 
 
-async def test_every_replica_tells_the_same_bytes_from_any_place(shop: Bench) -> None:
+async def test_every_replica_resumes_a_log_after_any_event_with_the_same_bytes(shop: Bench) -> None:
     record = await shop.create()
     following = asyncio.create_task(shop.frames(record.id))
     await shop.run_next()
@@ -345,7 +347,7 @@ async def test_every_replica_tells_the_same_bytes_from_any_place(shop: Bench) ->
         assert await shop.frames(record.id, after=after) == b"".join(frames[after + 1 :])
 
 
-async def test_following_what_nobody_works_on_ends_it(shop: Bench) -> None:
+async def test_following_a_response_whose_job_used_up_its_attempts_ends_with_failed(shop: Bench) -> None:
     record = await shop.create()
     following = asyncio.create_task(shop.frames(record.id))
     await asyncio.sleep(0.02)
@@ -355,7 +357,7 @@ async def test_following_what_nobody_works_on_ends_it(shop: Bench) -> None:
     assert events.decode(await following)[-1]["type"] == events.FAILED
 
 
-async def test_a_stream_that_is_not_kept_any_more_is_told_again(shop: Bench) -> None:
+async def test_lost_event_log_is_replayed_from_the_record_and_cannot_be_resumed(shop: Bench) -> None:
     record = await shop.create()
     await shop.run_next()
     await shop.backend.lose(TENANT, Kind.LOG, record.id)
@@ -371,7 +373,7 @@ async def test_a_stream_that_is_not_kept_any_more_is_told_again(shop: Bench) -> 
 # ---- Deleted ----
 
 
-async def test_deleting_a_running_one_stops_it_and_ends_its_streams(shop: Bench) -> None:
+async def test_deletion_of_a_running_response_stops_it_and_ends_its_streams(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.holds_at = 3
     async with shop.worker():
@@ -384,7 +386,7 @@ async def test_deleting_a_running_one_stops_it_and_ends_its_streams(shop: Bench)
         await shop.edge.current(TENANT, record.id)
 
 
-async def test_deleting_what_has_ended_or_never_was(shop: Bench) -> None:
+async def test_deletion_of_an_ended_response_succeeds_only_once(shop: Bench) -> None:
     record = await shop.create()
     await shop.run_next()
     await shop.edge.delete(TENANT, record.id)

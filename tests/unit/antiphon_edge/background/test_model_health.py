@@ -22,14 +22,14 @@ def test_a_model_that_is_down_is_tried_by_one_job_at_a_time() -> None:
     assert models.begin("m") > 0  # the pause grows
 
 
-def test_a_model_that_answers_again_has_no_past() -> None:
+def test_backoff_is_reset_when_the_model_answers() -> None:
     models = ModelHealth(RETRY, clock=ManualClock())
     models.failed("m")
     models.answered("m")
     assert models.begin("m") == 0
 
 
-def test_jobs_wait_as_long_as_the_model_does_while_one_of_them_tries() -> None:
+def test_jobs_wait_for_the_whole_backoff_while_one_job_tries_the_model() -> None:
     clock = ManualClock()
     models = ModelHealth(RETRY, clock=clock)
     models.failed("m")

@@ -57,7 +57,7 @@ async def interrupt(shop: Bench, job: Job, *, behind: int) -> None:
     shop.engine.holds_at = None
 
 
-async def test_a_whole_run(shop: Bench) -> None:
+async def test_queued_turn_runs_to_completed_and_its_log_matches_its_record(shop: Bench) -> None:
     record = await shop.create()
     await shop.run_next()
     log = await shop.log(record.id)
@@ -72,7 +72,7 @@ async def test_a_whole_run(shop: Bench) -> None:
     assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
 
 
-async def test_the_record_says_in_progress_while_it_runs(shop: Bench) -> None:
+async def test_record_is_in_progress_while_the_turn_runs(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.holds_at = 3
     going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
@@ -83,7 +83,7 @@ async def test_the_record_says_in_progress_while_it_runs(shop: Bench) -> None:
 
 
 @pytest.mark.parametrize("cuts", [[1], [7], [2, 9, 10]])
-async def test_another_attempt_goes_on_behind_the_ids_of_the_last(shop: Bench, cuts: list[int]) -> None:
+async def test_next_attempt_resumes_after_the_last_logged_token_id(shop: Bench, cuts: list[int]) -> None:
     whole_run = await shop.create()
     await shop.run_next()
     expected = await shop.log(whole_run.id)
@@ -105,7 +105,7 @@ async def test_another_attempt_goes_on_behind_the_ids_of_the_last(shop: Bench, c
     assert ended["usage"]["output_tokens"] == expected[-1]["response"]["usage"]["output_tokens"]
 
 
-async def test_a_death_between_the_last_word_and_the_commit_tells_nothing_twice(shop: Bench) -> None:
+async def test_store_lost_before_the_commit_makes_the_next_attempt_repeat_no_events(shop: Bench) -> None:
     record = await shop.create()
     job, mortal = await shop.claimed(), shop.new_store()
 
@@ -125,7 +125,7 @@ async def test_a_death_between_the_last_word_and_the_commit_tells_nothing_twice(
     assert shop.engine.starts == [0, len(shop.engine.ids)]
 
 
-async def test_an_attempt_after_the_end_changes_nothing(shop: Bench) -> None:
+async def test_attempt_at_an_ended_response_changes_nothing(shop: Bench) -> None:
     record = await shop.create()
     job = await shop.claimed()
     await shop.run_of(job).go()
@@ -148,7 +148,7 @@ async def texts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
         yield made
 
 
-async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: Bench) -> None:
+async def test_partial_text_without_token_ids_fails_in_the_next_attempt(texts: Bench) -> None:
     translator = texts.translator
     assert isinstance(translator, TextTranslator)
     translator.hang = True
@@ -168,7 +168,7 @@ async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: B
     assert len(translator.turns) == 1
 
 
-async def test_a_text_of_which_nothing_was_told_is_begun_again(texts: Bench) -> None:
+async def test_turn_without_token_ids_and_output_starts_again_in_the_next_attempt(texts: Bench) -> None:
     translator = texts.translator
     assert isinstance(translator, TextTranslator)
     record = await texts.create()
@@ -185,7 +185,7 @@ async def test_a_text_of_which_nothing_was_told_is_begun_again(texts: Bench) -> 
     assert (log[-1]["type"], text_of(log[-1]["response"])) == (events.COMPLETED, "Hello there")
 
 
-async def test_a_text_whose_translator_is_lost_fails_at_once_with_the_reason(texts: Bench) -> None:
+async def test_text_without_token_ids_fails_at_once_when_its_translator_is_lost(texts: Bench) -> None:
     translator = texts.translator
     assert isinstance(translator, TextTranslator)
     translator.fault = TranslatorUnavailable("Socket closed")
@@ -199,7 +199,7 @@ async def test_a_text_whose_translator_is_lost_fails_at_once_with_the_reason(tex
 # ---- Translators and engines that are away ----
 
 
-async def test_an_engine_that_is_away_is_waited_for(shop: Bench) -> None:
+async def test_turn_waits_for_an_unavailable_engine_and_completes(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.away = True
     going = asyncio.create_task(shop.run_next())
@@ -209,7 +209,7 @@ async def test_an_engine_that_is_away_is_waited_for(shop: Bench) -> None:
     assert (await shop.edge.current(TENANT, record.id)).status is Status.COMPLETED
 
 
-async def test_an_engine_that_stays_away_ends_the_turn_when_the_pauses_are_over(shop: Bench) -> None:
+async def test_turn_fails_when_the_engine_is_unavailable_after_all_retries(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.away = True
     await shop.run_next()
@@ -217,7 +217,7 @@ async def test_an_engine_that_stays_away_ends_the_turn_when_the_pauses_are_over(
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller is away.")
 
 
-async def test_an_engine_that_is_away_costs_no_attempt(shop: Bench) -> None:
+async def test_unavailable_engine_uses_up_no_attempt_of_the_job(shop: Bench) -> None:
     await shop.create()
     shop.engine.away = True
     job = await shop.claimed()
@@ -229,7 +229,7 @@ async def test_an_engine_that_is_away_costs_no_attempt(shop: Bench) -> None:
     assert again.max_attempts - again.attempt == job.max_attempts - job.attempt
 
 
-async def test_attempts_that_only_waited_make_no_pause_longer(shop: Bench) -> None:
+async def test_attempts_that_only_waited_do_not_lengthen_the_backoff(shop: Bench) -> None:
     await shop.create()
     shop.engine.away = True
     for _ in range(5):
@@ -250,7 +250,7 @@ async def test_a_postponed_turn_keeps_its_session(shop: Bench) -> None:
     assert lease.expires_at_ms - shop.clock.now_ms() > queueing.WAITING_LEASE_MS - 60_000
 
 
-async def test_an_engine_that_breaks_down_in_mid_run_is_gone_on_with_when_it_is_back(shop: Bench) -> None:
+async def test_turn_resumes_after_an_engine_failure_in_mid_run(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.dies_behind = 4
     going = asyncio.create_task(shop.run_next())
@@ -269,7 +269,7 @@ async def test_an_engine_that_breaks_down_in_mid_run_is_gone_on_with_when_it_is_
     assert shop.engine.told == list(range(len(shop.engine.ids)))
 
 
-async def test_an_engine_that_breaks_down_before_its_first_word_leaves_no_trace(shop: Bench) -> None:
+async def test_engine_failure_before_the_first_token_leaves_no_error_in_the_log(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.dies_behind = 0
     going = asyncio.create_task(shop.run_next())
@@ -282,7 +282,7 @@ async def test_an_engine_that_breaks_down_before_its_first_word_leaves_no_trace(
     assert text_of(log[-1]["response"]) == shop.engine.text
 
 
-async def test_what_breaks_down_again_and_again_over_one_response_ends_it(shop: Bench) -> None:
+async def test_response_fails_after_repeated_engine_failures(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.dies_behind = 2
     await shop.run_next()
@@ -315,7 +315,7 @@ class BreakingTranslator(TextTranslator):
 
 
 @pytest.mark.parametrize(("behind", "status"), [(0, "completed"), (2, "failed")])
-async def test_a_text_whose_engine_breaks_down_begins_again_if_nothing_was_told(
+async def test_engine_failure_without_token_ids_restarts_the_turn_only_before_output(
     monkeypatch: pytest.MonkeyPatch, behind: int, status: str
 ) -> None:
     hasten(monkeypatch)
@@ -370,7 +370,7 @@ async def test_translators_that_die_in_mid_stream_are_replaced(shop: Bench) -> N
 # ---- Cancelled, deleted, somebody else's ----
 
 
-async def test_cancelling_keeps_what_was_said(shop: Bench) -> None:
+async def test_cancellation_keeps_the_output_so_far(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.holds_at = 4
     run = shop.run_of(await shop.claimed())
@@ -388,7 +388,7 @@ async def test_cancelling_keeps_what_was_said(shop: Bench) -> None:
     assert text_of(ended)
 
 
-async def test_cancelling_before_anything_was_read(shop: Bench) -> None:
+async def test_cancellation_before_the_turn_starts_ends_its_log_as_cancelled(shop: Bench) -> None:
     record = await shop.create()
     await shop.run_of(await shop.claimed()).cancel()
     log = await shop.log(record.id)
@@ -396,7 +396,7 @@ async def test_cancelling_before_anything_was_read(shop: Bench) -> None:
     assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
 
 
-async def test_a_deleted_response_is_not_run_and_its_followers_are_told(shop: Bench) -> None:
+async def test_deleted_response_is_not_run_and_its_log_ends_as_cancelled(shop: Bench) -> None:
     record = await shop.create()
     job = await shop.claimed()
     await shop.store.delete(TENANT, record.id)
@@ -421,7 +421,7 @@ async def test_a_response_deleted_in_mid_run_ends_its_log(shop: Bench) -> None:
     assert (log[-1]["type"], log[-1]["response"]["status"]) == (events.CANCELLED, "cancelled")
 
 
-async def test_one_whose_lease_is_lost_writes_nothing(shop: Bench) -> None:
+async def test_attempt_with_a_lost_job_lease_writes_nothing(shop: Bench) -> None:
     record = await shop.create()
     job = await shop.claimed()
     await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
@@ -435,7 +435,7 @@ async def test_one_whose_lease_is_lost_writes_nothing(shop: Bench) -> None:
     assert log[-1]["type"] == events.COMPLETED
 
 
-async def test_a_log_that_was_forgotten_begins_anew(shop: Bench) -> None:
+async def test_lost_event_log_is_written_again_from_its_start(shop: Bench) -> None:
     record = await shop.create()
     await shop.backend.lose(TENANT, Kind.LOG, record.id)
     await shop.run_next()
@@ -460,7 +460,7 @@ async def in_session(shop: Bench, **members: str) -> str:
     return (await shop.edge.create(TENANT, background_request(**members), session_id=TALK)).id
 
 
-async def test_in_a_session_it_has_the_lease_until_it_ends_and_becomes_the_head(shop: Bench) -> None:
+async def test_turn_in_a_session_holds_its_lease_until_the_end_and_becomes_the_head(shop: Bench) -> None:
     first = await in_session(shop)
     assert await lease_holder(shop, TALK) == first
     await shop.run_next()
@@ -472,7 +472,7 @@ async def test_in_a_session_it_has_the_lease_until_it_ends_and_becomes_the_head(
     assert (record.parent_id, record.session_id) == (first, TALK)
 
 
-async def test_cancelled_before_it_began_it_leaves_the_session_to_others(shop: Bench) -> None:
+async def test_turn_cancelled_before_its_start_releases_its_session(shop: Bench) -> None:
     await in_session(shop)
     await shop.run_of(await shop.claimed()).cancel()
     assert await lease_holder(shop, TALK) is None
@@ -487,7 +487,7 @@ async def overtaken(shop: Bench) -> tuple[str, Attempt, str, Attempt]:
     return waiting, run, other, shop.run_of(await shop.claimed(holder="other"))
 
 
-async def test_a_session_that_others_have_meanwhile_fails_it_and_stays_theirs(shop: Bench) -> None:
+async def test_turn_fails_when_another_turn_has_taken_its_session(shop: Bench) -> None:
     waiting, run, other, between = await overtaken(shop)
     await run.go()
     ended = whole(await shop.edge.current(TENANT, waiting))
@@ -497,7 +497,7 @@ async def test_a_session_that_others_have_meanwhile_fails_it_and_stays_theirs(sh
     assert (await shop.store.describe_session(TENANT, TALK)).head_id == other
 
 
-async def test_a_session_that_went_on_fails_it_and_stays_free(shop: Bench) -> None:
+async def test_turn_fails_when_its_session_advanced_while_it_waited(shop: Bench) -> None:
     waiting, run, other, between = await overtaken(shop)
     await between.go()
     await run.go()
@@ -521,7 +521,7 @@ async def losing_its_session(shop: Bench) -> tuple[str, asyncio.Task[None]]:
     return running, going
 
 
-async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(shop: Bench) -> None:
+async def test_session_lease_lost_in_mid_run_is_taken_again_and_the_turn_resumes(shop: Bench) -> None:
     running, going = await losing_its_session(shop)
     await shop.until(lambda: shop.engine.running == 0)
     shop.engine.holds_at = None
@@ -532,7 +532,7 @@ async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(s
     assert (await shop.store.describe_session(TENANT, TALK)).head_id == running
 
 
-async def test_a_session_that_others_take_in_mid_run_stops_the_model(shop: Bench) -> None:
+async def test_session_taken_by_another_holder_in_mid_run_stops_and_fails_the_turn(shop: Bench) -> None:
     running, going = await losing_its_session(shop)
     await shop.store.acquire_session(TENANT, TALK, holder="other")
     await going
@@ -544,7 +544,7 @@ async def test_a_session_that_others_take_in_mid_run_stops_the_model(shop: Bench
     assert (session.head_id, session.lease.holder) == (None, "other")
 
 
-async def test_in_a_conversation_that_was_deleted_meanwhile_it_fails(shop: Bench) -> None:
+async def test_turn_in_a_deleted_conversation_fails(shop: Bench) -> None:
     await shop.store.create_conversation(TENANT, conversation_id=TALK)
     waiting = (await shop.create(conversation=TALK)).id
     shop.clock.advance(queueing.WAITING_LEASE_MS / 1000)
@@ -557,7 +557,7 @@ async def test_in_a_conversation_that_was_deleted_meanwhile_it_fails(shop: Bench
     assert (session.head_id, session.lease) == (None, None)
 
 
-async def test_another_attempt_in_a_session_goes_on_where_the_first_one_was(shop: Bench) -> None:
+async def test_next_attempt_in_a_session_keeps_the_lease_and_resumes_the_output(shop: Bench) -> None:
     first = await in_session(shop)
     await shop.run_next()
     shop.engine.told.clear()

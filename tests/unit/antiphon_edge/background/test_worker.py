@@ -54,7 +54,7 @@ async def require_whole(shop: Bench, response_id: str, tenant: str = TENANT) -> 
     assert "".join(event["delta"] for event in log if "delta" in event) == shop.engine.text
 
 
-async def test_jobs_of_many_tenants_are_worked_off(shop: Bench) -> None:
+async def test_jobs_of_many_tenants_are_all_completed(shop: Bench) -> None:
     tenants = [f"tenant-{number}" for number in range(5)]
     records = [(tenant, await shop.create(tenant=tenant)) for tenant in tenants for _ in range(4)]
     async with shop.worker(slots=3), shop.worker(slots=2):
@@ -63,7 +63,7 @@ async def test_jobs_of_many_tenants_are_worked_off(shop: Bench) -> None:
     assert shop.engine.starts == [0] * len(records)
 
 
-async def test_more_responses_than_slots_wait_their_turn(shop: Bench) -> None:
+async def test_responses_beyond_the_slots_of_a_worker_stay_queued(shop: Bench) -> None:
     records = [await shop.create() for _ in range(5)]
     shop.engine.holds_at = 2
     async with shop.worker(slots=2):
@@ -94,7 +94,7 @@ async def test_looking_for_a_job_is_not_traced(shop: Bench) -> None:
     assert job.parent is None  # not the look that found it
 
 
-async def test_settled_jobs_stay_settled(shop: Bench) -> None:
+async def test_completed_response_settles_its_job_as_succeeded(shop: Bench) -> None:
     record = await shop.create()
     async with shop.worker():
         await require_whole(shop, record.id)
@@ -137,7 +137,7 @@ async def test_a_response_that_was_taken_over_is_charged_once(shop: Bench) -> No
     assert await taken(shop) == ended["usage"]["total_tokens"]
 
 
-async def test_a_cancelled_response_is_charged_what_was_said(shop: Bench) -> None:
+async def test_cancelled_response_is_charged_for_its_output(shop: Bench) -> None:
     await taken(shop)
     record = await shop.create()
     shop.engine.holds_at = 6
@@ -148,7 +148,7 @@ async def test_a_cancelled_response_is_charged_what_was_said(shop: Bench) -> Non
     assert await taken(shop) == 6
 
 
-async def test_a_summary_that_came_to_nothing_is_charged() -> None:
+async def test_tokens_of_a_failed_summary_are_charged() -> None:
     fault = EngineFault("The model wrote no summary.")
     fault.usage = {"total_tokens": 7}
     async with bench(translator=TextTranslator(fault=fault)) as texts:
@@ -164,7 +164,7 @@ async def test_a_summary_that_came_to_nothing_is_charged() -> None:
 
 
 @pytest.mark.parametrize("told", [1, 9])
-async def test_another_worker_goes_on_where_one_died(shop: Bench, told: int) -> None:
+async def test_worker_resumes_the_response_of_a_dead_worker(shop: Bench, told: int) -> None:
     record = await shop.create()
     following = asyncio.create_task(shop.frames(record.id))
     shop.engine.holds_at = told
@@ -178,7 +178,7 @@ async def test_another_worker_goes_on_where_one_died(shop: Bench, told: int) -> 
     assert await following == await shop.frames(record.id)
 
 
-async def test_a_chain_of_deaths(shop: Bench) -> None:
+async def test_responses_complete_after_several_worker_deaths(shop: Bench) -> None:
     records = [await shop.create() for _ in range(3)]
     for told in (2, 6, 11):
         shop.engine.holds_at = told
@@ -193,7 +193,7 @@ async def test_a_chain_of_deaths(shop: Bench) -> None:
             await require_whole(shop, record.id)
 
 
-async def test_a_worker_that_was_only_asleep_writes_nothing_over_its_successor(shop: Bench) -> None:
+async def test_worker_that_wakes_after_its_lease_expired_writes_nothing(shop: Bench) -> None:
     record = await shop.create()
     job = await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="sleeper", lease_ttl_ms=LEASE_MS)
     shop.engine.holds_at = 4
@@ -224,7 +224,7 @@ async def test_a_job_that_kills_every_worker_ends_as_failed(shop: Bench) -> None
     assert fold(await shop.log(record.id)) == ended
 
 
-async def test_a_bug_that_comes_every_time_ends_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_error_in_every_attempt_ends_the_response_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     hasten(monkeypatch)
     translator = TextTranslator(fault=ZeroDivisionError("a secret of ours"))
     async with bench(translator) as shop, shop.worker():
@@ -236,7 +236,7 @@ async def test_a_bug_that_comes_every_time_ends_as_failed(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("payload", [b"no JSON", dumps({"created_at": 1})])
-async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, payload: bytes) -> None:
+async def test_unreadable_job_fails_and_other_jobs_still_run(shop: Bench, payload: bytes) -> None:
     poison = new_response_id(RandomIds())
     await shop.store.enqueue_job(TENANT, JobDraft(poison, queueing.QUEUE, payload, max_attempts=2))
     records = [await shop.create() for _ in range(2)]
@@ -261,7 +261,7 @@ async def test_a_worker_that_is_stopped_lets_running_responses_end(shop: Bench) 
         assert sorted(states) == [Status.COMPLETED, Status.QUEUED]
 
 
-async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench) -> None:
+async def test_response_that_outlasts_the_drain_is_released_to_another_worker(shop: Bench) -> None:
     shop.timing = replace(TIMING, job_lease_ms=3_600_000)
     record = await shop.create()
     shop.engine.holds_at = 5
@@ -290,7 +290,7 @@ async def test_one_slot_at_a_time_asks_for_jobs(shop: Bench, monkeypatch: pytest
         assert [name for name, _ in idle.store.calls if name != "ready"] == ["claim_job"]
 
 
-async def test_nothing_is_written_behind_a_response_that_was_handed_on(shop: Bench) -> None:
+async def test_no_event_log_writer_remains_after_a_response_was_released(shop: Bench) -> None:
     await shop.create()
     async with shop.worker(drain_s=0.02) as first:
         arrived = asyncio.Event()
@@ -308,7 +308,7 @@ async def test_nothing_is_written_behind_a_response_that_was_handed_on(shop: Ben
 # ---- Cancelled ----
 
 
-async def test_cancelling_reaches_the_model_from_any_replica(shop: Bench) -> None:
+async def test_cancellation_at_any_replica_stops_the_model(shop: Bench) -> None:
     record = await shop.create()
     following = asyncio.create_task(shop.frames(record.id))
     shop.engine.holds_at = 6
@@ -324,11 +324,11 @@ async def test_cancelling_reaches_the_model_from_any_replica(shop: Bench) -> Non
     assert state in (JobState.RUNNING, JobState.CANCELLED)  # the record comes first
 
 
-def test_a_model_hears_of_it_within_a_second() -> None:
+def test_cancellation_is_polled_at_least_twice_a_second() -> None:
     assert TurnTiming().cancel_pace.every_s <= 0.5
 
 
-async def test_one_cancelled_in_its_conversation_stands_in_it(shop: Bench) -> None:
+async def test_cancelled_response_becomes_the_head_of_its_conversation(shop: Bench) -> None:
     talk = new_conversation_id(RandomIds())
     record = await shop.edge.create(TENANT, background_request(), session_id=talk)
     shop.engine.holds_at = 6
@@ -340,7 +340,7 @@ async def test_one_cancelled_in_its_conversation_stands_in_it(shop: Bench) -> No
     assert (session.head_id, session.lease) == (record.id, None)
 
 
-async def test_a_response_that_ends_while_it_is_cancelled_has_one_end(shop: Bench) -> None:
+async def test_cancellation_that_races_with_the_end_leaves_one_terminal_event(shop: Bench) -> None:
     shop.engine.pause_s = 0.001
     records = [await shop.create() for _ in range(12)]
     async with shop.worker(slots=4):
@@ -361,7 +361,9 @@ async def test_a_response_that_ends_while_it_is_cancelled_has_one_end(shop: Benc
 
 @pytest.mark.parametrize("call", ["heartbeat_job", "claim_job", "settle_job", "append_events", "describe_job"])
 @pytest.mark.parametrize("executes", [False, True])
-async def test_calls_that_fail_or_seem_to_cost_nothing(shop: Bench, call: str, executes: bool) -> None:
+async def test_failed_and_unacknowledged_store_calls_do_not_restart_a_response(
+    shop: Bench, call: str, executes: bool
+) -> None:
     shop.engine.pause_s = 0.005
     async with shop.worker() as only:
         only.store.failing[call], only.store.executes = 2, executes
@@ -388,7 +390,7 @@ async def test_a_heartbeat_that_fails_does_not_stop_a_response(shop: Bench) -> N
     assert shop.engine.starts == [0]
 
 
-async def test_a_store_that_was_lost_for_a_while(shop: Bench) -> None:
+async def test_response_completes_after_a_store_outage(shop: Bench) -> None:
     record = await shop.create()
     shop.engine.holds_at = 4
     shop.engine.pause_s = 0.005
@@ -404,7 +406,7 @@ async def test_a_store_that_was_lost_for_a_while(shop: Bench) -> None:
     assert shop.engine.starts[1] >= 4
 
 
-async def test_a_session_lease_lost_in_mid_run_is_no_fault_of_the_model(
+async def test_session_lease_lost_in_mid_run_is_not_counted_as_a_model_failure(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults: list[str] = []

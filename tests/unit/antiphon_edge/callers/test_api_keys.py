@@ -43,7 +43,7 @@ def guard(files: KeyFiles, clock: ManualClock | None = None) -> KeyGuard:
     return KeyGuard(files.keys, files.pepper, clock=clock or ManualClock())
 
 
-def test_a_key_is_known_again_and_gives_its_tenant(files: KeyFiles) -> None:
+def test_valid_key_identifies_its_tenant(files: KeyFiles) -> None:
     secrets = {tenant: files.make(tenant) for tenant in ("acme", "globex")}
     door = guard(files)
     assert {tenant: door.identify(secret).tenant for tenant, secret in secrets.items()} == {
@@ -52,7 +52,7 @@ def test_a_key_is_known_again_and_gives_its_tenant(files: KeyFiles) -> None:
     }
 
 
-def test_a_key_says_what_it_is_and_has_256_random_bits() -> None:
+def test_new_key_has_its_prefix_its_id_and_256_random_bits() -> None:
     drawn = {api_keys.new_key("0123456789ab") for _ in range(100)}
     assert len(drawn) == 100
     for key in drawn:
@@ -60,7 +60,7 @@ def test_a_key_says_what_it_is_and_has_256_random_bits() -> None:
         assert (prefix, key_id, len(bytes.fromhex(secret))) == ("ak", "0123456789ab", 32)
 
 
-def test_neither_the_file_nor_a_repr_has_what_a_key_is_made_of(files: KeyFiles) -> None:
+def test_secrets_and_pepper_are_neither_in_the_file_nor_in_a_repr(files: KeyFiles) -> None:
     secret = files.make("acme")
     kept = files.keys.read_text()
     assert secret.split("_")[2] not in kept
@@ -77,7 +77,7 @@ def flipped(secret: str, bit: int) -> str:
     return raw.decode("latin-1")
 
 
-def test_ten_thousand_wrong_keys_and_none_is_let_in(files: KeyFiles) -> None:
+def test_ten_thousand_wrong_keys_are_all_rejected(files: KeyFiles) -> None:
     secret = files.make("acme")
     ring = KeyRing([PEPPER.encode()], read_keys(files.keys))
     draw = random.Random(1)
@@ -96,7 +96,7 @@ def test_ten_thousand_wrong_keys_and_none_is_let_in(files: KeyFiles) -> None:
     assert ring.identify(secret, 0).tenant == "acme"
 
 
-def test_digests_are_compared_in_constant_time_whether_there_is_such_an_id_or_not(
+def test_digests_are_compared_in_constant_time_for_known_and_unknown_ids(
     files: KeyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = files.make("acme")
@@ -114,7 +114,7 @@ def test_digests_are_compared_in_constant_time_whether_there_is_such_an_id_or_no
     assert [len(one) for pair in compared for one in pair] == [32] * 4
 
 
-def test_an_id_that_nobody_has_does_not_match_the_digest_of_nobody(files: KeyFiles) -> None:
+def test_unknown_key_id_is_rejected_by_an_empty_key_ring(files: KeyFiles) -> None:
     ring = KeyRing([b"p" * 32], {})
     with pytest.raises(InvalidApiKey, match=r"Incorrect API key provided: ak_ffffffffffff_\*\*\*\."):
         ring.identify(api_keys.new_key("ffffffffffff"), 0)
@@ -127,7 +127,7 @@ def test_another_pepper_makes_the_keys_worthless(files: KeyFiles) -> None:
         guard(files).identify(secret)
 
 
-def test_a_key_ends_when_it_expires_and_when_it_is_revoked_and_its_holder_is_told(files: KeyFiles) -> None:
+def test_expired_and_revoked_keys_are_rejected_with_the_reason(files: KeyFiles) -> None:
     clock = ManualClock(NOON_MS)
     expiring = files.make("acme", expires_at_ms=NOON_MS + 60_000)
     revoked = files.make("acme", revoked_at_ms=NOON_MS - 60_000)
@@ -159,12 +159,12 @@ def test_changed_files_are_read_again_and_broken_ones_change_nothing(
 
 @pytest.mark.parametrize("name", ["", "the ci runner", "läufer 2"])
 @pytest.mark.parametrize("ends_at_ms", [None, NOON_MS])
-def test_a_line_says_all_of_a_key(name: str, ends_at_ms: int | None) -> None:
+def test_key_is_restored_from_its_line(name: str, ends_at_ms: int | None) -> None:
     key = ApiKey("0123456789ab", "acme/eu", bytes(range(32)), NOON_MS, ends_at_ms, ends_at_ms, name)
     assert parse_keys(key.line(), "keys") == {key.id: key}
 
 
-def test_comments_and_empty_lines_are_nothing() -> None:
+def test_comments_and_empty_lines_are_ignored() -> None:
     assert list(parse_keys(f"# what\n\n  \n  # more\n{LINE}\r\n", "keys")) == ["0123456789ab"]
 
 
@@ -182,14 +182,14 @@ def test_comments_and_empty_lines_are_nothing() -> None:
         (f"{LINE}\n# x\n{LINE}", "line 3: an earlier line has the same id"),
     ],
 )
-def test_what_is_wrong_with_a_line_is_said_without_repeating_it(text: str, says: str) -> None:
+def test_bad_line_is_reported_without_its_content(text: str, says: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_keys(text, "keys")
     assert f"keys, {says}" in str(caught.value)
     assert "0" * 63 not in str(caught.value)
 
 
-def test_files_that_will_not_do(files: KeyFiles) -> None:
+def test_unusable_keys_and_pepper_files_are_rejected_with_the_reason(files: KeyFiles) -> None:
     with pytest.raises(SettingsError, match="Cannot read the keys file"):
         read_keys(files.keys)
     files.keys.write_text("# nobody yet\n")
@@ -217,7 +217,7 @@ def test_times_are_utc_in_whole_seconds() -> None:
     assert (show_time(NOON_MS + 999), show_time(None)) == ("2026-11-21T12:00:00Z", "-")
 
 
-def test_watching_says_nothing_secret(
+def test_reload_of_key_files_logs_no_secret(
     files: KeyFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)

@@ -95,13 +95,13 @@ async def test_a_short_turn_is_passed_on_as_it_is(request_: Object) -> None:
     assert batches == [batch async for batch in generated(ScriptedTranslator(), asked)]
 
 
-async def test_what_cannot_shrink_is_not_summed_up_again_and_again() -> None:
+async def test_context_that_cannot_shrink_is_not_compacted_again() -> None:
     translator, item = ScriptedTranslator(), {"id": "cmp_1", "type": "compaction", "summary": []}
     await run(translator, turn(item, USER, **LONG))
     assert len(translator.turns) == 1
 
 
-async def test_without_a_threshold_the_models_context_decides() -> None:
+async def test_default_threshold_is_a_share_of_the_models_context() -> None:
     translator = ScriptedTranslator()
 
     async def count(turn: Turn) -> int:
@@ -115,7 +115,7 @@ async def test_without_a_threshold_the_models_context_decides() -> None:
 
 
 @pytest.mark.parametrize(("rule", "turns"), [({}, 1), ({"compact_threshold": 3}, 2)])
-async def test_a_context_of_unknown_length_gives_no_threshold(rule: Object, turns: int) -> None:
+async def test_context_of_unknown_length_has_no_default_threshold(rule: Object, turns: int) -> None:
     translator = ScriptedTranslator()
 
     async def models() -> tuple[Model, ...]:
@@ -126,7 +126,7 @@ async def test_a_context_of_unknown_length_gives_no_threshold(rule: Object, turn
     assert len(translator.turns) == turns
 
 
-async def test_a_turn_that_is_resumed_is_compacted_only_if_it_said_nothing_yet() -> None:
+async def test_resumed_turn_is_compacted_only_before_its_first_token() -> None:
     opening = await run(Opened(), turn(**LONG), resume=Resume(3))
     log = told(opening)
     assert log[0] == log[0] | {"type": events.OUTPUT_ITEM_ADDED, "sequence_number": 3}
@@ -171,7 +171,7 @@ async def test_a_trigger_makes_a_response_of_a_compaction_alone() -> None:
     assert [event["sequence_number"] for event in resumed] == [3, 4, 5, 6]
 
 
-def test_a_trigger_must_come_last() -> None:
+def test_trigger_before_other_input_is_rejected() -> None:
     assert is_triggered(turn(USER, TRIGGER))
     assert not is_triggered(turn(USER))
     with pytest.raises(InvalidRequest) as raised:
@@ -179,12 +179,12 @@ def test_a_trigger_must_come_last() -> None:
     assert (raised.value.field, raised.value.code) == ("input[0]", "invalid_value")
 
 
-async def test_what_goes_wrong_in_summing_up_is_raised_before_the_first_event() -> None:
+async def test_error_of_the_summary_is_raised_before_the_first_event() -> None:
     with pytest.raises(EngineUnavailable):
         await run(ScriptedTranslator(fault=EngineUnavailable("gone")), turn(**LONG))
 
 
-async def test_an_answer_that_breaks_behind_its_summary_says_what_the_summary_took() -> None:
+async def test_error_after_a_summary_has_the_usage_of_the_summary() -> None:
     class Breaking(ScriptedTranslator):
         async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
             if turn.response_id == "resp_1":
@@ -215,7 +215,7 @@ async def test_a_response_that_fails_behind_its_compaction_has_the_usage_of_the_
     assert failed["response"]["usage"]["total_tokens"] == loads(last.final.body)["usage"]["total_tokens"] == 5
 
 
-async def test_all_else_is_the_inner_translators() -> None:
+async def test_other_calls_are_passed_to_the_inner_translator() -> None:
     inner = ScriptedTranslator(unready=TranslatorUnavailable("no"))
     translator = CompactingTranslator(inner, clock=SystemClock())
     assert await translator.count_tokens(turn()) == 3

@@ -66,7 +66,9 @@ async def charged(counting: RateLimiter, tenant: str, tokens: int) -> None:
     await counting._settling.close()
 
 
-async def test_requests_are_counted_and_the_refusal_says_when_to_come_back(limiter: Make, clock: ManualClock) -> None:
+async def test_request_over_the_rate_limit_is_rejected_with_the_time_to_retry(
+    limiter: Make, clock: ManualClock
+) -> None:
     counting = limiter(requests_per_minute=3)
     for _ in range(3):
         await counting.admit("acme", generates=False)
@@ -81,7 +83,7 @@ async def test_requests_are_counted_and_the_refusal_says_when_to_come_back(limit
     await refused(counting)
 
 
-async def test_one_tenant_does_not_use_up_what_is_anothers(limiter: Make) -> None:
+async def test_one_tenant_does_not_use_up_the_quota_of_another(limiter: Make) -> None:
     counting = limiter(requests_per_minute=1, tokens_per_minute=1, streams=1)
     async with counting.running("acme", generates=True):
         await charged(counting, "acme", 100)
@@ -90,7 +92,7 @@ async def test_one_tenant_does_not_use_up_what_is_anothers(limiter: Make) -> Non
     assert isinstance(await refused(counting, "acme"), TokenRateExceeded)
 
 
-async def test_tokens_are_a_debt_that_only_generation_waits_for(limiter: Make, clock: ManualClock) -> None:
+async def test_token_debt_rejects_only_requests_that_generate(limiter: Make, clock: ManualClock) -> None:
     counting = limiter(tokens_per_minute=600)
     assert counting.counts_tokens
     await counting.admit("acme", generates=True)
@@ -103,7 +105,7 @@ async def test_tokens_are_a_debt_that_only_generation_waits_for(limiter: Make, c
     await counting.admit("acme", generates=True)
 
 
-async def test_a_request_that_waits_for_tokens_is_not_counted(limiter: Make) -> None:
+async def test_request_rejected_for_lack_of_tokens_is_not_counted(limiter: Make) -> None:
     counting = limiter(tokens_per_minute=600, requests_per_minute=2)
     levels = counting.levels_of("acme")
     await charged(counting, "acme", 900)
@@ -112,7 +114,7 @@ async def test_a_request_that_waits_for_tokens_is_not_counted(limiter: Make) -> 
     assert [quota.remaining for quota in levels.quotas()] == [2, 0]
 
 
-async def test_one_question_for_requests_tokens_and_a_place(limiter: Make, counts: Counting) -> None:
+async def test_one_quota_request_covers_requests_tokens_and_a_stream_slot(limiter: Make, counts: Counting) -> None:
     counting = limiter(requests_per_minute=3, tokens_per_minute=600, streams=2)
     async with counting.running("acme", generates=True):
         (asked,) = counts.asked
@@ -124,7 +126,7 @@ async def test_one_question_for_requests_tokens_and_a_place(limiter: Make, count
     assert counts.asked[1:] == [QuotaRequest((), None, [place])]
 
 
-async def test_places_are_given_back_whatever_happens(limiter: Make) -> None:
+async def test_stream_slots_are_released_after_success_and_after_errors(limiter: Make) -> None:
     counting = limiter(streams=2)
     async with counting.running("acme", generates=True), counting.running("acme", generates=False):
         with pytest.raises(RequestRateExceeded, match="responses in progress at once: Limit 2") as caught:
@@ -138,7 +140,7 @@ async def test_places_are_given_back_whatever_happens(limiter: Make) -> None:
         pass
 
 
-async def test_a_place_that_ended_is_free_for_the_next_at_once(limiter: Make, counts: Counting) -> None:
+async def test_released_stream_slot_is_free_at_once(limiter: Make, counts: Counting) -> None:
     """Also before whoever counts has heard of it."""
     counting = limiter(streams=1)
     for _ in range(3):
@@ -148,7 +150,7 @@ async def test_a_place_that_ended_is_free_for_the_next_at_once(limiter: Make, co
 
 
 @pytest.mark.parametrize("fault", [asyncio.CancelledError(), ZeroDivisionError()])
-async def test_a_place_that_may_have_been_taken_is_given_back(
+async def test_stream_slot_that_may_have_been_taken_is_released(
     limiter: Make, counts: Counting, fault: BaseException
 ) -> None:
     counting, counts.fault = limiter(streams=1), fault
@@ -160,7 +162,7 @@ async def test_a_place_that_may_have_been_taken_is_given_back(
         pass
 
 
-async def test_no_limit_means_none_and_costs_nothing(limiter: Make, counts: Counting) -> None:
+async def test_without_limits_nothing_is_counted(limiter: Make, counts: Counting) -> None:
     counting = limiter()
     assert not RateLimits().any
     assert not counting.counts_tokens
@@ -175,12 +177,12 @@ async def test_no_limit_means_none_and_costs_nothing(limiter: Make, counts: Coun
 
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "streams"])
-def test_any_limit_is_one(name: str) -> None:
+def test_any_single_limit_enables_counting(name: str) -> None:
     limits: dict[str, Any] = {name: 1}
     assert RateLimits(**limits).any
 
 
-async def test_the_state_of_the_limits(limiter: Make, clock: ManualClock) -> None:
+async def test_levels_show_the_remaining_quota_before_and_after_settling(limiter: Make, clock: ManualClock) -> None:
     counting = limiter(requests_per_minute=60, tokens_per_minute=6_000)
     levels = counting.levels_of("acme")
     await counting.admit("acme", generates=True)

@@ -67,7 +67,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_what_comes_up_meanwhile_goes_together(
+async def test_charges_and_ends_during_a_call_are_settled_in_one_call(
     settling: Make, counts: Counts, heard: list[tuple[str, QuotaAnswer]]
 ) -> None:
     books = settling(30.0)
@@ -94,7 +94,7 @@ async def test_what_comes_up_meanwhile_goes_together(
     assert (books.ended("acme"), books._unsettled) == ([], {})
 
 
-async def test_places_are_held_until_their_end(settling: Make, counts: Counts) -> None:
+async def test_stream_slots_are_renewed_until_their_end(settling: Make, counts: Counts) -> None:
     books = settling(0.03)
     for place in ("a", "b"):
         books.hold("acme", place)
@@ -113,7 +113,7 @@ async def test_places_are_held_until_their_end(settling: Make, counts: Counts) -
     await until(lambda: counts.asked[-1] == ("acme", QuotaRequest(hold=Hold(["d"], 30))))
 
 
-async def test_a_place_is_not_held_again_behind_its_end(settling: Make, counts: Counts) -> None:
+async def test_stream_slot_is_not_renewed_after_its_end(settling: Make, counts: Counts) -> None:
     books = settling(0.03)
     books.hold("acme", "a")
     counts.may_answer.clear()
@@ -126,7 +126,7 @@ async def test_a_place_is_not_held_again_behind_its_end(settling: Make, counts: 
     assert counts.asked[1:] == [("acme", QuotaRequest((), None, ["a"]))]
 
 
-async def test_more_places_than_fit_into_one_spend(settling: Make, counts: Counts) -> None:
+async def test_slots_beyond_the_limit_of_one_quota_request_are_split(settling: Make, counts: Counts) -> None:
     books = settling(0.03)
     places = [f"p{number}" for number in range(limits.QUOTA_SLOTS_ITEMS_MAX + 1)]
     for place in places:
@@ -142,7 +142,7 @@ async def test_more_places_than_fit_into_one_spend(settling: Make, counts: Count
     assert {place for _tenant, asked in counts.asked for place in asked.release} == set(places)
 
 
-async def test_a_fault_is_logged_and_the_next_is_settled(
+async def test_failed_settlement_is_logged_and_the_next_one_is_sent(
     settling: Make, counts: Counts, caplog: pytest.LogCaptureFixture
 ) -> None:
     books, counts.fault = settling(30.0), ZeroDivisionError()

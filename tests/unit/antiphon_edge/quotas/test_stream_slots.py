@@ -14,7 +14,7 @@ class Given:
         self.times += 1
 
 
-async def test_it_is_given_back_once_when_the_last_lets_go() -> None:
+async def test_slot_is_released_once_when_its_last_holder_ends() -> None:
     given, end = Given(), asyncio.Event()
 
     async def work() -> None:
@@ -31,14 +31,14 @@ async def test_it_is_given_back_once_when_the_last_lets_go() -> None:
     assert given.times == 1
 
 
-async def test_what_a_request_waits_for_ends_with_it() -> None:
+async def test_slot_held_by_a_request_and_its_own_task_is_released_once() -> None:
     given = Given()
     with given.place.held_by_request(), held_by_task():
         pass
     assert given.times == 1
 
 
-async def test_what_no_request_began_has_no_place() -> None:
+async def test_task_that_begins_outside_a_request_holds_no_slot() -> None:
     given = Given()
     with given.place.held_by_request():
         pass
@@ -46,7 +46,7 @@ async def test_what_no_request_began_has_no_place() -> None:
         assert given.times == 1
 
 
-async def test_each_request_has_its_own() -> None:
+async def test_nested_request_holds_a_slot_of_its_own() -> None:
     outer, inner = Given(), Given()
     with outer.place.held_by_request():
         with inner.place.held_by_request():

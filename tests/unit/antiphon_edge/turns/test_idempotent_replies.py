@@ -154,14 +154,14 @@ def numbers(log: list[Object]) -> list[int]:
     return [event["sequence_number"] for event in log]
 
 
-async def test_thirty_two_at_once_are_one(town: Town) -> None:
+async def test_thirty_two_concurrent_requests_with_one_key_run_one_turn(town: Town) -> None:
     logs = await asyncio.gather(*(town.edges[n % 3].ask() for n in range(32)))
     assert all(log == logs[0] for log in logs)
     assert len(town.sayer.requests) == 1
     assert fold(logs[0]) == await town.stored(logs[0][0]["response"]["id"])
 
 
-async def test_who_comes_later_gets_the_same_from_the_beginning(town: Town) -> None:
+async def test_later_request_with_the_key_gets_the_stream_from_its_start(town: Town) -> None:
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()
@@ -174,7 +174,7 @@ async def test_who_comes_later_gets_the_same_from_the_beginning(town: Town) -> N
     assert len(town.sayer.requests) == 1
 
 
-async def test_when_the_log_is_gone_it_is_told_again(town: Town) -> None:
+async def test_repeated_request_is_replayed_from_the_record_when_the_log_is_gone(town: Town) -> None:
     first = await town.edges[0].ask()
     town.clock.advance(2 * 3600)
     again = await town.edges[1].ask()
@@ -182,7 +182,7 @@ async def test_when_the_log_is_gone_it_is_told_again(town: Town) -> None:
     assert numbers(again) == list(range(len(again)))
 
 
-async def test_another_request_under_the_key_is_refused_at_any_time(town: Town) -> None:
+async def test_another_request_with_the_key_is_rejected_during_and_after_the_turn(town: Town) -> None:
     town.sayer.pause_at = 5
     first = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()
@@ -194,13 +194,13 @@ async def test_another_request_under_the_key_is_refused_at_any_time(town: Town) 
         await town.edges[1].ask(input="other")
 
 
-async def test_a_first_one_that_came_to_nothing_leaves_its_place(town: Town) -> None:
+async def test_concurrent_requests_with_one_key_all_get_the_error_of_a_rejected_turn(town: Town) -> None:
     asked = [town.edges[n % 3].ask(model="other") for n in range(6)]
     for outcome in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(outcome, ModelNotFound)
 
 
-async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
+async def test_key_of_a_request_whose_edge_died_at_once_is_released(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     releases = 0
@@ -225,7 +225,7 @@ async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
     assert len(town.sayer.requests) == 1
 
 
-async def test_a_first_one_that_is_slow_keeps_its_key_for_a_while(town: Town) -> None:
+async def test_slow_first_request_keeps_its_key(town: Town) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
     slow = await town.edges[0].turns.starter.begin(TENANT, request, key="k")
     assert isinstance(slow, AcceptedTurn)
@@ -240,7 +240,7 @@ async def test_a_first_one_that_is_slow_keeps_its_key_for_a_while(town: Town) ->
     assert len(town.sayer.requests) == 1
 
 
-async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
+async def test_turn_that_outlasts_its_key_claim_is_still_found_by_its_key(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pace = RenewalPace(every_s=0.005, retry_s=0.005)
@@ -274,7 +274,7 @@ async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
     assert len(town.sayer.requests) == 1
 
 
-async def test_a_caller_that_comes_back_finds_it_going_on(town: Town) -> None:
+async def test_keyed_turn_continues_after_a_client_disconnect(town: Town) -> None:
     town.sayer.pause_at = 9
     async with aclosing(town.edges[0].stream()) as stream:
         first = await anext(stream)
@@ -285,7 +285,7 @@ async def test_a_caller_that_comes_back_finds_it_going_on(town: Town) -> None:
 
 
 @pytest.mark.parametrize("pause_at", [0, 3, 9, 14])
-async def test_when_its_edge_dies_another_goes_on_and_readers_notice_nothing(town: Town, pause_at: int) -> None:
+async def test_turn_of_a_dead_edge_is_taken_over_and_its_readers_get_one_stream(town: Town, pause_at: int) -> None:
     town.sayer.pause_at = pause_at
     dying = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()
@@ -307,7 +307,7 @@ async def test_when_its_edge_dies_another_goes_on_and_readers_notice_nothing(tow
     assert await town.stored(ended["id"]) == ended
 
 
-async def test_who_comes_after_the_death_goes_on_with_it(town: Town) -> None:
+async def test_request_after_the_death_of_an_edge_takes_its_turn_over(town: Town) -> None:
     town.sayer.pause_at = 9
     dying = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()
@@ -320,7 +320,7 @@ async def test_who_comes_after_the_death_goes_on_with_it(town: Town) -> None:
     await asyncio.gather(dying, return_exceptions=True)
 
 
-async def test_a_response_that_could_not_be_stored_is_finished_by_who_comes_next(town: Town) -> None:
+async def test_turn_whose_commit_failed_is_finished_by_the_next_request(town: Town) -> None:
     town.edges[0].line.commit_error = StoreUnavailable("gone")
     (*_, last) = await town.edges[0].ask()
     assert last["type"] == events.FAILED
@@ -328,7 +328,7 @@ async def test_a_response_that_could_not_be_stored_is_finished_by_who_comes_next
     assert (ended["id"], ended["status"]) == (last["response"]["id"], "completed")
 
 
-async def test_one_that_can_never_be_stored_fails_for_all(town: Town) -> None:
+async def test_turn_that_can_never_be_stored_fails_for_every_request(town: Town) -> None:
     town.edges[0].line.commit_error = TooLarge("The response is too large.")
     first = await town.edges[0].ask()
     assert [event["code"] for event in first[-2:-1]] == ["request_too_large"]
@@ -338,7 +338,7 @@ async def test_one_that_can_never_be_stored_fails_for_all(town: Town) -> None:
 
 
 @pytest.mark.parametrize("is_logged", [True, False])
-async def test_a_failure_is_remembered_as_what_it_was(town: Town, is_logged: bool) -> None:
+async def test_failure_is_replayed_with_its_error(town: Town, is_logged: bool) -> None:
     town.sayer.pause_at, town.sayer.fault = 3, EngineUnavailable("gone in mid-answer")
     first = await town.edges[0].ask()
     if not is_logged:
@@ -352,7 +352,7 @@ async def test_a_failure_is_remembered_as_what_it_was(town: Town, is_logged: boo
     assert len(town.sayer.requests) == 1
 
 
-async def test_what_the_engine_found_wrong_before_it_said_anything_is_remembered_too(town: Town) -> None:
+async def test_rejection_by_the_engine_is_replayed_without_a_second_turn(town: Town) -> None:
     town.sayer.pause_at = 0
     town.sayer.fault = InvalidRequest("Not that schema.", field="text.format", code="unsupported_value")
     for edge in town.edges:
@@ -363,7 +363,7 @@ async def test_what_the_engine_found_wrong_before_it_said_anything_is_remembered
 
 
 @pytest.mark.parametrize("fault", [EngineUnavailable("overloaded"), EngineTimeout("no token")])
-async def test_what_came_to_nothing_is_served_anew(town: Town, fault: AntiphonError) -> None:
+async def test_turn_that_failed_before_output_runs_again_for_the_next_request(town: Town, fault: AntiphonError) -> None:
     town.sayer.pause_at, town.sayer.fault = 0, fault
     failed = await town.edges[0].ask()
     assert failed[-1]["response"] == await town.stored(failed[0]["response"]["id"])
@@ -376,7 +376,7 @@ async def test_what_came_to_nothing_is_served_anew(town: Town, fault: AntiphonEr
     assert len(town.sayer.requests) == 3
 
 
-async def test_a_reader_is_told_when_the_store_stays_away(town: Town) -> None:
+async def test_stream_ends_with_failed_when_the_store_stays_unavailable(town: Town) -> None:
     town.edges[1].use(replace(TIMING, look_again=RetryPolicy(for_s=0.05, first_s=0.01)))
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
@@ -393,7 +393,7 @@ async def test_a_reader_is_told_when_the_store_stays_away(town: Town) -> None:
     assert (await first)[-1]["type"] == events.COMPLETED
 
 
-async def test_a_store_that_is_away_for_a_moment_is_not_noticed(town: Town) -> None:
+async def test_short_store_outage_does_not_change_the_stream(town: Town) -> None:
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()
@@ -405,7 +405,7 @@ async def test_a_store_that_is_away_for_a_moment_is_not_noticed(town: Town) -> N
     assert await reader == await first
 
 
-async def test_a_key_that_stays_taken_for_nothing_is_an_error_in_the_end(
+async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotent_replies, "ROUNDS_MAX", 2)

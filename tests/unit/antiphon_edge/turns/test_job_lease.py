@@ -59,7 +59,7 @@ async def shelf() -> AsyncIterator[Shelf]:
     await shelf.backend.close()
 
 
-async def test_a_lease_that_nobody_took_up_is_its_holders_again(shelf: Shelf) -> None:
+async def test_expired_job_lease_that_was_not_taken_is_claimed_again(shelf: Shelf) -> None:
     hold = await shelf.hold()
     tokens = []
     for _ in range(3):
@@ -68,7 +68,7 @@ async def test_a_lease_that_nobody_took_up_is_its_holders_again(shelf: Shelf) ->
     assert tokens == [1, 1, 2, 2, 3, 3]
 
 
-async def test_many_writes_that_find_out_claim_it_once(shelf: Shelf) -> None:
+async def test_concurrent_writes_after_the_expiry_claim_the_job_once(shelf: Shelf) -> None:
     hold = await shelf.hold()
     shelf.clock.advance(TTL_MS / 1000)
     shelf.backend.plan(Fault("claim_job", When.BEFORE, error=None, delay_s=0.02))
@@ -76,7 +76,7 @@ async def test_many_writes_that_find_out_claim_it_once(shelf: Shelf) -> None:
     assert shelf.claims == 2
 
 
-async def test_a_claim_that_got_no_answer_is_made_again(shelf: Shelf) -> None:
+async def test_claim_without_an_answer_is_retried(shelf: Shelf) -> None:
     hold = await shelf.hold()
     shelf.clock.advance(TTL_MS / 1000)
     shelf.backend.plan(Fault("claim_job", When.AFTER))
@@ -85,7 +85,7 @@ async def test_a_claim_that_got_no_answer_is_made_again(shelf: Shelf) -> None:
     assert await hold.under_fence(shelf.write) == 2
 
 
-async def test_what_somebody_else_has_is_theirs(shelf: Shelf) -> None:
+async def test_job_leased_by_another_worker_is_not_claimed(shelf: Shelf) -> None:
     hold = await shelf.hold()
     shelf.clock.advance(TTL_MS / 1000)
     theirs = await shelf.claim("theirs")
@@ -97,7 +97,7 @@ async def test_what_somebody_else_has_is_theirs(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("ends", ["given back", "run out"])
-async def test_what_somebody_else_had_is_left_to_the_next(shelf: Shelf, ends: str) -> None:
+async def test_job_that_another_worker_had_leased_is_not_claimed_again(shelf: Shelf, ends: str) -> None:
     """Another worker held the job in between, so this lease must not claim the job again."""
     hold = await shelf.hold()
     shelf.clock.advance(TTL_MS / 1000)
@@ -114,7 +114,7 @@ async def test_what_somebody_else_had_is_left_to_the_next(shelf: Shelf, ends: st
     assert await shelf.claim("next") is not None
 
 
-async def test_what_was_ended_is_not_claimed(shelf: Shelf) -> None:
+async def test_settled_job_is_not_claimed_again(shelf: Shelf) -> None:
     hold = await shelf.hold()
     await shelf.store.settle_job(TENANT, Fence(shelf.id, 1), JobOutcome.SUCCEEDED)
     with pytest.raises(StaleFence):
@@ -122,7 +122,7 @@ async def test_what_was_ended_is_not_claimed(shelf: Shelf) -> None:
     assert await shelf.state() is JobState.SUCCEEDED
 
 
-async def test_a_session_that_is_lost_is_no_reason_to_claim_a_job(shelf: Shelf) -> None:
+async def test_lost_session_lease_does_not_claim_the_job_again(shelf: Shelf) -> None:
     hold = await shelf.hold()
 
     async def write(_fence: Fence) -> None:

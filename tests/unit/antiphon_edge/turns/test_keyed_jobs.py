@@ -92,7 +92,7 @@ def accepted(**members: Any) -> AcceptedTurn:
     return AcceptedTurn(TENANT, replace(asked, tenant=TENANT), key="k", logged=True, **members)
 
 
-async def test_what_is_held_is_written_under_its_fence_and_by_nobody_else(shelf: Shelf) -> None:
+async def test_held_turn_has_the_fence_of_its_job_and_cannot_be_taken_over(shelf: Shelf) -> None:
     asked = accepted()
     held = await shelf.hold(asked)
     assert held.precondition.fence == Fence(asked.response_id, 1)
@@ -100,7 +100,7 @@ async def test_what_is_held_is_written_under_its_fence_and_by_nobody_else(shelf:
     assert await shelf.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k")) is None
 
 
-async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: Shelf) -> None:
+async def test_turn_of_a_dead_edge_is_taken_over_with_a_new_fence(shelf: Shelf) -> None:
     asked = accepted(parent_id="p", lease=Lease(Fence("s", 4), "x", 9))
     await shelf.hold(asked)
     shelf.clock.advance(JOB_LEASE_MS / 1000)
@@ -112,13 +112,13 @@ async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: 
     assert taken.lease.fence.session_id == "s"
 
 
-async def test_others_turns_are_not_taken(shelf: Shelf) -> None:
+async def test_takeover_of_an_unknown_turn_takes_nothing(shelf: Shelf) -> None:
     await shelf.hold(accepted())
     shelf.clock.advance(60)
     assert await shelf.jobs.take_over(RepeatedRequest(TENANT, new_response_id(RandomIds()), None, "k")) is None
 
 
-async def test_a_turn_is_kept_as_long_as_it_runs(shelf: Shelf) -> None:
+async def test_job_lease_is_renewed_while_the_turn_runs(shelf: Shelf) -> None:
     shelf.backend.plan(Fault("heartbeat_job", When.BEFORE))
     held = await shelf.hold(accepted())
     async with shelf.jobs.kept(held):
@@ -152,7 +152,7 @@ async def test_a_turn_that_takes_long_keeps_its_key(shelf: Shelf) -> None:
         assert await running(shelf) == held.response_id
 
 
-async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf) -> None:
+async def test_edge_that_took_a_turn_over_keeps_its_key(shelf: Shelf) -> None:
     held = await claimed(shelf)
     shelf.clock.advance(JOB_LEASE_MS / 1000)
     taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k", held.fingerprint))
@@ -165,7 +165,7 @@ async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf) -> None:
     assert await running(shelf) == held.response_id
 
 
-async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf) -> None:
+async def test_dropped_turn_does_not_claim_its_key_again(shelf: Shelf) -> None:
     shelf.use(BOTH_KEPT)
     held = await claimed(shelf)
     shelf.backend.plan(Fault("begin_turn", When.BEFORE, error=None, delay_s=0.05))
@@ -177,7 +177,7 @@ async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf) -
         assert await running(shelf) is None
 
 
-async def test_one_that_was_taken_is_let_alone(shelf: Shelf) -> None:
+async def test_turn_that_was_taken_over_is_not_settled_by_its_first_edge(shelf: Shelf) -> None:
     held = await shelf.hold(accepted())
     shelf.clock.advance(JOB_LEASE_MS / 1000)
     taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
@@ -190,7 +190,7 @@ async def test_one_that_was_taken_is_let_alone(shelf: Shelf) -> None:
         await shelf.store.heartbeat_job(TENANT, Fence(held.response_id, 1))
 
 
-async def test_one_whose_lease_ran_out_is_kept_when_nobody_took_it(shelf: Shelf) -> None:
+async def test_turn_with_an_expired_lease_that_was_not_taken_over_is_claimed_again(shelf: Shelf) -> None:
     held = await shelf.hold(accepted())
     shelf.clock.advance(JOB_LEASE_MS / 1000)
     assert await shelf.state(held) is JobState.QUEUED
@@ -201,7 +201,7 @@ async def test_one_whose_lease_ran_out_is_kept_when_nobody_took_it(shelf: Shelf)
     assert await shelf.state(held) is JobState.SUCCEEDED
 
 
-async def test_one_that_was_given_back_is_not_claimed_again(shelf: Shelf) -> None:
+async def test_released_turn_is_not_claimed_again(shelf: Shelf) -> None:
     held = await shelf.hold(accepted())
     async with shelf.jobs.kept(held):
         await shelf.jobs.release(held, is_over=False)
@@ -209,7 +209,7 @@ async def test_one_that_was_given_back_is_not_claimed_again(shelf: Shelf) -> Non
         assert await shelf.state(held) is JobState.QUEUED
 
 
-async def test_it_is_given_back_for_good_or_to_others(shelf: Shelf) -> None:
+async def test_release_settles_the_job_or_leaves_it_to_another_edge(shelf: Shelf) -> None:
     held = await shelf.hold(accepted())
     await shelf.jobs.release(held, is_over=False)
     taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
@@ -219,14 +219,14 @@ async def test_it_is_given_back_for_good_or_to_others(shelf: Shelf) -> None:
     assert await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k")) is None
 
 
-async def test_a_store_that_is_gone_then_is_no_error(shelf: Shelf) -> None:
+async def test_release_with_an_unavailable_store_raises_nothing(shelf: Shelf) -> None:
     held = await shelf.hold(accepted())
     shelf.backend.plan(Fault("settle_job", When.BEFORE))
     await shelf.jobs.release(held, is_over=True)
     assert await shelf.state(held) is JobState.RUNNING
 
 
-async def test_a_turn_that_came_to_nothing_leaves_no_work(shelf: Shelf) -> None:
+async def test_dropped_turn_leaves_no_open_job(shelf: Shelf) -> None:
     held = await shelf.hold(accepted())
     await shelf.jobs.drop(held)
     assert await shelf.state(held) is JobState.SUCCEEDED
@@ -240,13 +240,13 @@ async def test_a_turn_that_came_to_nothing_leaves_no_work(shelf: Shelf) -> None:
     assert await shelf.state(queued) is JobState.CANCELLED
 
 
-async def test_a_turn_without_a_key_has_no_job_that_anybody_could_take(shelf: Shelf) -> None:
+async def test_turn_without_a_key_needs_no_job_to_be_dropped(shelf: Shelf) -> None:
     plain = replace(accepted(), key=None)
     async with shelf.jobs.kept(plain):
         assert await shelf.jobs.drop(plain)  # ours, as far as can be
 
 
-async def test_a_turn_is_open_until_it_is_over_and_only_to_its_tenant(shelf: Shelf) -> None:
+async def test_turn_is_open_for_its_tenant_until_it_is_over(shelf: Shelf) -> None:
     asked = accepted()
     assert not await shelf.jobs.is_open(TENANT, asked.response_id)
     held = await shelf.hold(asked)

@@ -32,7 +32,7 @@ async def test_a_turn_with_its_parent_is_committed_once() -> None:
     assert store.tried == [CHILD]
 
 
-async def test_without_its_parent_it_is_committed_as_a_root() -> None:
+async def test_turn_whose_parent_is_gone_is_committed_as_a_root() -> None:
     store = Store(ResponseNotFound.of(PARENT_ID))
     root = await committed(CHILD, store.commit)
     assert store.tried == [CHILD, root]
@@ -48,7 +48,9 @@ async def test_without_its_parent_it_is_committed_as_a_root() -> None:
     ],
     ids=["a root", "another response", "too large as a root"],
 )
-async def test_what_a_root_does_not_help_is_raised(begun: AcceptedTurn, errors: list[AntiphonError]) -> None:
+async def test_error_that_committing_a_root_cannot_avoid_is_raised(
+    begun: AcceptedTurn, errors: list[AntiphonError]
+) -> None:
     store = Store(*errors)
     with pytest.raises(type(errors[-1])):
         await committed(begun, store.commit)

@@ -103,7 +103,7 @@ def texts(items: bytes) -> list[str]:
     return [item["content"][0]["text"] for item in loads(items)]
 
 
-async def test_a_turn_without_a_past_needs_no_store(desk: Desk) -> None:
+async def test_unstored_turn_without_a_history_calls_no_store(desk: Desk) -> None:
     begun = await desk.begin(store=False)
     assert desk.slow.calls == []
     assert (begun.keep, begun.parent_id, begun.lease, begun.logged) == (False, None, None, False)
@@ -111,7 +111,7 @@ async def test_a_turn_without_a_past_needs_no_store(desk: Desk) -> None:
     assert "input" not in loads(begun.turn.request)
 
 
-async def test_a_chain_has_its_past_in_one_round_trip(desk: Desk) -> None:
+async def test_history_of_a_chain_is_read_in_one_store_call(desk: Desk) -> None:
     first = await desk.commit(await desk.begin(input="one"))
     desk.slow.calls.clear()
     begun = await desk.begin(input="two", previous_response_id=first.id)
@@ -130,7 +130,7 @@ async def test_a_session_is_leased_and_continues_its_head(desk: Desk) -> None:
     assert (await desk.begin(session_id="s")).parent_id == record.id
 
 
-async def test_a_conversation_must_have_been_made(desk: Desk) -> None:
+async def test_turn_in_an_unknown_conversation_is_rejected(desk: Desk) -> None:
     conversation_id = await desk.conversation()
     begun = await desk.begin(conversation=conversation_id)
     assert begun.lease is not None
@@ -156,7 +156,7 @@ async def test_a_conversation_is_looked_for_under_its_lease(desk: Desk) -> None:
     assert (await desk.store.describe_session(TENANT, conversation_id)).lease is None
 
 
-async def test_one_past_only(desk: Desk) -> None:
+async def test_previous_response_together_with_a_session_is_rejected(desk: Desk) -> None:
     first = await desk.commit(await desk.begin())
     with pytest.raises(InvalidRequest) as caught:
         await desk.begin(previous_response_id=first.id, session_id="s")
@@ -168,14 +168,14 @@ async def test_one_past_only(desk: Desk) -> None:
     ("options", "field"),
     [({"background": True}, "background"), ({"session_id": "s"}, "conversation"), ({"key": "k"}, "Idempotency-Key")],
 )
-async def test_what_has_to_be_remembered_needs_store(desk: Desk, options: Object, field: str) -> None:
+async def test_background_session_or_key_with_store_false_is_rejected(desk: Desk, options: Object, field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         await desk.begin(store=False, **options)
     assert caught.value.field == field
     assert desk.slow.calls == []
 
 
-async def test_a_key_is_of_one_request(desk: Desk) -> None:
+async def test_key_repeats_one_request_and_rejects_others(desk: Desk) -> None:
     begun = await desk.begin(key="k")
     assert begun.logged
     running = await desk.ask(key="k")
@@ -188,7 +188,7 @@ async def test_a_key_is_of_one_request(desk: Desk) -> None:
     assert (await desk.store.describe_session(TENANT, "s")).lease is None
 
 
-async def test_what_a_turn_took_can_be_given_back(desk: Desk) -> None:
+async def test_turn_that_is_given_up_releases_its_key_and_session(desk: Desk) -> None:
     begun = await desk.begin(key="k", session_id="s")
     await desk.starter.give_up(begun)
     again = await desk.begin(key="k", session_id="s")
@@ -196,7 +196,7 @@ async def test_what_a_turn_took_can_be_given_back(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("options", [{"session_id": "s"}, {"key": "k"}, {"session_id": "s", "key": "k"}])
-async def test_a_caller_that_goes_away_while_it_begins_leaves_nothing_behind(desk: Desk, options: Object) -> None:
+async def test_client_disconnect_while_a_turn_begins_leaves_no_lease_and_no_key(desk: Desk, options: Object) -> None:
     desk.slow.go.clear()
     asking = asyncio.create_task(desk.begin(**options))
     await asyncio.sleep(0.01)
@@ -217,7 +217,7 @@ async def waiting(desk: Desk, **options: Any) -> asyncio.Task[AcceptedTurn | Rep
 
 
 @pytest.mark.parametrize("options", [{}, {"key": "k"}])
-async def test_a_caller_that_goes_away_while_it_waits_is_not_waited_for(desk: Desk, options: Object) -> None:
+async def test_client_disconnect_ends_the_wait_for_a_session(desk: Desk, options: Object) -> None:
     desk.starter._wait_ms = 60_000
     first = await desk.begin(session_id="s")
     asking = await waiting(desk, **options)
@@ -232,7 +232,7 @@ async def test_a_caller_that_goes_away_while_it_waits_is_not_waited_for(desk: De
     assert (await desk.begin(session_id="s", **options)).lease is not None
 
 
-async def test_what_was_taken_in_that_moment_is_given_back(desk: Desk) -> None:
+async def test_session_and_key_taken_during_a_client_disconnect_are_released(desk: Desk) -> None:
     """The turn before it ends while its caller goes away, and nobody hears the store's answer."""
     desk.starter._wait_ms = 60_000
     first = await desk.begin(session_id="s")
@@ -251,7 +251,7 @@ async def test_what_was_taken_in_that_moment_is_given_back(desk: Desk) -> None:
     assert isinstance(await desk.ask(session_id="s", key="k", input="other"), AcceptedTurn)
 
 
-async def test_a_repetition_that_goes_away_takes_nothing_from_the_first(desk: Desk) -> None:
+async def test_client_disconnect_of_a_repeated_request_keeps_the_key_of_the_first(desk: Desk) -> None:
     first = await desk.begin(key="k")
     desk.slow.go.clear()
     asking = asyncio.create_task(desk.ask(key="k"))
@@ -263,7 +263,7 @@ async def test_a_repetition_that_goes_away_takes_nothing_from_the_first(desk: De
     assert await desk.ask(key="k") == RepeatedRequest(TENANT, first.response_id, None, "k", first.fingerprint)
 
 
-async def test_items_that_are_referred_to_stand_in_their_place(desk: Desk) -> None:
+async def test_item_references_are_replaced_by_their_items(desk: Desk) -> None:
     first = await desk.commit(await desk.begin(input="one"))
     (said,) = loads(first.input_items)
     begun = await desk.begin(input=[{"type": "item_reference", "id": said["id"]}, {"role": "user", "content": "two"}])
@@ -274,7 +274,7 @@ async def test_items_that_are_referred_to_stand_in_their_place(desk: Desk) -> No
     assert (await desk.store.describe_session(TENANT, "s")).lease is None
 
 
-async def test_sealed_reasoning_is_opened(desk: Desk) -> None:
+async def test_sealed_reasoning_is_opened_for_its_tenant_only(desk: Desk) -> None:
     sealed = desk.starter.sealer.seal(TENANT, "Hm.")
     begun = await desk.begin(input=[{"type": "reasoning", "summary": [], "encrypted_content": sealed}])
     assert loads(begun.turn.input)[0]["content"] == [{"type": "reasoning_text", "text": "Hm."}]
@@ -284,7 +284,7 @@ async def test_sealed_reasoning_is_opened(desk: Desk) -> None:
     assert caught.value.code == "invalid_encrypted_content"
 
 
-async def test_a_look_takes_nothing(desk: Desk) -> None:
+async def test_look_reads_the_history_without_taking_a_lease(desk: Desk) -> None:
     conversation_id = await desk.conversation()
     await desk.commit(await desk.begin(input="one", conversation=conversation_id))
     request = CreateRequest.parse(dumps({"model": "m", "input": "two", "conversation": conversation_id}))
@@ -313,7 +313,7 @@ async def test_an_interrupted_turn_takes_its_session_again_unless_the_session_we
     assert await desk.starter.reclaim_session(plain) is plain
 
 
-async def test_a_store_that_froze_is_given_up_and_what_it_took_all_the_same_is_given_back(
+async def test_lease_and_key_that_a_frozen_store_takes_after_the_timeout_are_released(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("antiphon_edge.turns.store_retry.SLOW_S", 0.01)
@@ -367,7 +367,7 @@ async def test_a_lost_answer_leaves_no_lease_and_no_key(
     assert (await desk.begin(session_id="s", key="k")).key == "k"
 
 
-async def test_a_key_is_given_back_without_the_session_that_was_not_taken_again(desk: Desk) -> None:
+async def test_key_is_released_although_its_session_was_not_taken_again(desk: Desk) -> None:
     begun = await desk.begin(session_id="s", key="k")
     assert begun.lease is not None
     waiting = replace(begun, lease=replace(begun.lease, fence=Fence("s", 0)))
