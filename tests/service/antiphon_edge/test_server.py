@@ -38,7 +38,7 @@ async def test_a_stop_lets_running_requests_end_within_the_drain() -> None:
 
 
 async def test_stop_does_not_wait_for_callers_that_wait_for_a_session() -> None:
-    """Two wait, for a minute at most, for a turn that runs at another edge; one of them hangs up."""
+    """Two requests wait up to a minute for a turn at another edge; one client disconnects."""
     async with running_edge(drain_s=0.1, conversation_wait_ms=60_000) as edge:
         conversation = (await edge.ask("POST", "/v1/conversations", {})).json["id"]
         elsewhere = await edge.store.acquire_session("default", conversation, holder="elsewhere")
@@ -71,7 +71,7 @@ async def test_reasoning_sealed_by_a_worker_is_opened_by_an_edge_with_the_same_k
     async with scripted_system() as system:
         include = ["reasoning.encrypted_content"]
         made = (await system.http.create(model=MODEL, input="Think.", background=True, include=include)).json
-        told = await system.http.get(f"/v1/responses/{made['id']}?stream=true")  # to its end
+        told = await system.http.get(f"/v1/responses/{made['id']}?stream=true")  # followed to its end
         thought = told.events[-1]["response"]["output"][0]
         assert thought["encrypted_content"]
         again = await system.http.create(model=MODEL, input=[thought, {"role": "user", "content": "Hi"}])

@@ -20,7 +20,7 @@ PROXIES: dict[str, Any] = {"trusted_proxies": ("10.0.0.0/8", "fd00::/64")}
 
 
 class EdgeLike(AccessSettings):
-    """Settings are loaded by the section that they are declared for."""
+    """Access settings with a section, which `load` needs."""
 
     section: ClassVar[str] = "edge"
 

@@ -65,7 +65,7 @@ async def test_each_request_is_an_audit_line_with_key_tenant_ids_and_result(
     ]
     assert [line[3:] for line in told(log)][:3] == [([made], "200"), ([made], "400"), ([CANARY], "404")]
     text = whole(log)
-    assert text.count(CANARY) == 1  # in the place of an id, in the form of one
+    assert text.count(CANARY) == 1  # as an id in a path
     assert secret not in text
     assert text.count('"request_id":"req-1"') == 4
 

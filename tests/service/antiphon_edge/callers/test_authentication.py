@@ -29,7 +29,7 @@ LOCAL = "127.0.0.1/32"
 
 @dataclass(frozen=True)
 class Guarded:
-    """An edge that asks for keys, and the keys of two tenants."""
+    """An edge with authentication by keys, and the keys of two tenants."""
 
     edge: RunningEdge
     acme: str
@@ -54,7 +54,7 @@ async def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 def routes(edge: RunningEdge) -> list[tuple[str, str]]:
-    """Every method and path that the edge serves, with something in the place of ids."""
+    """Every method and path that the edge serves, with an id for `{id}`."""
     found = []
     for route in edge.server.app.router.routes():
         info = route.get_info()
@@ -84,7 +84,7 @@ async def test_response_of_another_tenant_is_not_found(guarded: Guarded) -> None
 
 
 async def test_request_without_a_key_is_rejected_except_for_probes(guarded: Guarded) -> None:
-    # The files of the console are for everybody (tests/service/antiphon_edge/console/test_routes.py).
+    # The files of the console need no key (tests/service/antiphon_edge/console/test_routes.py).
     asked = [(method, path) for method, path in routes(guarded.edge) if not path.startswith("/console")]
     assert {path for _method, path in asked} > OPEN_PATHS
     for method, path in [
@@ -143,7 +143,7 @@ async def test_bearer_scheme_is_case_insensitive(guarded: Guarded, scheme: str) 
 
 
 async def raw(edge: RunningEdge, *lines: str) -> bytes:
-    """The status line of the answer to a request that is sent as it is."""
+    """Sends the lines of a request unchanged and returns the status line of the answer."""
     url = edge.server.url.removeprefix("http://")
     host, port = url.split(":")
     request = "\r\n".join([*lines, "Host: x", "Connection: close", "", ""])
@@ -167,7 +167,7 @@ async def test_wrong_keys_over_http_are_rejected(guarded: Guarded) -> None:
         spoilt[draw.randrange(len(spoilt))] ^= 1 << draw.randrange(7)
         given = bytes(spoilt).decode()
         if not given.isprintable() or " " in given:
-            continue  # no header can carry it
+            continue  # no header can carry this key
         assert (await guarded.ask("GET", "/v1/models", given)).status == 401
 
 
@@ -211,7 +211,7 @@ async def test_stream_with_a_key_completes(guarded: Guarded) -> None:
     assert answer.events[-1]["type"] == "response.completed"
 
 
-# ---- Tenants that proxies say ----
+# ---- Tenant headers of proxies ----
 
 
 async def said(edge: RunningEdge, tenant: str, **headers: str) -> Answer:
@@ -297,7 +297,7 @@ def test_without_keys_and_proxies_no_authentication_is_needed() -> None:
 
 
 async def test_body_is_not_read_before_authentication(guarded: Guarded) -> None:
-    """Else anybody could have memory filled."""
+    """Otherwise unauthenticated clients could fill the memory."""
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -309,7 +309,7 @@ async def test_body_is_not_read_before_authentication(guarded: Guarded) -> None:
     try:
         answer = await guarded.ask("POST", "/v1/responses", body=endless())
     except aiohttp.ClientError:
-        return  # cut off while it was still sending
+        return  # cut off during the upload
     assert answer.status == 401
     assert sent < 2_000 * 2**16
 

@@ -15,7 +15,7 @@ def addressed(target: bytes, host: bytes) -> bytes:
 
 
 REFUSED = [
-    # name, request, what the refusal names
+    # name, request, a word of the error message
     ("a coding before chunked", head(b"POST /v1/responses", b"Transfer-Encoding: gzip, chunked") + CHUNKS, "chunked"),
     ("chunked after nothing", head(b"POST /v1/responses", b"Transfer-Encoding: ,chunked") + CHUNKS, "chunked"),
     ("a coding of identity", head(b"POST /v1/responses", b"Transfer-Encoding: identity, chunked") + CHUNKS, "chunked"),
@@ -54,7 +54,7 @@ async def test_chunked_body_in_http_1_0_is_rejected(edge: RunningEdge) -> None:
     request = head(b"POST /v1/responses", CHUNKED, b"Connection: keep-alive") + CHUNKS
     answer = await exchange(edge.server.url, request.replace(b"HTTP/1.1", b"HTTP/1.0"))
     assert (answer.status, answer.error["code"]) == (400, "malformed_request")
-    assert "connection" not in answer.headers  # it ends: in HTTP/1.0 that need not be said
+    assert "connection" not in answer.headers  # HTTP/1.0 connections end without this header
     assert edge.translator.turns == []
 
 

@@ -30,7 +30,7 @@ async def test_stream_has_no_delay_and_a_small_send_buffer() -> None:
         async with edge.http.session.post(edge.server.url + "/v1/responses", data=REQUEST) as answer:
             await answer.content.readany()
             connection = accepted(edge)
-            # Without it a small event waits for the reader's delayed acknowledgement: 40 ms and more.
+            # Without TCP_NODELAY a small event waits for the reader's delayed acknowledgement: 40 ms and more.
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
             assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * 32_768
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7_000

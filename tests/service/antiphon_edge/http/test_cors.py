@@ -98,7 +98,7 @@ async def test_options_request_that_is_no_preflight_needs_a_key(edge: RunningEdg
 
 
 async def test_every_origin_can_read_the_rejection_of_an_unreadable_request(edge: RunningEdge) -> None:
-    """Where it comes from could not be read either; the answer has nothing of anybody's."""
+    """The origin was unreadable, too. The answer contains no data of any tenant."""
     answer = await exchange(edge.server.url, post(b"{}", LONG_HEADER))
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (431, "*")
     assert "x-request-id" in answer.headers["access-control-expose-headers"]

@@ -76,7 +76,7 @@ async def test_body_over_the_limit_when_decompressed_is_rejected(edge: RunningEd
 
 
 async def test_compressed_body_without_a_key_is_rejected_and_ends_its_connection(tmp_path: Path) -> None:
-    """Beyond what was read before it was known who asks. Who sends all the rest first gets the answer all the same."""
+    """At most the first read is decompressed. A client that sends its whole body first still gets the answer."""
     body = gzip.compress(b" " * (8 * BODY_BYTES_MAX) + random.Random(0).randbytes(2 * BODY_BYTES_MAX), compresslevel=1)
     files = KeyFiles(tmp_path)
     files.make("acme")

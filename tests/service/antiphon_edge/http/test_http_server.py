@@ -24,7 +24,7 @@ LARGE = b"x" * (3 * BODY_BYTES_MAX)
 
 
 def require(answer: RawAnswer, status: int, code: str) -> None:
-    """The envelope, with what every answer has, at the end of its connection."""
+    """Checks the error body and the common headers of an answer that ends its connection."""
     assert (answer.version, answer.status, answer.error["code"]) == ("HTTP/1.1", status, code), answer
     assert set(answer.error) == {"message", "type", "param", "code"}
     assert answer.error["type"] == "invalid_request_error"
@@ -82,7 +82,7 @@ async def test_malformed_body_is_rejected_while_it_is_read(edge: RunningEdge, ca
 async def test_connection_reset_after_its_answer_logs_no_error(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel says so when the end of the answers is to be sent."""
+    """The kernel reports the reset when the server closes its sending side."""
 
     def write_eof(_transport: object) -> None:
         raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
@@ -113,7 +113,7 @@ async def test_client_disconnect_logs_no_warning(edge: RunningEdge, caplog: pyte
 
 
 async def test_malformed_body_behind_a_running_request_is_rejected_in_its_turn(edge: RunningEdge) -> None:
-    """The one before it is answered, as it is complete."""
+    """The request in front of the malformed one is complete, and is answered."""
     asked, go_on = edge.hold_models()
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
@@ -172,7 +172,7 @@ async def test_a_head_that_begins_in_the_read_of_a_request_is_counted_until_it_i
 
 
 async def test_a_head_over_the_limit_in_the_read_of_a_request_ends_the_connection(edge: RunningEdge) -> None:
-    """A rejection could be taken for the answer to the request before."""
+    """The client could take a rejection for the answer to the request before."""
     server: HttpServer = edge.server._runner.server  # type: ignore[assignment]
     assert server._heads.take("127.0.0.1", HEADS_BYTES_MAX // 8) is None
     address = URL(edge.server.url)
@@ -200,13 +200,13 @@ async def test_expectation_with_invalid_bytes_is_rejected(
 
 
 async def test_expectation_in_http_1_0_is_ignored(edge: RunningEdge) -> None:
-    """RFC 9110 has them ignored there."""
+    """RFC 9110 demands it: HTTP/1.0 has no `Expect`."""
     request = post(b'{"model": "m", "input": "hi"}', b"Expect: miracles").replace(b"HTTP/1.1", b"HTTP/1.0")
     assert (await exchange(edge.server.url, request)).status == 200
 
 
 async def said_before(edge: RunningEdge, first: bytes, then: bytes) -> list[int]:
-    """The statuses of what is answered on one connection on which `then` is sent once `first` was answered."""
+    """Sends `first`, and `then` after its answer, on one connection. Returns the statuses of the answers."""
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     statuses = []
@@ -222,7 +222,7 @@ async def said_before(edge: RunningEdge, first: bytes, then: bytes) -> list[int]
 
 
 async def test_a_trailer_of_one_request_is_no_header_of_the_next(edge: RunningEdge) -> None:
-    """aiohttp's parser keeps the last one for the next request: a proxy may send that for somebody else."""
+    """aiohttp's parser keeps the last trailer for the next request, which a proxy may send for another client."""
     body = b'{"model": "m", "input": "hi"}'
     chunks = b"%x\r\n%s\r\n0\r\nIdempotency-Key: mine\r\n\r\n" % (len(body), body)
     assert await said_before(edge, head(*CHUNKED) + chunks, post(body)) == [200]
@@ -230,7 +230,7 @@ async def test_a_trailer_of_one_request_is_no_header_of_the_next(edge: RunningEd
 
 
 async def test_data_behind_an_ignored_upgrade_is_dropped(edge: RunningEdge) -> None:
-    """aiohttp drops what came in one piece with such a request, and would take the rest for the next one."""
+    """aiohttp drops the data of the same read, and would take later data for the next request."""
     upgrade = head(b"GET /v1/models", b"Connection: Upgrade", b"Upgrade: h2c")
     smuggled = post(b'{"model": "m", "input": "hi"}')
     outer = head(b"POST /v1/responses", b"Content-Length: %d" % len(smuggled))

@@ -39,7 +39,7 @@ class Seen:
 
 
 def frame(first: int, payload: bytes, *, masked: bool = True) -> bytes:
-    """With a mask of zeros, which leaves the payload as it is."""
+    """A frame whose mask is zeros, which leave the payload unchanged."""
     size, bit = len(payload), 0x80 if masked else 0
     if size < 126:
         length = bytes([bit | size])
@@ -95,7 +95,7 @@ async def test_a_client_that_does_not_mask_is_closed_with_1002(edge: RunningEdge
 
 
 class Bound:
-    """Room for so many bytes of one message."""
+    """A listener with room for so many bytes of one message."""
 
     def __init__(self, room: int) -> None:
         self.room = room

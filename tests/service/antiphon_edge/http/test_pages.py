@@ -21,7 +21,7 @@ async def edge() -> AsyncIterator[RunningEdge]:
 
 
 async def post(edge: RunningEdge, **headers: str) -> Answer:
-    """As a page may send it without asking first: a form's content type, no header of its own."""
+    """Sends a simple request, which needs no preflight: a form's content type and no custom header."""
     return await edge.ask("POST", "/v1/responses", BODY, headers={"Content-Type": "text/plain", **headers})
 
 

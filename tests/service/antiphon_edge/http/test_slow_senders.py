@@ -56,7 +56,7 @@ async def test_head_that_is_sent_byte_by_byte_times_out() -> None:
         while not closed.done():
             writer.write(b"x")
             await asyncio.sleep(LIMIT_S / 10)
-        with suppress(ConnectionResetError):  # it was, if a letter was on its way
+        with suppress(ConnectionResetError):  # if a byte was on its way
             assert await closed == b""
 
 
@@ -72,7 +72,7 @@ async def test_body_that_does_not_come_times_out_with_408(said: bytes, framing: 
 
 
 async def test_a_body_that_is_slow_but_comes_is_read() -> None:
-    """It takes longer than the limit, each piece less."""
+    """The body takes longer than the timeout, each piece less."""
     async with running_edge(read_timeout_s=30) as edge:
         answer = await answer_to(edge, post(BODY)[:-9], BODY[-9:-6], BODY[-6:-3], BODY[-3:])
         assert answer.status == 200

@@ -1,4 +1,4 @@
-"""Real events are what the schemas say, and every event that the code can send has one."""
+"""Real events match their schemas, and every event that the code can send has a schema."""
 
 from __future__ import annotations
 

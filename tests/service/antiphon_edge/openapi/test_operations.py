@@ -1,4 +1,4 @@
-"""Every route stands in the table of operations, and every row has its route."""
+"""The table of operations and the routes of the edge agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ README = Path(__file__).parents[4] / "services/edge/README.md"
 
 
 async def test_the_table_and_the_routes_are_the_same() -> None:
-    async with running_edge(console=False) as edge:  # which is a page, and no part of the API
+    async with running_edge(console=False) as edge:  # the console is a page, and no part of the API
         routes = {
             (route.method, route.resource.canonical)
             for route in edge.server.app.router.routes()

@@ -1,4 +1,4 @@
-"""Real answers are what the schemas say."""
+"""Real answers match their schemas."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ async def test_response_that_is_not_stored_is_charged() -> None:
 
 
 async def running(edge: RunningEdge, count: int, **members: Any) -> list[asyncio.Task[Any]]:
-    """So many responses that have begun and do not end."""
+    """Starts so many responses, which do not end."""
     edge.translator.hang = True
     asking = [asyncio.create_task(edge.create(**members)) for _ in range(count)]
     while len(edge.translator.turns) < count:
@@ -135,7 +135,7 @@ async def test_response_without_a_free_stream_slot_is_rejected(stream: bool) -> 
 
 
 async def test_background_response_holds_a_stream_slot_only_during_create() -> None:
-    """How many are queued is bounded by the requests of a minute alone, as the documents say."""
+    """The number of queued responses is limited by requests per minute alone."""
     async with running_edge(streams_per_tenant=1) as edge:
         for _ in range(3):
             answer = await edge.create(background=True)
@@ -144,13 +144,13 @@ async def test_background_response_holds_a_stream_slot_only_during_create() -> N
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_keyed_turn_keeps_its_stream_slot_after_a_client_disconnect(stream: bool) -> None:
-    """Under a key a turn does not end with its caller."""
+    """A keyed turn continues without its client."""
     async with thinking_edges("Hello there.", streams_per_tenant=1) as edges:
         edges.sayer.pause_at = 1
         body = {"model": "m", "input": "hi", "stream": stream}
         asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
         await edges.sayer.paused.wait()
-        edges.sayer.pause_at = None  # others would not wait
+        edges.sayer.pause_at = None  # the next turns do not pause
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         for _ in range(10):
@@ -240,7 +240,7 @@ def test_duration_has_openais_format(seconds: float, text: str) -> None:
 
 
 def test_rate_limiter_is_stored_in_the_application() -> None:
-    """Handlers of WebSockets ask the application's limiter for each response."""
+    """WebSocket handlers take the limiter from the application for each response."""
     from antiphon_core.ids import RandomIds
     from antiphon_edge.quotas import admission
     from antiphon_edge.quotas.counting import OwnShare

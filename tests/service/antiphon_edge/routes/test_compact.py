@@ -32,7 +32,7 @@ async def compact(edge: RunningEdge, **members: Any) -> Answer:
 
 
 def shown(edge: RunningEdge) -> list[Object]:
-    """All that the model was last shown."""
+    """The history and input of the translator's last turn."""
     turn = edge.translator.turns[-1]
     return [*loads(turn.history), *loads(turn.input)]
 
@@ -51,7 +51,7 @@ async def test_user_and_developer_messages_are_kept_and_the_rest_is_summarised(e
 @pytest.mark.parametrize("bare", [True, False])
 async def test_output_of_a_compaction_is_accepted_as_the_next_input(edge: RunningEdge, bare: bool) -> None:
     output = (await compact(edge, input=CONTEXT)).json["output"]
-    if bare:  # as a client leaves it that knows the declared members only
+    if bare:  # like a client that keeps only the declared members
         output[-1] = {"type": "compaction", "encrypted_content": output[-1]["encrypted_content"]}
     first = (await edge.create(input=[*output, {"role": "user", "content": "four"}])).json
     assert [item["type"] for item in shown(edge)] == ["message"] * 3 + ["compaction", "message"]

@@ -42,7 +42,7 @@ async def test_versions_are_added_and_never_change(edge: RunningEdge) -> None:
     added = (await edge.ask("POST", f"{path}/versions", other)).json
     assert (added["version"], added["latest_version"], added["instructions"]) == ("2", "2", "Other.")
     assert (added["input"], added["variables"]) == ([], [])
-    assert (await edge.ask("POST", f"{path}/versions", other)).json == added  # it says the same
+    assert (await edge.ask("POST", f"{path}/versions", other)).json == added  # the same content
     first = (await edge.ask("GET", f"{path}?version=1")).json
     assert (first["version"], first["latest_version"], first["instructions"]) == ("1", "2", BODY["instructions"])
     assert (await edge.ask("GET", path)).json == added
@@ -73,7 +73,7 @@ async def test_version_number_taken_by_a_concurrent_request_is_skipped(
 async def test_version_beyond_the_limit_is_rejected(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_edge.routes.prompts.PROMPT_VERSIONS_ITEMS_MAX", 1)
     path = f"{ALL}/{(await made(edge))['id']}/versions"
-    assert (await edge.ask("POST", path, BODY)).status == 200  # it says the same
+    assert (await edge.ask("POST", path, BODY)).status == 200  # the same content
     refusal = await edge.ask("POST", path, {"instructions": "Other."})
     assert (refusal.status, refusal.error["code"], refusal.error["param"]) == (400, "too_many_versions", None)
 

@@ -308,7 +308,7 @@ async def test_invalid_request_about_a_response_is_rejected(
     assert answer.error["type"] == "invalid_request_error"
 
 
-# ---- What is told besides ----
+# ---- Included content and broken streams ----
 
 SEALED = "reasoning.encrypted_content"
 THOUGHTFUL = ("<think>", "Hm.", "</think>", "Ja.")

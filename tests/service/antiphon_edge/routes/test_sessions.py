@@ -1,4 +1,4 @@
-"""The header that names a session, and what it means when it names a conversation."""
+"""The header that names a session or a conversation."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_invalid_session_name_is_rejected(edge: RunningEdge, session_id: s
 
 
 def test_two_session_headers_are_rejected() -> None:
-    """A proxy may have gone by the other one."""
+    """A proxy in front may have used the other header."""
     assert session_id_of(with_headers((SESSION_HEADER, "a"))) == "a"
     with pytest.raises(InvalidRequest) as caught:
         session_id_of(with_headers((SESSION_HEADER, "a"), (SESSION_HEADER, "a")))

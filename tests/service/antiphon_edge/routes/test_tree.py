@@ -16,7 +16,7 @@ LISTS = ["tree", "children", "siblings", "leaves"]
 
 
 async def response(edge: RunningEdge, text: str, after: Object | None = None) -> Object:
-    """A new response, behind another one."""
+    """Creates a response, as a child of `after` if it is given."""
     answer = await edge.create(input=text, previous_response_id=after["id"] if after else None)
     assert answer.status == 200
     made: Object = answer.json
@@ -51,7 +51,7 @@ async def turn(edge: RunningEdge, session_id: str, *, tenant: str = "default") -
 
 
 async def history_of(edge: RunningEdge, session_id: str) -> list[Object]:
-    """The history that a next turn in the session would continue."""
+    """The history that the next turn in the session would continue."""
     start = await edge.store.begin_turn("default", TurnRequest(session_id=session_id, holder="look"))
     assert start.lease is not None
     await edge.store.release_session("default", start.lease.fence)

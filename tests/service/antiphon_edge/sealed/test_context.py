@@ -1,4 +1,4 @@
-"""`previous_response` end to end, and what is sealed for it."""
+"""`previous_response` and its encrypted context, end to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns in sessions are named in the tree of what they continue."""
+"""Turns in a session get ids of the tree that they continue."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ async def cancel(client: Client, **members: Any) -> None:
 
 
 async def ends(client: Client, number: int) -> list[Object]:
-    """The events up to so many ends of responses."""
+    """The events until `number` responses have ended."""
     told: list[Object] = []
     for _ in range(number):
         told += await client.until(*events.TERMINAL)
@@ -42,7 +42,7 @@ def of_lane(told: list[Object], lane: str | None) -> list[Object]:
 
 
 async def begun(client: Client, *lanes: str | None, **members: Any) -> dict[str | None, str]:
-    """Has a response begin on each lane. Their ids."""
+    """Starts a response on each lane and returns their ids, by lane."""
     for lane in lanes:
         await client.send(**({} if lane is None else {"stream_id": lane}), **members)
     ids: dict[str | None, str] = {}
@@ -88,7 +88,7 @@ async def test_lane_beyond_the_limit_waits_until_another_ends() -> None:
 async def test_a_lane_is_cancelled_and_the_others_go_on(edge: RunningEdge, client: Client) -> None:
     release = held_responses(edge)
     ids = await begun(client, "a", "b", store=True)
-    await client.send(stream_id="a", input="next")  # waits behind what is cancelled
+    await client.send(stream_id="a", input="next")  # waits behind the response that is cancelled
     await cancel(client, stream_id="a")
     refusal = (await client.until(events.ERROR))[-1]
     assert (refusal["stream_id"], refusal["error"]["code"]) == ("a", "response_cancelled")
@@ -104,7 +104,7 @@ async def test_a_lane_is_cancelled_and_the_others_go_on(edge: RunningEdge, clien
 
 async def test_a_cancel_that_comes_before_its_response_has_begun_frees_the_lane(client: Client) -> None:
     await client.send()
-    await cancel(client)  # the server finds both in one packet
+    await cancel(client)  # the server reads both messages at once
     assert (await client.until(events.ERROR))[-1]["error"]["code"] == "response_cancelled"
     assert (await client.ask())["status"] == "completed"
 
@@ -146,7 +146,7 @@ async def test_a_cancel_while_the_record_is_stored_comes_too_late(
         await storing.wait()
     await cancel(client, stream_id="a")
     await client.socket.send_str("no JSON")
-    told = await client.until(events.ERROR)  # the server has read the cancel before
+    told = await client.until(events.ERROR)  # the server has read the cancel before this message
     assert told[-1].get("stream_id") is None
     release.set()
     told += await ends(client, 1)
@@ -173,7 +173,7 @@ async def test_a_connection_of_a_session_runs_one_turn_at_a_time(edge: RunningEd
 
 
 async def test_each_additional_lane_holds_a_stream_slot_of_its_tenant() -> None:
-    async with running_edge(streams_per_tenant=2) as edge, connected(edge) as client:  # the connection holds one
+    async with running_edge(streams_per_tenant=2) as edge, connected(edge) as client:  # the connection holds one slot
         release = held_responses(edge)
         await begun(client, "a", "b")
         await client.send(stream_id="c")
@@ -233,7 +233,7 @@ async def test_a_slow_reader_bounds_the_memory_of_all_lanes_together() -> None:
         async with asyncio.timeout(60):
             while len(connection._outbox._paused) < 8:
                 await asyncio.sleep(0.005)
-        assert connection._outbox._bytes < STREAM_WAITING_BYTES_MAX + 8 * 100_000  # a batch of each lane more
+        assert connection._outbox._bytes < STREAM_WAITING_BYTES_MAX + 8 * 100_000  # and one batch of each lane
         client.transport.resume_reading()
         assert len({event["stream_id"] for event in await ends(client, 8)}) == 8
 
@@ -244,7 +244,7 @@ async def test_lane_begins_no_turn_before_its_last_messages_are_sent(edge: Runni
     send, release = connection._send, asyncio.Event()
 
     async def held(messages: Sequence[bytes]) -> None:
-        if messages:  # the reader has none to send
+        if messages:  # the reader of messages sends none
             await release.wait()
         await send(messages)
 

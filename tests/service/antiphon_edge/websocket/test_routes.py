@@ -151,12 +151,12 @@ async def test_client_that_reads_nothing_is_cut_off_and_the_model_stops() -> Non
             client.transport.pause_reading()
             await client.send()
             await asyncio.wait_for(edge.translator.closed.wait(), 30)
-            client.transport.abort()  # it cannot hear that it was cut off
+            client.transport.abort()  # the paused client cannot notice that it was cut off
 
 
 async def test_each_response_counts_towards_the_limits() -> None:
     async with running_edge(requests_per_minute=3) as edge, connected(edge) as client:
-        for _ in range(2):  # the connection was the first
+        for _ in range(2):  # the connection was the first request
             assert (await client.ask())["status"] == "completed"
         error = await client.refusal()
         assert (error["status"], error["code"]) == (429, "rate_limit_exceeded")
@@ -222,7 +222,7 @@ async def test_connection_during_a_shutdown_is_rejected(edge: RunningEdge) -> No
 
 
 async def test_a_message_over_the_limit_ends_the_connection(client: Client) -> None:
-    with suppress(ConnectionError):  # the server does not read it to its end
+    with suppress(ConnectionError):  # the server does not read the message to its end
         await client.socket.send_str(" " * (BODY_BYTES_MAX + 1))
     message = await client.socket.receive(timeout=10)
     assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR)
@@ -247,7 +247,7 @@ async def test_get_without_a_valid_upgrade_is_rejected_with_426(
     assert "POST" in answer.error["message"]
     assert (answer.headers["upgrade"], answer.headers["connection"]) == ("websocket", connection)
     assert answer.headers["sec-websocket-version"] == "13"
-    assert (await edge.ask("GET", "/v1/models")).status == 200  # over the same connection, or another one
+    assert (await edge.ask("GET", "/v1/models")).status == 200  # on the same connection, or on a new one
 
 
 @pytest.mark.parametrize("changed", ["Upgrade", "Connection", "Sec-WebSocket-Version", "Sec-WebSocket-Key"])

@@ -156,7 +156,7 @@ async def test_response_whose_parent_is_deleted_before_it_is_queued_becomes_a_ro
     assert (ended.id, ended.status, ended.input_items) == (record.id, Status.COMPLETED, record.input_items)
 
 
-# ---- Under a key ----
+# ---- Keyed turns ----
 
 
 async def test_concurrent_requests_with_one_key_queue_one_response(shop: Bench) -> None:
@@ -183,7 +183,7 @@ async def test_retries_of_a_keyed_request_whose_edge_died_queue_one_response(
             await super().release_if_stale(repeated)
 
     async def take_long() -> None:
-        """With whoever takes its place: that one lives."""
+        """Lets no further key become stale: the next turn keeps its key."""
         limit.stale_after_s = WAIT_MAX_S
 
     monkeypatch.setattr(background, "StaleKey", Watched)
@@ -280,7 +280,7 @@ async def test_cancellation_during_create_cancels_the_response(shop: Bench) -> N
     assert (await cancelling).status is Status.CANCELLED
 
 
-# ---- Left by others ----
+# ---- Responses without a job or a log ----
 
 
 async def test_response_whose_job_used_up_its_attempts_is_failed(shop: Bench) -> None:

@@ -21,7 +21,7 @@ async def test_tokens_are_charged_to_the_bucket_once_an_edge_has_created_it() ->
     await backend.open()
     store = StoreService(backend)
     charges = StoreCharges(store)
-    charges.charge("acme", 100)  # nobody counts
+    charges.charge("acme", 100)  # no edge has described the bucket
     await charges.settle()
     assert await level(store) == 60
     for tokens in (100, 0, 7):

@@ -19,7 +19,7 @@ def test_a_model_that_is_down_is_tried_by_one_job_at_a_time() -> None:
     assert models.begin("m") > 0
     models.failed("m")
     clock.advance(1)
-    assert models.begin("m") > 0  # the pause grows
+    assert models.begin("m") > 0  # the backoff grows
 
 
 def test_backoff_is_reset_when_the_model_answers() -> None:
@@ -35,8 +35,8 @@ def test_jobs_wait_for_the_whole_backoff_while_one_job_tries_the_model() -> None
     models.failed("m")
     clock.advance(1)
     assert models.begin("m") == 0
-    clock.advance(100)  # the try takes long
-    assert 0.7 <= models.begin("m") <= 1  # and not a moment: each claim of a postponed job is an attempt of it
+    clock.advance(100)  # the attempt takes long
+    assert 0.7 <= models.begin("m") <= 1  # a short wait would use up the job's attempts: each claim is one
 
 
 def test_the_next_job_tries_after_one_that_was_cancelled_without_an_answer() -> None:

@@ -45,7 +45,7 @@ async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
 
 
 async def interrupt(shop: Bench, job: Job, *, behind: int) -> None:
-    """An attempt that ends behind so many ids, as a worker's does that hands it on."""
+    """Interrupts an attempt behind so many token ids and releases its job, like a worker that stops."""
     shop.engine.holds_at = behind
     run = shop.run_of(job)
     going = asyncio.create_task(run.go())
@@ -137,12 +137,12 @@ async def test_attempt_at_an_ended_response_changes_nothing(shop: Bench) -> None
     assert shop.engine.starts == [0]
 
 
-# ---- Engines of texts ----
+# ---- Engines without token ids ----
 
 
 @pytest.fixture
 async def texts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
-    """A translator that tells no ids."""
+    """A bench whose translator sends no token ids."""
     hasten(monkeypatch)
     async with bench(TextTranslator()) as made:
         yield made
@@ -156,7 +156,7 @@ async def test_partial_text_without_token_ids_fails_in_the_next_attempt(texts: B
     job = await texts.claimed()
     run = texts.run_of(job)
     going = asyncio.create_task(run.go())
-    await texts.logged(record.id, numbers=7)  # with its words
+    await texts.logged(record.id, numbers=7)  # the text has begun
     going.cancel()
     await asyncio.wait([going])
     await texts.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
@@ -196,7 +196,7 @@ async def test_text_without_token_ids_fails_at_once_when_its_translator_is_lost(
     assert (text_of(ended), ended["output"][0]["status"]) == ("Hello there", "incomplete")
 
 
-# ---- Translators and engines that are away ----
+# ---- Outages of translators and engines ----
 
 
 async def test_turn_waits_for_an_unavailable_engine_and_completes(shop: Bench) -> None:
@@ -293,7 +293,7 @@ async def test_response_fails_after_repeated_engine_failures(shop: Bench) -> Non
 
 
 class BreakingTranslator(TextTranslator):
-    """Its engine breaks down behind so many batches, once for each number."""
+    """A translator whose engine fails once for each number, behind so many batches."""
 
     def __init__(self, *breaks: int) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ async def test_engine_failure_without_token_ids_restarts_the_turn_only_before_ou
 
 
 class LosingTranslator(ScriptedTranslator):
-    """Loses its first streams behind some ids."""
+    """A translator that loses its first streams behind two or more token ids."""
 
     def __init__(self, inner: Translator, *, losses: int) -> None:
         super().__init__()
@@ -367,7 +367,7 @@ async def test_translators_that_die_in_mid_stream_are_replaced(shop: Bench) -> N
     assert len(shop.engine.starts) == 5
 
 
-# ---- Cancelled, deleted, somebody else's ----
+# ---- Cancelled, deleted, taken over ----
 
 
 async def test_cancellation_keeps_the_output_so_far(shop: Bench) -> None:
@@ -447,7 +447,7 @@ async def test_lost_event_log_is_written_again_from_its_start(shop: Bench) -> No
 # ---- Conversations and sessions ----
 
 
-TALK = new_conversation_id(RandomIds())  # all that happens in it is of one tree
+TALK = new_conversation_id(RandomIds())  # all responses in the conversation are in one tree
 
 
 async def lease_holder(shop: Bench, session_id: str) -> str | None:
@@ -456,7 +456,7 @@ async def lease_holder(shop: Bench, session_id: str) -> str | None:
 
 
 async def in_session(shop: Bench, **members: str) -> str:
-    """A response that waits in the session."""
+    """Queues a response in the session and returns its id."""
     return (await shop.edge.create(TENANT, background_request(**members), session_id=TALK)).id
 
 
@@ -479,7 +479,7 @@ async def test_turn_cancelled_before_its_start_releases_its_session(shop: Bench)
 
 
 async def overtaken(shop: Bench) -> tuple[str, Attempt, str, Attempt]:
-    """A response whose session's lease is over before anybody runs it, and one that has the lease now."""
+    """A queued response whose session lease expired, and another one that holds the lease now."""
     waiting = await in_session(shop)
     shop.clock.advance(queueing.WAITING_LEASE_MS / 1000 + 1)
     run = shop.run_of(await shop.claimed())
@@ -509,7 +509,7 @@ async def test_turn_fails_when_its_session_advanced_while_it_waited(shop: Bench)
 
 
 async def losing_its_session(shop: Bench) -> tuple[str, asyncio.Task[None]]:
-    """A response in mid-run whose lease of its session is gone."""
+    """A running response whose session lease was released."""
     shop.timing = replace(TIMING, session_pace=RenewalPace(every_s=0.01, retry_s=0.01))
     shop.engine.holds_at = 4
     running = await in_session(shop)

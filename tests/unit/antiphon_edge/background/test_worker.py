@@ -45,7 +45,7 @@ async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
 
 
 async def require_whole(shop: Bench, response_id: str, tenant: str = TENANT) -> None:
-    """A completed response whose events are dense, each told once, and add up to it."""
+    """Checks that a response completes, with dense sequence numbers and no repeated text."""
     ended = whole(await shop.ended(response_id, tenant=tenant))
     log = events.decode(await shop.frames(response_id, tenant=tenant))
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
@@ -78,7 +78,7 @@ async def test_looking_for_a_job_is_not_traced(shop: Bench) -> None:
     looks: list[TraceContext | None] = []
     with recorded() as tracer:
         async with shop.worker() as worker:
-            service = worker.store._store  # not its class: other workers of this process look, too
+            service = worker.store._store  # not its class: other workers of this process poll, too
             look = service._claim_next
 
             async def noted(*args: Any) -> Any:
@@ -91,7 +91,7 @@ async def test_looking_for_a_job_is_not_traced(shop: Bench) -> None:
             await shop.until(lambda: len(looks) > 1)
     assert not [trace for trace in looks if trace is None or trace.is_sampled]
     (job,) = (span for span in tracer.spans if span.name == spans.JOB)
-    assert job.parent is None  # not the look that found it
+    assert job.parent is None  # not the poll that found the job
 
 
 async def test_completed_response_settles_its_job_as_succeeded(shop: Bench) -> None:
@@ -104,13 +104,13 @@ async def test_completed_response_settles_its_job_as_succeeded(shop: Bench) -> N
                 await asyncio.sleep(0.01)
 
 
-# ---- What it takes ----
+# ---- Charging ----
 
-BUCKET = Draw("tokens", 0, 0, 10**6, 0.001)  # as an edge describes it; nothing comes in while a test runs
+BUCKET = Draw("tokens", 0, 0, 10**6, 0.001)  # as an edge describes the bucket; too slow to be refilled while a test runs
 
 
 async def taken(shop: Bench) -> int:
-    """How many tokens the tenant was charged, as another replica's edge sees it."""
+    """The tokens that the tenant was charged, as an edge of another replica sees them."""
     answer: QuotaAnswer = await shop.new_store().take_quota(TENANT, QuotaRequest([BUCKET]))
     (level,) = answer.levels
     return round(level.capacity - level.level)
@@ -321,7 +321,7 @@ async def test_cancellation_at_any_replica_stops_the_model(shop: Bench) -> None:
     log = events.decode(await following)
     assert (log[-1]["type"], log[-1]["response"]) == (events.CANCELLED, ended)
     state = (await shop.store.describe_job(TENANT, record.id)).state
-    assert state in (JobState.RUNNING, JobState.CANCELLED)  # the record comes first
+    assert state in (JobState.RUNNING, JobState.CANCELLED)  # the record is committed before the job is settled
 
 
 def test_cancellation_is_polled_at_least_twice_a_second() -> None:
@@ -356,7 +356,7 @@ async def test_cancellation_that_races_with_the_end_leaves_one_terminal_event(sh
             assert ended["status"] in ("completed", "cancelled")
 
 
-# ---- A store that is away ----
+# ---- Outages of the store ----
 
 
 @pytest.mark.parametrize("call", ["heartbeat_job", "claim_job", "settle_job", "append_events", "describe_job"])
@@ -368,7 +368,7 @@ async def test_failed_and_unacknowledged_store_calls_do_not_restart_a_response(
     async with shop.worker() as only:
         only.store.failing[call], only.store.executes = 2, executes
         records = [await shop.create() for _ in range(2)]
-        if call == "claim_job" and executes:  # nobody knows of these claims: they expire
+        if call == "claim_job" and executes:  # the worker does not know of these claims: they must expire
             await shop.until(lambda: not only.store.failing[call])
             shop.clock.advance(LEASE_MS / 1000)
         for record in records:

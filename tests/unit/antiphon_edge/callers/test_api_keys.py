@@ -71,7 +71,7 @@ def test_secrets_and_pepper_are_neither_in_the_file_nor_in_a_repr(files: KeyFile
 
 
 def flipped(secret: str, bit: int) -> str:
-    """The key with one bit of its characters turned."""
+    """The key with one bit flipped."""
     raw = bytearray(secret.encode())
     raw[bit // 8] ^= 1 << (bit % 8)
     return raw.decode("latin-1")
@@ -83,7 +83,7 @@ def test_ten_thousand_wrong_keys_are_all_rejected(files: KeyFiles) -> None:
     draw = random.Random(1)
     wrong = [flipped(secret, bit) for bit in range(8 * len(secret))]
     digits = "0123456789abcdef"
-    while len(wrong) < 6_000:  # the right id, another secret: what only the digest tells apart
+    while len(wrong) < 6_000:  # the right id, another secret: only the digest differs
         wrong.append(secret[:16] + "".join(draw.choices(digits, k=64)))
     while len(wrong) < 8_000:  # the right secret under other ids
         wrong.append(f"ak_{''.join(draw.choices(digits, k=12))}_{secret[16:]}")

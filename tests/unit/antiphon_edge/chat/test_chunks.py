@@ -36,7 +36,7 @@ def chunks_of(log: list[Object], *, include_usage: bool = False) -> list[Object]
 
 
 def added_up(chunks: list[Object]) -> Object:
-    """The message that the deltas are, as a client puts them together."""
+    """The message that a client puts together from the deltas."""
     message: Object = {"content": "", "reasoning_content": "", "tool_calls": []}
     for chunk in chunks:
         for choice in chunk["choices"]:

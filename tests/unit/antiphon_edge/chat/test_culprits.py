@@ -1,4 +1,4 @@
-"""Errors by the names that their caller knows."""
+"""Errors name the chat parameters that the client sent."""
 
 from __future__ import annotations
 

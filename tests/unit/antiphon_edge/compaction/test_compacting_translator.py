@@ -26,7 +26,7 @@ from tests.support.translators import ScriptedTranslator
 USER: Object = {"id": "u", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
 ANSWER: Object = {"id": "a", "type": "message", "role": "assistant", "content": []}
 TRIGGER: Object = {"id": "x", "type": "compaction_trigger"}
-LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # as the script counts
+LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # the scripted translator counts 3 tokens
 
 
 def turn(*given: Object, **request: Any) -> Turn:
@@ -40,7 +40,7 @@ async def run(translator: ScriptedTranslator, turn: Turn, **options: Any) -> lis
 
 
 def told(batches: Sequence[Batch]) -> list[Object]:
-    """The events, whose numbers must be those that the batches say."""
+    """The events of the batches. Checks their sequence numbers against those of the batches."""
     found: list[Object] = []
     for batch in batches:
         decoded = events.decode(batch.frames)
@@ -137,7 +137,7 @@ async def test_resumed_turn_is_compacted_only_before_its_first_token() -> None:
 
 
 class Opened(ScriptedTranslator):
-    """Goes on behind the opening of a stream, at its third event."""
+    """A translator that resumes behind the two opening events of a stream."""
 
     async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
         is_summary = turn.response_id != "resp_1"

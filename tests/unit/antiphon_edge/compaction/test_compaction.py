@@ -73,7 +73,7 @@ def written(status: Status, text: str, usage: Object = USAGE) -> Final:
 
 
 class Writer(ScriptedTranslator):
-    """Ends its attempts like this, one after the other, the last one again and again."""
+    """A translator whose attempts end with `ends`, one after the other; the last end is repeated."""
 
     def __init__(self, *ends: Final | Exception, context_length: int = 100) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The document is whole, and true of the server that serves it."""
+"""The OpenAPI document is complete and agrees with the server."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def test_error_answers_list_their_codes() -> None:
 @pytest.mark.parametrize(
     ("operation", "code"),
     [
-        ("createResponse", "limit_exceeded"),  # a session may make only so many
-        ("getTree", "limit_exceeded"),  # a walk takes only so many steps
+        ("createResponse", "limit_exceeded"),  # a session has a limit of responses
+        ("getTree", "limit_exceeded"),  # a walk has a limit of steps
         ("listLeaves", "limit_exceeded"),
-        ("forkSession", "conversation_locked"),  # a turn runs in the session that is to be made
+        ("forkSession", "conversation_locked"),  # a turn runs in the session that the fork names
     ],
 )
 def test_rare_error_codes_are_documented(operation: str, code: str) -> None:
@@ -60,7 +60,7 @@ def test_statuses_that_any_route_can_have_are_documented_on_every_route() -> Non
 
 BODIES = ("CreateRequest", "CountRequest", "CompactRequest", "ChatRequest", "CreateConversation", "AddItems")
 ANSWERS = ("Response", "Usage", "ItemList", "Conversation", "ResponseNode", "NodeList", "Session", "Model")
-COMMON = {"id", "name", "status", "role"}  # of items: the same in all, and said by their names
+COMMON = {"id", "name", "status", "role"}  # members of all items, described by their names
 
 
 @pytest.mark.parametrize("name", [*BODIES, "UpdateConversation", "ForkSession", *ANSWERS])

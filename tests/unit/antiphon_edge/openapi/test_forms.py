@@ -1,4 +1,4 @@
-"""The words that schemas are written with."""
+"""The functions that build schemas."""
 
 from __future__ import annotations
 

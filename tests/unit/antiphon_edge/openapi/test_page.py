@@ -1,4 +1,4 @@
-"""The page shows what the document says, and loads nothing."""
+"""The page shows the whole document, and loads nothing."""
 
 from __future__ import annotations
 

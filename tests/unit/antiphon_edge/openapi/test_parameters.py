@@ -1,4 +1,4 @@
-"""Parameters as the document tells them."""
+"""Parameters in the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas of what is accepted agree with what is accepted."""
+"""The schemas of requests agree with the validation of requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from antiphon_edge.openapi.forms import PATH
 
 @cache
 def schemas() -> Object:
-    """All schemas. They take a tenth of a second."""
+    """All schemas, cached because building them takes a tenth of a second."""
     return dict(request_forms.schemas())
 
 

@@ -14,7 +14,7 @@ SEVEN = QuotaRequest([Draw("requests", 1, 1, 7, 7)])
 
 
 class Store:
-    """Counts, breaks, or does not answer."""
+    """A store that counts, raises `fault`, or does not answer."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.counts = OwnShare(1, clock)
@@ -99,7 +99,7 @@ async def test_request_to_a_silent_store_times_out_and_is_counted_locally(
     while store.asked == 10:
         await asyncio.sleep(0)
     await admitted(shared, 5)
-    assert store.asked == 11  # one waits, the others do not
+    assert store.asked == 11  # one request probes the store, the others do not wait
     await probing
 
 
@@ -119,7 +119,7 @@ async def test_cancelled_request_cancels_its_store_call(store: Store, shared: Sh
         await asyncio.sleep(0)
     store.hangs = False
     assert (await shared.take_quota("acme", SEVEN)).shortage is None
-    assert store.asked == 2  # nothing was wrong with the store
+    assert store.asked == 2  # the cancellation was not taken for a store outage
 
 
 async def test_unexpected_error_is_raised_and_not_taken_for_a_store_outage(store: Store, shared: SharedCounts) -> None:

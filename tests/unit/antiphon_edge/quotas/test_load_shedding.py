@@ -12,7 +12,7 @@ def shedder(turns: int, *, lag_s: float = 0.0) -> LoadShedder:
 
 
 def admitted(shedding: LoadShedder, tenant: str, tries: int) -> int:
-    """How many of so many turns are begun."""
+    """The number of turns that are admitted in so many tries."""
     count = 0
     for _ in range(tries):
         try:

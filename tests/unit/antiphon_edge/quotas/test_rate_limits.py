@@ -18,7 +18,7 @@ Make = Callable[..., RateLimiter]
 
 
 class Counting:
-    """Counts in this process, and what it was asked."""
+    """Counts in this process, and keeps the quota requests."""
 
     def __init__(self, clock: Clock) -> None:
         self.inner = OwnShare(1, clock)
@@ -141,7 +141,7 @@ async def test_stream_slots_are_released_after_success_and_after_errors(limiter:
 
 
 async def test_released_stream_slot_is_free_at_once(limiter: Make, counts: Counting) -> None:
-    """Also before whoever counts has heard of it."""
+    """The release is sent together with the next quota request."""
     counting = limiter(streams=1)
     for _ in range(3):
         async with counting.running("acme", generates=True):
@@ -187,7 +187,7 @@ async def test_levels_show_the_remaining_quota_before_and_after_settling(limiter
     levels = counting.levels_of("acme")
     await counting.admit("acme", generates=True)
     counting.charge("acme", 7_500)
-    for _ in range(2):  # before and after it was counted
+    for _ in range(2):  # before and after the charge is settled
         requests, tokens = levels.quotas()
         assert (requests.kind, requests.limit, requests.remaining, requests.reset_s) == ("requests", 60, 59, 1.0)
         assert (tokens.kind, tokens.limit, tokens.remaining, tokens.reset_s) == ("tokens", 6_000, 0, 75.0)

@@ -108,7 +108,7 @@ async def test_stream_slots_are_renewed_until_their_end(settling: Make, counts: 
     books.end("acme", "b")
     renewing = books._renewing
     assert renewing is not None
-    await until(renewing.done)  # nobody is held any more
+    await until(renewing.done)  # no slot is held any more
     books.hold("acme", "d")
     await until(lambda: counts.asked[-1] == ("acme", QuotaRequest(hold=Hold(["d"], 30))))
 
@@ -117,7 +117,7 @@ async def test_stream_slot_is_not_renewed_after_its_end(settling: Make, counts: 
     books = settling(0.03)
     books.hold("acme", "a")
     counts.may_answer.clear()
-    await until(lambda: len(counts.asked) == 1)  # it is about to be held for longer
+    await until(lambda: len(counts.asked) == 1)  # the renewal of the slot is on its way
     books.end("acme", "a")
     await asyncio.sleep(0.05)
     assert len(counts.asked) == 1

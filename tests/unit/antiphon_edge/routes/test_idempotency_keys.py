@@ -28,7 +28,7 @@ def test_empty_or_too_long_key_is_rejected(key: str) -> None:
 
 
 def test_two_keys_are_rejected() -> None:
-    """A proxy may have gone by the other one."""
+    """A proxy in front may have used the other key."""
     headers = CIMultiDict([("Idempotency-Key", "a"), ("Idempotency-Key", "b")])
     with pytest.raises(InvalidRequest) as caught:
         key_of(make_mocked_request("POST", "/", headers=headers))

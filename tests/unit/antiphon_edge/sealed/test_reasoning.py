@@ -27,7 +27,7 @@ def sealer() -> Sealer:
 
 
 async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
-    """The batches of a turn, sealed in two parts by different sealers, as if two processes had sent them."""
+    """The batches of a turn that two processes sent: each seals one part."""
     batches = [batch async for batch in generated(losable(Sayer(*said)), turn("Hi"))]
     first = sealer_of("t", turn("Hi", **request), sealer)
     cut = len(batches) - 2  # behind the reasoning

@@ -46,7 +46,7 @@ async def heard_to_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterat
 
 
 async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[AcceptedTurn, list[Object]]:
-    """A turn whose log cannot be written behind its first events."""
+    """A turn whose event log cannot be written behind its first events, and the events of its stream."""
 
     async def refuse(*_: Any, **__: Any) -> int:
         raise error
@@ -130,7 +130,7 @@ async def test_broken_turn_without_token_ids_is_charged_zero_tokens() -> None:
     bench = Bench(ScriptedTranslator(fault=ZeroDivisionError()))
     await bench.backend.open()
     assert (await bench.play(await bench.begin()))[-1]["type"] == events.FAILED
-    assert bench.charged == [(TENANT, 0)]  # this one brings no ids
+    assert bench.charged == [(TENANT, 0)]  # this translator sends no token ids
 
 
 async def test_turn_is_charged_for_its_failed_summary() -> None:

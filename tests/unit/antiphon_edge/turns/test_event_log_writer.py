@@ -80,7 +80,7 @@ async def test_ids_go_on_behind_those_of_an_earlier_writer(log: Log) -> None:
 
 
 class Recorder:
-    """A log that lets nothing through before `go`."""
+    """A log whose appends wait for `go`."""
 
     def __init__(self) -> None:
         self.appends: list[EventAppend] = []
@@ -165,7 +165,7 @@ async def test_event_log_is_complete_after_a_long_store_outage(log: Log, when: W
 
 
 class AwayTwice(Recorder):
-    """A log that cannot be reached by the first two appends."""
+    """A log that is unavailable to the first two appends."""
 
     async def append_events(self, _tenant: str, append: EventAppend, **_: Any) -> int:
         await super().append_events(_tenant, append)
@@ -200,7 +200,7 @@ async def test_append_at_a_wrong_position_is_reported_once_and_not_retried(log: 
 async def test_close_discards_unwritten_batches() -> None:
     logs = Recorder()
     writer = recorded(logs, timing=ONE_ATTEMPT)
-    await writer.close()  # nothing was put yet
+    await writer.close()  # before the first batch
     writer.put(batch(0))
     await logs.until_asked(1)
     writer.put(batch(1))

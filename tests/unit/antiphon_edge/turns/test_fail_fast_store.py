@@ -15,7 +15,7 @@ SLOW_S = 0.02
 
 
 class Store:
-    """Answers when `go` is set, and says that it is ready, or that it is not."""
+    """A store that answers when `go` is set, and is ready while `is_there`."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()

@@ -24,14 +24,14 @@ SAID = ("<think>", "Hm.", "</think>", "Ja. Nein.")
 
 
 class Collected:
-    """A generation, and what it sent."""
+    """A generation, and the batches that it sent."""
 
     def __init__(self, translator: Translator, asked: Turn, **options: Any) -> None:
         self.batches: list[Batch] = []
         self.generation = Generation(translator, asked, self.batches.append, flow=Flow(), **options)
 
     async def run(self) -> list[Batch]:
-        """All batches, the terminal one at the end."""
+        """Returns all batches, the terminal one at the end."""
         terminal = await self.generation.run()
         return [*self.batches, terminal]
 
@@ -101,7 +101,7 @@ async def test_turn_for_an_unknown_model_raises_model_not_found() -> None:
 
 
 class Blind:
-    """A translator whose batches bring no ids; it is lost behind so many of them."""
+    """A translator that sends no token ids. Its first stream is lost at the event number `lost_at`."""
 
     def __init__(self, lost_at: int) -> None:
         self.inner = ScriptedTranslator()

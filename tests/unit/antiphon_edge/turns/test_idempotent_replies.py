@@ -77,7 +77,7 @@ class Edge:
         self.use(TIMING)
 
     def use(self, timing: TurnTiming) -> None:
-        """From now on it has this timing."""
+        """Gives the edge another timing."""
         self.turns = self._service(timing=timing)
 
     async def ask(self, key: str = "k", **members: Any) -> list[Object]:
@@ -91,7 +91,7 @@ class Edge:
                     yield event
 
     async def begin_to_ask(self) -> asyncio.Task[list[Object]]:
-        """A reading that has got something."""
+        """Starts a request and returns its task after the first event."""
         has_accepted = asyncio.Event()
 
         async def read() -> list[Object]:
@@ -112,7 +112,7 @@ class Edge:
         return answer
 
     def kill(self) -> None:
-        """Nothing that it does reaches anybody any more."""
+        """Cuts the edge off from the store: none of its writes arrives any more."""
         self.line.is_cut = True
 
 
@@ -128,7 +128,7 @@ class Town:
         self.edges = [Edge(self.backend, self.translator, self.clock) for _ in range(3)]
 
     async def until_it_pauses(self) -> None:
-        """Waits until the model has said what it says before `go`; that is about to be written, if it is not yet."""
+        """Waits until the model pauses, and 50 ms more, in which its output reaches the event log."""
         async with asyncio.timeout(30):
             await self.sayer.paused.wait()
         await asyncio.sleep(0.05)
@@ -206,7 +206,7 @@ async def test_key_of_a_request_whose_edge_died_at_once_is_released(
     releases = 0
 
     async def abort_turn(*arguments: Any, **options: Any) -> None:
-        """Releases only the turn of the dead edge. The next turn lives, and keeps the key for as long as it needs."""
+        """Releases only the turn of the dead edge. The next turn runs, and keeps the key until it ends."""
         nonlocal releases
         releases += 1
         if releases == 1:
@@ -254,7 +254,7 @@ async def test_turn_that_outlasts_its_key_claim_is_still_found_by_its_key(
         claims += 1
 
     async def until_claimed_again() -> None:
-        """A whole beat."""
+        """Waits for two more claims of the key; the second one began after this call."""
         enough = claims + 2
         async with asyncio.timeout(30):
             while claims < enough:
@@ -301,7 +301,7 @@ async def test_turn_of_a_dead_edge_is_taken_over_and_its_readers_get_one_stream(
     assert [event["type"] for event in logs[0]] == [event["type"] for event in other]
     ended = logs[0][-1]["response"]
     assert fold(logs[0]) == ended == await town.stored(ended["id"])
-    assert len(town.sayer.requests) == 3  # accepted, gone on with, and the other one
+    assert len(town.sayer.requests) == 3  # the first attempt, the takeover, and the other turn
     town.sayer.go.set()
     await asyncio.gather(dying, return_exceptions=True)
     assert await town.stored(ended["id"]) == ended
@@ -411,7 +411,7 @@ async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
     monkeypatch.setattr(idempotent_replies, "ROUNDS_MAX", 2)
     monkeypatch.setattr(idempotent_replies, "AGAIN_S", 0)
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
-    accepted = await town.edges[0].turns.starter.begin(TENANT, request, key="k")  # and then its edge died
+    accepted = await town.edges[0].turns.starter.begin(TENANT, request, key="k")  # and then the edge died
     assert isinstance(accepted, AcceptedTurn)
     with pytest.raises(Unavailable):
         await town.edges[1].ask()

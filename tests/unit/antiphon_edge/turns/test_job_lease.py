@@ -20,7 +20,7 @@ TTL_MS = 1_000
 
 
 class Shelf:
-    """One job, held by `mine`."""
+    """A store with one job, leased by the worker `mine`."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -43,7 +43,7 @@ class Shelf:
         return JobLease(self.store, TENANT, job, claim)
 
     async def write(self, fence: Fence) -> int:
-        """Any write under a fence; the token that it was done with."""
+        """Writes under a fence and returns the token of the fence."""
         await self.store.heartbeat_job(TENANT, fence, lease_ttl_ms=TTL_MS)
         return fence.token
 
@@ -98,7 +98,7 @@ async def test_job_leased_by_another_worker_is_not_claimed(shelf: Shelf) -> None
 
 @pytest.mark.parametrize("ends", ["given back", "run out"])
 async def test_job_that_another_worker_had_leased_is_not_claimed_again(shelf: Shelf, ends: str) -> None:
-    """Another worker held the job in between, so this lease must not claim the job again."""
+    """The other worker may have changed the job: this worker must not resume it."""
     hold = await shelf.hold()
     shelf.clock.advance(TTL_MS / 1000)
     theirs = await shelf.claim("theirs")

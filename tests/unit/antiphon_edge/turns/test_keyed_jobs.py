@@ -30,7 +30,7 @@ BOTH_KEPT = TurnTiming(job_pace=FAST, key_pace=FAST, job_lease_ms=CLAIM_MS)
 
 
 class BeatenStore(FaultyStore):
-    """Counts what keeps a job, and its key."""
+    """A store that counts the heartbeats of jobs and the claims of keys."""
 
     heartbeats = 0
     claims = 0
@@ -53,21 +53,21 @@ class Shelf:
         self.use(JOB_KEPT)
 
     def use(self, timing: TurnTiming) -> None:
-        """From now on its edge has this timing."""
+        """Gives the edge another timing."""
         self.jobs = KeyedJobs(self.store, ids=RandomIds(), timing=timing)
 
     async def state(self, accepted: AcceptedTurn) -> JobState:
         return (await self.store.describe_job(TENANT, accepted.response_id)).state
 
     async def until_beaten(self) -> None:
-        """The job was kept once more, and the key too if that is done at every beat."""
+        """Waits for two more heartbeats; the second one began after this call."""
         enough = self.store.heartbeats + 2
         async with asyncio.timeout(30):
             while self.store.heartbeats < enough:
                 await asyncio.sleep(0.001)
 
     async def until_claimed(self) -> None:
-        """The key was claimed once more."""
+        """Waits for two more claims of the key; the second one began after this call."""
         enough = self.store.claims + 2
         async with asyncio.timeout(30):
             while self.store.claims < enough:
@@ -129,13 +129,13 @@ async def test_job_lease_is_renewed_while_the_turn_runs(shelf: Shelf) -> None:
 
 
 async def running(shelf: Shelf) -> str | None:
-    """Which response the key runs, when somebody else asks for the same."""
+    """The id of the response that runs under the key, as a repeated request gets it."""
     asked = TurnRequest(idempotency_key="k", fingerprint=b"f" * 32, response_id=new_response_id(RandomIds()))
     return (await shelf.store.begin_turn(TENANT, asked)).running_response_id
 
 
 async def claimed(shelf: Shelf) -> AcceptedTurn:
-    """A turn that has its key, and is held."""
+    """A held turn that has claimed its key."""
     asked = replace(accepted(), fingerprint=b"f" * 32)
     claim = TurnRequest(idempotency_key="k", fingerprint=asked.fingerprint, response_id=asked.response_id)
     await shelf.store.begin_turn(TENANT, claim)
@@ -170,7 +170,7 @@ async def test_dropped_turn_does_not_claim_its_key_again(shelf: Shelf) -> None:
     held = await claimed(shelf)
     shelf.backend.plan(Fault("begin_turn", When.BEFORE, error=None, delay_s=0.05))
     async with shelf.jobs.kept(held):
-        await asyncio.sleep(0.01)  # it is about to claim the key again
+        await asyncio.sleep(0.01)  # the next claim of the key is on its way
         await shelf.jobs.drop(held)
         await shelf.store.abort_turn(TENANT, None, idempotency_key="k", response_id=held.response_id)
         await asyncio.sleep(0.05)
@@ -243,7 +243,7 @@ async def test_dropped_turn_leaves_no_open_job(shelf: Shelf) -> None:
 async def test_turn_without_a_key_needs_no_job_to_be_dropped(shelf: Shelf) -> None:
     plain = replace(accepted(), key=None)
     async with shelf.jobs.kept(plain):
-        assert await shelf.jobs.drop(plain)  # ours, as far as can be
+        assert await shelf.jobs.drop(plain)  # without a job, no other edge can hold the turn
 
 
 async def test_turn_is_open_for_its_tenant_until_it_is_over(shelf: Shelf) -> None:

@@ -34,7 +34,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def taken_over(bench: Bench, accepted: AcceptedTurn) -> tuple[AcceptedTurn, LogState]:
-    """A turn whose edge fell silent, as another one finds it."""
+    """Takes over a turn whose edge fell silent, and reads its log state."""
     bench.clock.advance(JOB_LEASE_MS / 1000)
     taken = await bench.keyed_jobs.take_over(RepeatedRequest(TENANT, accepted.response_id, None, "k"))
     assert taken is not None
@@ -151,7 +151,7 @@ async def test_takeover_in_a_session_that_another_turn_holds_raises_session_lock
 async def test_edge_that_lost_its_leases_does_not_release_those_of_its_successor(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An edge that slept for longer than all its leases wakes up while another one goes on."""
+    """An edge that slept for longer than its leases wakes up while its successor runs the turn."""
     awake = asyncio.Event()
 
     async def renew_session(tenant: str, fence: Fence) -> Lease:
@@ -189,7 +189,7 @@ async def test_takeover_of_a_partial_text_without_token_ids_fails_the_turn() -> 
         async with asyncio.timeout(30):
             while (
                 await log_state.read(bench.store, TENANT, accepted.response_id)
-            ).fold.next_sequence < 6:  # with its words
+            ).fold.next_sequence < 6:  # the text has begun
                 await asyncio.sleep(0.001)
         await bench.settle()
     taken, said = await taken_over(bench, accepted)

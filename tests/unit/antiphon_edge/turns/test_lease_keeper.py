@@ -13,7 +13,7 @@ FAST = RenewalPace(every_s=0.001, retry_s=0.001)
 
 
 class Lease:
-    """Answers renewals with the errors that it was given, then with success."""
+    """A lease whose renewals raise the given errors, and then succeed."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)

@@ -63,7 +63,7 @@ async def read(follower: LogFollower, **options: float) -> list[Batch]:
 
 
 async def begun(follower: LogFollower) -> asyncio.Task[list[Batch]]:
-    """A reading that has got something."""
+    """Starts to follow the log and returns the task after the first batch."""
     has_begun = asyncio.Event()
 
     async def read_on() -> list[Batch]:
@@ -119,7 +119,7 @@ async def test_log_that_stays_missing_is_not_found_after_the_timeout(follower: L
 async def test_short_store_outage_loses_no_events(store: MortalStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
     reading = await begun(follower)
-    store.failing["read_events"] = 1  # what comes next is lost on its way
+    store.failing["read_events"] = 1  # the next events are lost on their way
     await append(store, 2)
     await asyncio.sleep(0.02)
     await append(store, 3)
@@ -141,7 +141,7 @@ async def test_lasting_store_outage_is_raised(
 async def test_retry_time_of_a_quiet_log_begins_with_the_store_outage(
     store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time that a store has to come back begins when it goes, not with the last event before."""
+    """The retry time starts with the outage, not with the last event before the outage."""
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.05, first_s=0.001, most_s=0.001))
     await append(store, 0, 1)
     reading = await begun(follower)

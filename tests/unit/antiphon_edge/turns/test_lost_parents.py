@@ -14,7 +14,7 @@ CHILD = AcceptedTurn("t", TURN, parent_id=PARENT_ID)
 
 
 class Store:
-    """Keeps what was tried, after as many errors as it was given."""
+    """A store whose commits raise the given errors, and then succeed. Keeps the turns."""
 
     def __init__(self, *errors: AntiphonError) -> None:
         self.errors = list(errors)

@@ -36,7 +36,7 @@ async def store() -> AsyncIterator[StoreService]:
 
 
 async def running(store: StoreService, response_id: str) -> str | None:
-    """Which response the key runs, when one with this id asks for it."""
+    """The id of the response that runs under the key, as a request with this response id gets it."""
     asked = TurnRequest(idempotency_key="k", fingerprint=b"f" * 32, response_id=response_id)
     return (await store.begin_turn(TENANT, asked)).running_response_id
 

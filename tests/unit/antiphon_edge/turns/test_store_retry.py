@@ -13,7 +13,7 @@ LONG_S = 30.0
 
 
 class Store:
-    """A store that is ready, frozen, or says that it is not ready."""
+    """A store that is ready, frozen, or raises `error` when it is asked whether it is ready."""
 
     def __init__(self, *, frozen: bool = False, error: Exception | None = None) -> None:
         self.frozen = frozen
@@ -46,7 +46,7 @@ def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    """Replaces the clock that dates the store's last answer. A look at the store has no time limit here."""
+    """Replaces the clock that dates the store's last answer. Readiness checks have a long timeout here."""
     clock = ManualClock()
     monkeypatch.setattr(store_retry, "_now", clock.monotonic)
     monkeypatch.setattr(store_retry, "READY_S", LONG_S)
@@ -61,7 +61,7 @@ async def test_quick_answer_needs_no_readiness_check(monkeypatch: pytest.MonkeyP
 
 
 class Ageing(StoreWatch):
-    """Each sign of life is soon long ago."""
+    """A watch for which every sign of life is outdated at once."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         super().__init__(store)
@@ -146,14 +146,14 @@ async def test_store_that_answers_other_calls_is_not_given_up(
         while looks < 10:
             clock.advance(store_retry.SLOW_S / 2)
             await watch.while_it_lives(call(0))
-            looks -= 1  # that of the call that was answered
+            looks -= 1  # not counting the look of the answered call
     go.set()
     await slow
     assert store.asked == 0
 
 
 class Clock:
-    """The time of the retries: it goes on by what they sleep."""
+    """A clock that the retries' sleeps advance."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 0.0

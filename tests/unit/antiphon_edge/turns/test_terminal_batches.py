@@ -83,7 +83,7 @@ def ended_with(error: AntiphonError, output_tokens: int | None, *output: Object)
         (ended_with(EngineUnavailable("overloaded"), 0), True),
         (ended_with(EngineTimeout("no token"), 0), True),
         (ended_with(TranslatorUnavailable("gone"), None), True),
-        (ended_with(EngineUnavailable("overloaded"), 0, ITEM), True),  # what the model was made to begin with
+        (ended_with(EngineUnavailable("overloaded"), 0, ITEM), True),  # an item that the model was forced to begin
         (ended_with(EngineUnavailable("gone"), 1), False),
         (ended_with(TranslatorUnavailable("gone"), None, ITEM), False),
         (ended_with(EngineFault("CUDA error"), 0), False),

@@ -31,7 +31,7 @@ from antiphon_edge.turns.turn_timing import TurnTiming
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that is away is waited for in seconds of a clock that goes on when it is looked at."""
+    """Replaces the clock of retries by one that advances a second at each reading."""
     monkeypatch.setattr(store_retry, "_now", count().__next__)
 
 
@@ -42,7 +42,7 @@ ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status":
 
 
 class Store:
-    """Keeps commits, after as many errors as it was given."""
+    """A store that keeps commits and appends. The first ones raise the given errors."""
 
     def __init__(self, *answers: Exception) -> None:
         self.answers = list(answers)
@@ -85,7 +85,7 @@ def finisher(*answers: Exception) -> tuple[TurnFinisher, Store]:
 
 
 def completed() -> Batch:
-    """The last batch of a translator; a cancellation stands for any terminal event."""
+    """A terminal batch; a cancellation stands for all of them."""
     return cancellation(so_far())
 
 

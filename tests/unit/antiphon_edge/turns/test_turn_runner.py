@@ -33,7 +33,7 @@ async def bench() -> AsyncIterator[Bench]:
 async def overtaken(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> tuple[AcceptedTurn, list[Object]]:
-    """A turn whose session is somebody else's from the middle of its answer on."""
+    """A turn that loses its session to another holder in mid-stream, and the events of its stream."""
     bench.use(replace(TIMING, session_pace=FAST))
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key=key, session_id="s")
@@ -62,7 +62,7 @@ async def test_keyed_turn_that_failed_before_output_does_not_become_the_head(ben
 
 @pytest.mark.parametrize("pause_at", [0, 9, 16])
 async def test_expired_job_lease_does_not_end_a_turn_that_was_not_taken_over(bench: Bench, pause_at: int) -> None:
-    """The store was away for longer than the lease: its clock went on, and no heartbeat reached it."""
+    """Simulates a store outage longer than the lease: the store's clock advances, and no heartbeat arrives."""
     bench.sayer.pause_at = pause_at
     accepted = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(accepted))

@@ -173,7 +173,7 @@ async def test_cancelled_task_is_recorded_as_cancelled(bench: Bench) -> None:
 
 
 class FlakyStore:
-    """A store whose commits fail, before or after they happened."""
+    """A store whose first commits fail, before or after they are executed."""
 
     def __init__(self, store: StoreService, *, failures: int, executes: bool) -> None:
         self._store = store

@@ -33,7 +33,7 @@ OUTPUT = b'[{"id":"msg_said","type":"message","role":"assistant","content":[{"ty
 
 
 class Slow:
-    """A store whose beginnings take until `go`, counting the calls of all operations."""
+    """A store whose `begin_turn` returns after `go`. Counts all calls."""
 
     def __init__(self, store: StoreService) -> None:
         self._store = store
@@ -139,7 +139,7 @@ async def test_turn_in_an_unknown_conversation_is_rejected(desk: Desk) -> None:
         with pytest.raises(ConversationNotFound):
             await desk.begin(conversation=unknown, key="k")
         assert (await desk.store.describe_session(TENANT, unknown)).lease is None
-    assert (await desk.begin(key="k")).key == "k"  # which nobody has
+    assert (await desk.begin(key="k")).key == "k"  # no rejected request has kept the key
 
 
 async def test_a_conversation_is_looked_for_under_its_lease(desk: Desk) -> None:
@@ -233,7 +233,7 @@ async def test_client_disconnect_ends_the_wait_for_a_session(desk: Desk, options
 
 
 async def test_session_and_key_taken_during_a_client_disconnect_are_released(desk: Desk) -> None:
-    """The turn before it ends while its caller goes away, and nobody hears the store's answer."""
+    """The session becomes free while the client disconnects, and the store's answer reaches no one."""
     desk.starter._wait_ms = 60_000
     first = await desk.begin(session_id="s")
     desk.slow.go.clear()

@@ -28,7 +28,7 @@ def test_least_recently_used_history_is_evicted_first() -> None:
 def test_histories_stay_within_their_byte_limit() -> None:
     histories = LocalHistories(bytes_max=10)
     histories.remember("a", b"x" * 6)
-    histories.remember("a", b"x" * 4)  # in its own place: 4 bytes, not 10
+    histories.remember("a", b"x" * 4)  # replaces the first one: 4 bytes, not 10
     histories.remember("b", b"y" * 6)
     assert (histories.get("a"), histories.get("b")) == (b"x" * 4, b"y" * 6)
     histories.remember("c", b"z")

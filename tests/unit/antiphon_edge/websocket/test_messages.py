@@ -136,6 +136,6 @@ def test_frames_become_messages_with_their_lane() -> None:
 
 
 def test_no_message_says_that_a_response_was_cancelled() -> None:
-    """No API has an event for it: the stream just ends."""
+    """OpenAI's API has no event for a cancellation: the stream just ends."""
     frames = events.encode({"type": "a"}) + events.encode({"type": events.CANCELLED})
     assert [loads(message) for message in socket_messages.messages_of(frames, None)] == [{"type": "a"}]

@@ -52,7 +52,7 @@ async def test_a_lane_knows_when_its_last_message_was_sent() -> None:
     sent = asyncio.ensure_future(lane.wait_until_sent())
     await outbox.take()
     await asyncio.sleep(0)
-    assert not sent.done()  # taken, but the socket may still hold it up
+    assert not sent.done()  # taken, but perhaps not sent yet
     taking = asyncio.ensure_future(outbox.take())
     await sent
     taking.cancel()
@@ -69,7 +69,7 @@ async def test_backpressure_limit_is_shared_by_all_lanes() -> None:
     assert first.flow.is_paused
     await outbox.take()
     assert first.flow.is_paused
-    assert second.flow.is_paused  # the socket may still hold up what was taken
+    assert second.flow.is_paused  # the messages that were taken are perhaps not sent yet
     await outbox.take()
     assert not first.flow.is_paused
     assert not second.flow.is_paused
