@@ -126,10 +126,10 @@ def test_networks_and_origins_are_read_from_a_comma_separated_list() -> None:
 def test_authenticator_has_the_keys_and_proxies_of_its_settings(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     secret = files.make("acme")
-    door = Authenticator.of(AccessSettings(**files.settings, **PROXIES), ManualClock())
-    assert door.keys is not None
-    assert door.keys.identify(secret).tenant == "acme"
-    assert door.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
+    authenticator = Authenticator.of(AccessSettings(**files.settings, **PROXIES), ManualClock())
+    assert authenticator.keys is not None
+    assert authenticator.keys.identify(secret).tenant == "acme"
+    assert authenticator.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
     alone = Authenticator.of(AccessSettings(**PROXIES), ManualClock())
     assert (alone.keys, len(alone.trusted_proxies)) == (None, 2)
 

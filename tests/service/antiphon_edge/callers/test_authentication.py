@@ -214,19 +214,19 @@ async def test_stream_with_a_key_completes(guarded: Guarded) -> None:
 # ---- Tenant headers of proxies ----
 
 
-async def said(edge: RunningEdge, tenant: str, **headers: str) -> Answer:
+async def ask_as_tenant(edge: RunningEdge, tenant: str, **headers: str) -> Answer:
     return await edge.ask("GET", "/v1/models", headers={"X-Tenant-Id": tenant, **headers})
 
 
 async def test_tenant_header_from_an_untrusted_client_is_rejected(edge: RunningEdge) -> None:
-    answer = await said(edge, "acme")
+    answer = await ask_as_tenant(edge, "acme")
     assert (answer.status, answer.error["code"]) == (400, "tenant_not_accepted")
     assert answer.error["param"] == "x-tenant-id"
 
 
 async def test_tenant_header_beside_a_key_is_rejected(guarded: Guarded) -> None:
     for tenant in ("acme", "globex"):
-        answer = await said(guarded.edge, tenant, **bearer(guarded.acme))
+        answer = await ask_as_tenant(guarded.edge, tenant, **bearer(guarded.acme))
         assert (answer.status, answer.error["code"]) == (400, "tenant_not_accepted")
 
 
@@ -246,7 +246,7 @@ async def test_tenant_header_from_a_trusted_proxy_is_used(tmp_path: Path) -> Non
 @pytest.mark.parametrize("tenant", ["", "two words", "t" * 129, "é"])
 async def test_invalid_tenant_header_from_a_proxy_is_rejected(tenant: str) -> None:
     async with running_edge(trusted_proxies=(LOCAL,)) as edge:
-        answer = await said(edge, tenant)
+        answer = await ask_as_tenant(edge, tenant)
         assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "invalid_value", "x-tenant-id")
 
 
@@ -282,12 +282,12 @@ def request_from(peer: str | None) -> Any:
     ],
 )
 def test_tenant_header_is_used_only_from_trusted_networks(peer: str, trusted: bool) -> None:
-    door = Authenticator(None, (ip_network("10.0.0.0/8"), ip_network("fd00::/64")))
+    authenticator = Authenticator(None, (ip_network("10.0.0.0/8"), ip_network("fd00::/64")))
     if trusted:
-        assert door.tenant_of(request_from(peer)) == "acme"
+        assert authenticator.tenant_of(request_from(peer)) == "acme"
     else:
         with pytest.raises(InvalidRequest):
-            door.tenant_of(request_from(peer))
+            authenticator.tenant_of(request_from(peer))
 
 
 def test_without_keys_and_proxies_no_authentication_is_needed() -> None:

@@ -6,7 +6,9 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Turn
 from tests.support.edge import RunningEdge
 
-LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # the scripted translator counts 3 tokens
+LONG: Object = {
+    "context_management": [{"type": "compaction", "compact_threshold": 3}]
+}  # the scripted translator counts 3 tokens
 
 
 def types(turn: Turn) -> list[str]:

@@ -205,7 +205,7 @@ async def test_expectation_in_http_1_0_is_ignored(edge: RunningEdge) -> None:
     assert (await exchange(edge.server.url, request)).status == 200
 
 
-async def said_before(edge: RunningEdge, first: bytes, then: bytes) -> list[int]:
+async def statuses_of(edge: RunningEdge, first: bytes, then: bytes) -> list[int]:
     """Sends `first`, and `then` after its answer, on one connection. Returns the statuses of the answers."""
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
@@ -225,7 +225,7 @@ async def test_a_trailer_of_one_request_is_no_header_of_the_next(edge: RunningEd
     """aiohttp's parser keeps the last trailer for the next request, which a proxy may send for another client."""
     body = b'{"model": "m", "input": "hi"}'
     chunks = b"%x\r\n%s\r\n0\r\nIdempotency-Key: mine\r\n\r\n" % (len(body), body)
-    assert await said_before(edge, head(*CHUNKED) + chunks, post(body)) == [200]
+    assert await statuses_of(edge, head(*CHUNKED) + chunks, post(body)) == [200]
     assert len(edge.translator.turns) == 1
 
 
@@ -234,7 +234,7 @@ async def test_data_behind_an_ignored_upgrade_is_dropped(edge: RunningEdge) -> N
     upgrade = head(b"GET /v1/models", b"Connection: Upgrade", b"Upgrade: h2c")
     smuggled = post(b'{"model": "m", "input": "hi"}')
     outer = head(b"POST /v1/responses", b"Content-Length: %d" % len(smuggled))
-    assert await said_before(edge, upgrade + outer, smuggled) == [200]
+    assert await statuses_of(edge, upgrade + outer, smuggled) == [200]
     assert edge.translator.turns == []
 
 

@@ -41,7 +41,7 @@ def of_lane(told: list[Object], lane: str | None) -> list[Object]:
     return [event for event in told if event.get("stream_id") == lane]
 
 
-async def begun(client: Client, *lanes: str | None, **members: Any) -> dict[str | None, str]:
+async def begin_on(client: Client, *lanes: str | None, **members: Any) -> dict[str | None, str]:
     """Starts a response on each lane and returns their ids, by lane."""
     for lane in lanes:
         await client.send(**({} if lane is None else {"stream_id": lane}), **members)
@@ -55,7 +55,7 @@ async def begun(client: Client, *lanes: str | None, **members: Any) -> dict[str 
 
 async def test_responses_of_different_lanes_run_at_once_and_name_their_lane(edge: RunningEdge, client: Client) -> None:
     release = held_responses(edge)
-    ids = await begun(client, "a", None, "b")  # all have begun, and none has ended
+    ids = await begin_on(client, "a", None, "b")  # all have begun, and none has ended
     release.set()
     told = await ends(client, 3)
     for lane, response_id in ids.items():
@@ -77,7 +77,7 @@ async def test_responses_of_one_lane_run_one_after_the_other(client: Client) -> 
 async def test_lane_beyond_the_limit_waits_until_another_ends() -> None:
     async with running_edge(websocket_lanes=2) as edge, connected(edge) as client:
         release = held_responses(edge)
-        await begun(client, "a", "b")
+        await begin_on(client, "a", "b")
         await client.send(stream_id="c")
         await until_lanes(edge, lambda lanes: bool(lanes._waiting))
         assert len(edge.translator.turns) == 2
@@ -87,7 +87,7 @@ async def test_lane_beyond_the_limit_waits_until_another_ends() -> None:
 
 async def test_a_lane_is_cancelled_and_the_others_go_on(edge: RunningEdge, client: Client) -> None:
     release = held_responses(edge)
-    ids = await begun(client, "a", "b", store=True)
+    ids = await begin_on(client, "a", "b", store=True)
     await client.send(stream_id="a", input="next")  # waits behind the response that is cancelled
     await cancel(client, stream_id="a")
     refusal = (await client.until(events.ERROR))[-1]
@@ -112,7 +112,7 @@ async def test_a_cancel_that_comes_before_its_response_has_begun_frees_the_lane(
 async def test_response_can_be_continued_again_after_a_cancelled_turn(edge: RunningEdge, client: Client) -> None:
     first = await client.ask()
     release = held_responses(edge)
-    await begun(client, None, previous_response_id=first["id"])
+    await begin_on(client, None, previous_response_id=first["id"])
     await cancel(client)
     assert (await client.until(events.ERROR))[-1]["error"]["code"] == "response_cancelled"
     release.set()
@@ -123,7 +123,7 @@ async def test_a_cancel_that_comes_too_late_is_not_answered(edge: RunningEdge, c
     first = await client.ask(stream_id="a")
     await cancel(client, stream_id="a")
     release = held_responses(edge)
-    await begun(client, "a")
+    await begin_on(client, "a")
     await cancel(client, stream_id="a", response_id=first["id"])
     release.set()
     assert {event["type"] for event in await ends(client, 1)}.isdisjoint({events.ERROR})
@@ -175,20 +175,20 @@ async def test_a_connection_of_a_session_runs_one_turn_at_a_time(edge: RunningEd
 async def test_each_additional_lane_holds_a_stream_slot_of_its_tenant() -> None:
     async with running_edge(streams_per_tenant=2) as edge, connected(edge) as client:  # the connection holds one slot
         release = held_responses(edge)
-        await begun(client, "a", "b")
+        await begin_on(client, "a", "b")
         await client.send(stream_id="c")
         refusal = (await client.until(events.ERROR))[-1]
         assert (refusal["stream_id"], refusal["status"]) == ("c", 429)
         release.set()
         await ends(client, 2)
         await until_lanes(edge, lambda lanes: lanes.phase is Phase.IDLE)
-        await begun(client, "c", "a")
+        await begin_on(client, "c", "a")
 
 
 async def test_shutting_down_waits_for_every_lane(edge: RunningEdge) -> None:
     async with running_edge() as edge, connected(edge) as client:
         release = held_responses(edge)
-        await begun(client, "a", "b")
+        await begin_on(client, "a", "b")
         stopping = asyncio.create_task(edge.server.stop())
         await until_lanes(edge, lambda lanes: lanes.phase is Phase.LAST)
         await client.send(stream_id="late")
@@ -214,7 +214,7 @@ async def test_a_client_that_goes_away_stops_every_lane(edge: RunningEdge) -> No
     edge.translator.generate = generate  # type: ignore[method-assign]
     edge.translator.hang = True
     async with connected(edge) as client:
-        ids = await begun(client, "a", "b")
+        ids = await begin_on(client, "a", "b")
         assert not ended
     async with asyncio.timeout(30):
         while len(ended) < 2:

@@ -31,9 +31,9 @@ async def claimed(store: StoreService, tenant: str) -> Job:
     return job
 
 
-def queued(begun: AcceptedTurn) -> TurnCommit:
+def queued(accepted: AcceptedTurn) -> TurnCommit:
     record = Record(RESPONSE_ID, Status.QUEUED, b"{}")
-    return TurnCommit(record, precondition=Precondition(fence=begun.fence), job=queueing.job_of(begun))
+    return TurnCommit(record, precondition=Precondition(fence=accepted.fence), job=queueing.job_of(accepted))
 
 
 async def test_job_of_an_unknown_tenant_is_claimed_once_though_committed_twice(store: StoreService) -> None:

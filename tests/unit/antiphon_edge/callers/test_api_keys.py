@@ -45,8 +45,8 @@ def guard(files: KeyFiles, clock: ManualClock | None = None) -> KeyGuard:
 
 def test_valid_key_identifies_its_tenant(files: KeyFiles) -> None:
     secrets = {tenant: files.make(tenant) for tenant in ("acme", "globex")}
-    door = guard(files)
-    assert {tenant: door.identify(secret).tenant for tenant, secret in secrets.items()} == {
+    key_guard = guard(files)
+    assert {tenant: key_guard.identify(secret).tenant for tenant, secret in secrets.items()} == {
         "acme": "acme",
         "globex": "globex",
     }
@@ -131,15 +131,15 @@ def test_expired_and_revoked_keys_are_rejected_with_the_reason(files: KeyFiles) 
     clock = ManualClock(NOON_MS)
     expiring = files.make("acme", expires_at_ms=NOON_MS + 60_000)
     revoked = files.make("acme", revoked_at_ms=NOON_MS - 60_000)
-    door = guard(files, clock)
-    assert door.identify(expiring).state(clock.now_ms()) == "valid"
+    key_guard = guard(files, clock)
+    assert key_guard.identify(expiring).state(clock.now_ms()) == "valid"
     with pytest.raises(InvalidApiKey, match=rf"ak_{id_of(revoked)}_\*\*\* is revoked"):
-        door.identify(revoked)
+        key_guard.identify(revoked)
     clock.advance(60)
     with pytest.raises(InvalidApiKey, match="is expired"):
-        door.identify(expiring)
+        key_guard.identify(expiring)
     with pytest.raises(InvalidApiKey, match="Incorrect API key"):
-        door.identify(expiring[:-1] + ("0" if expiring[-1] != "0" else "1"))
+        key_guard.identify(expiring[:-1] + ("0" if expiring[-1] != "0" else "1"))
 
 
 def test_changed_files_are_read_again_and_broken_ones_change_nothing(
@@ -147,14 +147,14 @@ def test_changed_files_are_read_again_and_broken_ones_change_nothing(
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     old = files.make("acme")
-    door = guard(files)
+    key_guard = guard(files)
     new = files.make("globex")
-    assert door.identify(new).tenant == "globex"
+    assert key_guard.identify(new).tenant == "globex"
     files.keys.write_text("half a line")
-    assert door.identify(old).tenant == "acme"
+    assert key_guard.identify(old).tenant == "acme"
     assert "cannot be used, the last content stays valid" in caplog.text
     files.keys.unlink()
-    assert door.identify(old).tenant == "acme"
+    assert key_guard.identify(old).tenant == "acme"
 
 
 @pytest.mark.parametrize("name", ["", "the ci runner", "läufer 2"])
@@ -223,9 +223,9 @@ def test_reload_of_key_files_logs_no_secret(
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     caplog.set_level(logging.DEBUG)
     secret: Any = files.make("acme")
-    door = guard(files)
+    key_guard = guard(files)
     files.keys.write_text(files.keys.read_text() + "broken\n")
-    door.identify(secret)
+    key_guard.identify(secret)
     assert caplog.text
     for canary in (secret.split("_")[2], PEPPER, digest(PEPPER.encode(), secret).hex()):
         assert canary not in caplog.text

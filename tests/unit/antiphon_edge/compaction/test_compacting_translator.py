@@ -26,7 +26,9 @@ from tests.support.translators import ScriptedTranslator
 USER: Object = {"id": "u", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
 ANSWER: Object = {"id": "a", "type": "message", "role": "assistant", "content": []}
 TRIGGER: Object = {"id": "x", "type": "compaction_trigger"}
-LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # the scripted translator counts 3 tokens
+LONG: Object = {
+    "context_management": [{"type": "compaction", "compact_threshold": 3}]
+}  # the scripted translator counts 3 tokens
 
 
 def turn(*given: Object, **request: Any) -> Turn:
@@ -39,7 +41,7 @@ async def run(translator: ScriptedTranslator, turn: Turn, **options: Any) -> lis
     return batches
 
 
-def told(batches: Sequence[Batch]) -> list[Object]:
+def events_of(batches: Sequence[Batch]) -> list[Object]:
     """The events of the batches. Checks their sequence numbers against those of the batches."""
     found: list[Object] = []
     for batch in batches:
@@ -58,7 +60,7 @@ def types(turn: Turn) -> list[str]:
 async def test_a_long_turn_begins_with_a_compaction() -> None:
     translator = ScriptedTranslator()
     batches = await run(translator, turn(**LONG))
-    log = told(batches)
+    log = events_of(batches)
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert [event["type"] for event in log[:6]] == [
         events.CREATED,
@@ -109,7 +111,7 @@ async def test_default_threshold_is_a_share_of_the_models_context() -> None:
 
     translator.count_tokens = count  # type: ignore[method-assign]
     batches = await run(translator, turn(context_management=[{"type": "compaction"}]))
-    assert len(told(batches)[-1]["response"]["output"]) == 2
+    assert len(events_of(batches)[-1]["response"]["output"]) == 2
     with pytest.raises(ModelNotFound):
         await run(translator, turn(context_management=[{"type": "compaction"}], model="other"))
 
@@ -128,7 +130,7 @@ async def test_context_of_unknown_length_has_no_default_threshold(rule: Object, 
 
 async def test_resumed_turn_is_compacted_only_before_its_first_token() -> None:
     opening = await run(Opened(), turn(**LONG), resume=Resume(3))
-    log = told(opening)
+    log = events_of(opening)
     assert log[0] == log[0] | {"type": events.OUTPUT_ITEM_ADDED, "sequence_number": 3}
     assert all(not batch.token_ids for batch in opening)
     translator = Opened()
@@ -155,7 +157,7 @@ class Opened(ScriptedTranslator):
 async def test_a_trigger_makes_a_response_of_a_compaction_alone() -> None:
     translator = ScriptedTranslator()
     batches = await run(translator, turn(USER, TRIGGER))
-    log = told(batches)
+    log = events_of(batches)
     assert [event["type"] for event in log] == [
         events.CREATED,
         events.IN_PROGRESS,
@@ -167,7 +169,7 @@ async def test_a_trigger_makes_a_response_of_a_compaction_alone() -> None:
     assert fold(log) == log[-1]["response"]
     assert [item["type"] for item in log[-1]["response"]["output"]] == ["compaction"]
     assert len(translator.turns) == 1
-    resumed = told(await run(ScriptedTranslator(), turn(USER, TRIGGER), resume=Resume(3)))
+    resumed = events_of(await run(ScriptedTranslator(), turn(USER, TRIGGER), resume=Resume(3)))
     assert [event["sequence_number"] for event in resumed] == [3, 4, 5, 6]
 
 
@@ -210,7 +212,7 @@ async def test_a_response_that_fails_behind_its_compaction_has_the_usage_of_the_
             receive(Batch(0, 1, frames, Final(Status.FAILED, body, output_items)))
 
     (*_, last) = await run(Failing(), turn(**LONG))
-    (*_, failed) = told([last])
+    (*_, failed) = events_of([last])
     assert last.final is not None
     assert failed["response"]["usage"]["total_tokens"] == loads(last.final.body)["usage"]["total_tokens"] == 5
 
@@ -229,5 +231,5 @@ async def test_a_turn_that_is_too_long_to_be_counted_is_compacted() -> None:
         async def count_tokens(self, turn: Turn) -> int:
             raise ContextLengthExceeded.of(input_tokens=9, context_length=8, is_floor=True)
 
-    log = told(await run(Uncounting(), turn(**LONG)))
+    log = events_of(await run(Uncounting(), turn(**LONG)))
     assert log[2]["item"]["type"] == "compaction"

@@ -55,7 +55,7 @@ async def limiter(clock: ManualClock, counts: Counting) -> AsyncIterator[Make]:
         yield make
 
 
-async def refused(counting: RateLimiter, tenant: str = "acme", *, generates: bool = True) -> AntiphonError:
+async def rejected(counting: RateLimiter, tenant: str = "acme", *, generates: bool = True) -> AntiphonError:
     with pytest.raises(AntiphonError) as caught:
         await counting.admit(tenant, generates=generates)
     return caught.value
@@ -72,15 +72,15 @@ async def test_request_over_the_rate_limit_is_rejected_with_the_time_to_retry(
     counting = limiter(requests_per_minute=3)
     for _ in range(3):
         await counting.admit("acme", generates=False)
-    error = await refused(counting)
+    error = await rejected(counting)
     assert isinstance(error, RequestRateExceeded)
     assert error.message == "Rate limit reached on requests per minute: Limit 3. Please try again in 20s."
     assert error.facts["retry_after_ms"] == "20000"
     clock.advance(19.9)
-    assert (await refused(counting)).facts["retry_after_ms"] == "100"
+    assert (await rejected(counting)).facts["retry_after_ms"] == "100"
     clock.advance(0.1)
     await counting.admit("acme", generates=False)
-    await refused(counting)
+    await rejected(counting)
 
 
 async def test_one_tenant_does_not_use_up_the_quota_of_another(limiter: Make) -> None:
@@ -89,7 +89,7 @@ async def test_one_tenant_does_not_use_up_the_quota_of_another(limiter: Make) ->
         await charged(counting, "acme", 100)
         async with counting.running("globex", generates=True):
             pass
-    assert isinstance(await refused(counting, "acme"), TokenRateExceeded)
+    assert isinstance(await rejected(counting, "acme"), TokenRateExceeded)
 
 
 async def test_token_debt_rejects_only_requests_that_generate(limiter: Make, clock: ManualClock) -> None:
@@ -97,7 +97,7 @@ async def test_token_debt_rejects_only_requests_that_generate(limiter: Make, clo
     assert counting.counts_tokens
     await counting.admit("acme", generates=True)
     await charged(counting, "acme", 900)
-    error = await refused(counting)
+    error = await rejected(counting)
     assert isinstance(error, TokenRateExceeded)
     assert error.message == "Rate limit reached on tokens per minute: Limit 600. Please try again in 30.1s."
     await counting.admit("acme", generates=False)
@@ -110,7 +110,7 @@ async def test_request_rejected_for_lack_of_tokens_is_not_counted(limiter: Make)
     levels = counting.levels_of("acme")
     await charged(counting, "acme", 900)
     for _ in range(5):
-        assert isinstance(await refused(counting), TokenRateExceeded)
+        assert isinstance(await rejected(counting), TokenRateExceeded)
     assert [quota.remaining for quota in levels.quotas()] == [2, 0]
 
 
@@ -120,10 +120,10 @@ async def test_one_quota_request_covers_requests_tokens_and_a_stream_slot(limite
         (asked,) = counts.asked
         assert asked.draws == [Draw("tokens", 0, 1, 600, 600), Draw("requests", 1, 1, 3, 3)]
         assert asked.hold is not None
-        (place,) = asked.hold.ids
-        assert asked.hold == Hold((place,), 30_000, most=2)
+        (slot,) = asked.hold.ids
+        assert asked.hold == Hold((slot,), 30_000, most=2)
     await counting.close()
-    assert counts.asked[1:] == [QuotaRequest((), None, [place])]
+    assert counts.asked[1:] == [QuotaRequest((), None, [slot])]
 
 
 async def test_stream_slots_are_released_after_success_and_after_errors(limiter: Make) -> None:
@@ -131,7 +131,7 @@ async def test_stream_slots_are_released_after_success_and_after_errors(limiter:
     async with counting.running("acme", generates=True), counting.running("acme", generates=False):
         with pytest.raises(RequestRateExceeded, match="responses in progress at once: Limit 2") as caught:
             async with counting.running("acme", generates=True):
-                raise AssertionError("there is no place")
+                raise AssertionError("there is no slot")
         assert caught.value.facts["retry_after_ms"] == "1000"
     with pytest.raises(ZeroDivisionError):
         async with counting.running("acme", generates=True):

@@ -10,9 +10,9 @@ TURN = Turn(RESPONSE_ID, 1, b"{}", input=b'[{"id":"msg_1"}]')
 
 
 def test_record_of_an_ended_turn_has_its_input_output_parent_and_session() -> None:
-    begun = AcceptedTurn("t", TURN, parent_id="resp_0", lease=Lease(Fence("s", 3), RESPONSE_ID, 9))
+    accepted = AcceptedTurn("t", TURN, parent_id="resp_0", lease=Lease(Fence("s", 3), RESPONSE_ID, 9))
     final = Final(Status.FAILED, b'{"a":1}', b"[]")
-    assert begun.ended(final) == Record(
+    assert accepted.ended(final) == Record(
         id=RESPONSE_ID,
         status=Status.FAILED,
         body=b'{"a":1}',

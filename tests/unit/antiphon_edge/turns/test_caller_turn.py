@@ -37,7 +37,7 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.backend.close()
 
 
-async def heard_to_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterator[Batch]:
+async def until_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterator[Batch]:
     """The batches up to the first text of the answer."""
     async for batch in batches:
         yield batch
@@ -45,7 +45,9 @@ async def heard_to_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterat
             return
 
 
-async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[AcceptedTurn, list[Object]]:
+async def without_event_log(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> tuple[AcceptedTurn, list[Object]]:
     """A turn whose event log cannot be written behind its first events, and the events of its stream."""
 
     async def refuse(*_: Any, **__: Any) -> int:
@@ -112,7 +114,7 @@ async def test_usage_of_a_turn_is_charged_once(bench: Bench) -> None:
 async def test_output_sent_before_a_client_disconnect_is_charged(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     async with aclosing(bench.run(await bench.begin())) as batches:
-        async for _ in heard_to_its_text(batches):
+        async for _ in until_its_text(batches):
             pass
     await bench.settle()
     sent_ids = [token for batch in bench.sent for token in batch.token_ids]
@@ -146,7 +148,7 @@ async def test_interrupted_keyed_turn_is_not_charged_by_its_first_edge(bench: Be
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k")
     async with aclosing(bench.run(accepted)) as batches:
-        async for _ in heard_to_its_text(batches):
+        async for _ in until_its_text(batches):
             pass
     await bench.settle()
     assert bench.charged == []
@@ -183,7 +185,7 @@ async def test_failed_release_does_not_hide_the_error_of_the_turn(bench: Bench) 
 async def test_turn_completes_when_its_event_log_cannot_be_written(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accepted, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    accepted, log = await without_event_log(bench, monkeypatch, StoreUnavailable("full"))
     assert log[-1]["type"] == events.COMPLETED
     assert await bench.stored(accepted) == log[-1]["response"]
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
@@ -192,7 +194,7 @@ async def test_turn_completes_when_its_event_log_cannot_be_written(
 async def test_turn_with_an_incomplete_event_log_is_replayed_from_its_record(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accepted, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    accepted, log = await without_event_log(bench, monkeypatch, StoreUnavailable("full"))
     again = sent(bench.turns, TENANT, request_of(), key="k")
     async with asyncio.timeout(5):
         told = [event async for batch in again for event in events.decode(batch.frames)]
@@ -201,7 +203,7 @@ async def test_turn_with_an_incomplete_event_log_is_replayed_from_its_record(
 
 async def test_turn_taken_over_by_another_edge_ends_as_failed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     stale = StaleFence.of("s", token=1)
-    _, log = await refused(bench, monkeypatch, stale)
+    _, log = await without_event_log(bench, monkeypatch, stale)
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
 
 

@@ -62,7 +62,7 @@ async def read(follower: LogFollower, **options: float) -> list[Batch]:
         return [batch async for batch in follower.follow(TENANT, RESPONSE_ID, **options)]  # type: ignore[arg-type]
 
 
-async def begun(follower: LogFollower) -> asyncio.Task[list[Batch]]:
+async def follow_to_first_batch(follower: LogFollower) -> asyncio.Task[list[Batch]]:
     """Starts to follow the log and returns the task after the first batch."""
     has_begun = asyncio.Event()
 
@@ -118,7 +118,7 @@ async def test_log_that_stays_missing_is_not_found_after_the_timeout(follower: L
 
 async def test_short_store_outage_loses_no_events(store: MortalStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
-    reading = await begun(follower)
+    reading = await follow_to_first_batch(follower)
     store.failing["read_events"] = 1  # the next events are lost on their way
     await append(store, 2)
     await asyncio.sleep(0.02)
@@ -131,7 +131,7 @@ async def test_lasting_store_outage_is_raised(
 ) -> None:
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.02, first_s=0.005))
     await append(store, 0, 1)
-    reading = await begun(follower)
+    reading = await follow_to_first_batch(follower)
     store.failing["read_events"] = 1_000
     await append(store, 2)
     with pytest.raises(StoreUnavailable):
@@ -144,7 +144,7 @@ async def test_retry_time_of_a_quiet_log_begins_with_the_store_outage(
     """The retry time starts with the outage, not with the last event before the outage."""
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.05, first_s=0.001, most_s=0.001))
     await append(store, 0, 1)
-    reading = await begun(follower)
+    reading = await follow_to_first_batch(follower)
     await asyncio.sleep(0.1)
     store.failing["read_events"] = 1
     await append(store, 2, 3)

@@ -20,8 +20,8 @@ class Store:
         self.errors = list(errors)
         self.tried: list[AcceptedTurn] = []
 
-    async def commit(self, begun: AcceptedTurn) -> None:
-        self.tried.append(begun)
+    async def commit(self, accepted: AcceptedTurn) -> None:
+        self.tried.append(accepted)
         if self.errors:
             raise self.errors.pop(0)
 
@@ -40,7 +40,7 @@ async def test_turn_whose_parent_is_gone_is_committed_as_a_root() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "errors"),
+    ("accepted", "errors"),
     [
         (CHILD.as_root(), [ResponseNotFound.of(PARENT_ID)]),
         (CHILD, [ResponseNotFound.of(TURN.response_id)]),
@@ -49,9 +49,9 @@ async def test_turn_whose_parent_is_gone_is_committed_as_a_root() -> None:
     ids=["a root", "another response", "too large as a root"],
 )
 async def test_error_that_committing_a_root_cannot_avoid_is_raised(
-    begun: AcceptedTurn, errors: list[AntiphonError]
+    accepted: AcceptedTurn, errors: list[AntiphonError]
 ) -> None:
     store = Store(*errors)
     with pytest.raises(type(errors[-1])):
-        await committed(begun, store.commit)
+        await committed(accepted, store.commit)
     assert len(store.tried) == len(errors)

@@ -60,7 +60,7 @@ async def test_quick_answer_needs_no_readiness_check(monkeypatch: pytest.MonkeyP
     assert (asked.result(), store.asked) == ("answer", 0)
 
 
-class Ageing(StoreWatch):
+class OutdatedWatch(StoreWatch):
     """A watch for which every sign of life is outdated at once."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
@@ -82,7 +82,7 @@ async def test_a_slow_store_is_waited_for(clock: ManualClock) -> None:
 
     asked = asyncio.create_task(answer())
     async with asyncio.timeout(LONG_S):
-        await Ageing(store, clock).while_it_lives(asked)
+        await OutdatedWatch(store, clock).while_it_lives(asked)
     assert asked.result() == "answer"
 
 

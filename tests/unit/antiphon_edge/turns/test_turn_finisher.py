@@ -30,7 +30,7 @@ from antiphon_edge.turns.turn_timing import TurnTiming
 
 
 @pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+def _fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces the clock of retries by one that advances a second at each reading."""
     monkeypatch.setattr(store_retry, "_now", count().__next__)
 

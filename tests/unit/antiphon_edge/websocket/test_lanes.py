@@ -26,7 +26,7 @@ def message(**members: Any) -> Create | Steer:
     return parsed
 
 
-def begun(response_id: str = "resp_1", *, keep: bool = False) -> AcceptedTurn:
+def accepted_turn(response_id: str = "resp_1", *, keep: bool = False) -> AcceptedTurn:
     return AcceptedTurn("t", Turn(response_id, 0, b"{}", history=b"[1]", input=b"[2]"), keep=keep)
 
 
@@ -38,7 +38,7 @@ def lanes_after(response_id: str, *, lane: str | None = None, keep: bool = False
     """Lanes that have made one response."""
     lanes = Lanes(running_max=2)
     turn = begin_next(lanes, stream_id=lane)
-    lanes.end(turn, begun(response_id, keep=keep), final())
+    lanes.end(turn, accepted_turn(response_id, keep=keep), final())
     lanes.leave(turn)
     return lanes
 
@@ -77,7 +77,7 @@ def test_a_lane_runs_one_response_and_the_others_wait_their_turn() -> None:
     first = begin_next(lanes, input="a", stream_id="x")
     lanes.receive(message(input="b", stream_id="x"))
     assert lanes.begin() is None
-    lanes.end(first, begun(), final())
+    lanes.end(first, accepted_turn(), final())
     assert lanes.begin() is None  # its last message is not sent yet
     lanes.leave(first)
     second = lanes.begin()
@@ -192,7 +192,7 @@ def test_unstored_response_is_continued_from_the_local_history() -> None:
     lanes = lanes_after("resp_1")
     turn = begin_next(lanes, previous_response_id="resp_1")
     assert loads(lanes.carried_by(turn) or b"") == [1, 2, 3]
-    lanes.end(turn, begun("resp_2"), final(Status.INCOMPLETE))
+    lanes.end(turn, accepted_turn("resp_2"), final(Status.INCOMPLETE))
     lanes.leave(turn)
     assert carried_by_next(lanes, previous_response_id="resp_2", stream_id="x") is not None
     assert carried_by_next(lanes, previous_response_id="resp_1") is not None  # a fork
@@ -210,7 +210,7 @@ def test_failed_turn_forgets_the_response_that_it_continued(how: str) -> None:
     if how == "error":
         lanes.fail(turn, InvalidRequest("No tool call found."))
     else:
-        lanes.end(turn, begun("resp_2"), final(Status(how)))
+        lanes.end(turn, accepted_turn("resp_2"), final(Status(how)))
     lanes.leave(turn)
     assert carried_by_next(lanes, previous_response_id="resp_1", stream_id="x") is None
     assert carried_by_next(lanes, previous_response_id="resp_2", stream_id="y") is None
@@ -231,7 +231,7 @@ def test_a_turn_that_fails_leaves_other_responses_alone() -> None:
 def test_continuation_of_a_history_over_the_limit_is_rejected() -> None:
     lanes = Lanes(LocalHistories(bytes_max=3))
     turn = begin_next(lanes)
-    lanes.end(turn, begun("resp_1"), final())
+    lanes.end(turn, accepted_turn("resp_1"), final())
     lanes.leave(turn)
     following = begin_next(lanes, previous_response_id="resp_1")
     with pytest.raises(ChainTooLong):
@@ -281,7 +281,7 @@ def test_running_responses_end_before_the_connection_does() -> None:
     lanes.close(InvalidRequest("old"), say_so=True)  # the first reason stands
     for turn in turns:
         assert lanes.phase is Phase.LAST
-        lanes.end(turn, begun(), final())
+        lanes.end(turn, accepted_turn(), final())
         lanes.leave(turn)
         assert lanes.begin() is None
     (told,) = lanes.farewell()
