@@ -1,4 +1,4 @@
-"""Errors by the names that their caller knows."""
+"""Errors name the chat parameters that the client sent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TRANSLATOR = ErrorTranslator(
         ("model", "model"),
     ],
 )
-def test_paths(field: str, becomes: str) -> None:
+def test_field_of_an_error_becomes_the_chat_parameter(field: str, becomes: str) -> None:
     error = TRANSLATOR.translate(InvalidRequest(f"Wrong: '{field}'.", field=field, code="invalid_value"))
     assert (error.field, error.code, error.message) == (becomes, "invalid_value", f"Wrong: '{becomes}'.")
 
@@ -56,6 +56,6 @@ def test_errors_keep_their_class_and_their_facts() -> None:
         raise ModelNotFound.of("x")
 
 
-def test_what_names_nothing_stays() -> None:
+def test_error_without_a_field_is_unchanged() -> None:
     error = InvalidRequest("No.")
     assert TRANSLATOR.translate(error) is error
