@@ -108,9 +108,7 @@ async def test_an_export_imported_elsewhere_and_back_answers_the_same(
     assert await stored.next_steps(here) == await stored.next_steps(there)
 
 
-async def test_an_import_is_refused_where_the_tenant_has_data_and_can_be_repeated(
-    rows: Any, stored: StoredTenant
-) -> None:
+async def test_an_import_into_a_tenant_with_data_is_rejected_unless_merged(rows: Any, stored: StoredTenant) -> None:
     engine = StoreService(rows)
     await stored.fill(engine)
     expected, lines = await stored.answers(engine), await exported(rows, stored.tenant)
@@ -122,7 +120,9 @@ async def test_an_import_is_refused_where_the_tenant_has_data_and_can_be_repeate
     assert comparable(await exported(rows, stored.tenant)) == comparable(lines)
 
 
-async def test_what_is_erased_is_gone_and_nothing_else(rows: Any, stored: StoredTenant, other: StoredTenant) -> None:
+async def test_an_erased_tenant_is_gone_and_other_tenants_are_kept(
+    rows: Any, stored: StoredTenant, other: StoredTenant
+) -> None:
     engine = StoreService(rows)
     await stored.fill(engine)
     kept = await exported(rows, other.tenant)
@@ -162,7 +162,9 @@ async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: St
     assert [each async for each in rows.maintenance.index_keys(tenant)] == []
 
 
-async def test_statistics_are_the_same_everywhere(rows: Any, memory: MaintainedMemory, stored: StoredTenant) -> None:
+async def test_statistics_of_every_backend_equal_those_of_memory(
+    rows: Any, memory: MaintainedMemory, stored: StoredTenant
+) -> None:
     await stored.fill(StoreService(rows))
     found = await statistics(rows.maintenance, stored.tenant, unseen)
     await import_lines(memory, memory.maintenance, await exported(rows, stored.tenant), unseen)

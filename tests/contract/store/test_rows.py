@@ -266,7 +266,7 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     return found
 
 
-async def test_a_subtree_is_cut_off(backend: RowBackend) -> None:
+async def test_a_subtree_is_cut_off_at_max_nodes(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     fields = {"parent": None, "session": None, "expires": None, "size": 0}
     await backend.transact(partition, Program(changes=[Grow("root", None, fields)]))
@@ -290,7 +290,7 @@ async def chain_of(backend: RowBackend, partition: Partition, node: str, max_byt
     return list(outcome.answers[0].ids), list(outcome.answers[0].items)
 
 
-async def test_a_subtree_does_not_begin_at_a_node_that_is_gone(backend: RowBackend) -> None:
+async def test_a_subtree_of_a_missing_node_is_empty(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     await backend.transact(partition, Program(changes=[grown("root", None), grown("child", "root")]))
     await backend.transact(partition, Program(changes=[Delete(Ref(Kind.NODE, "root"))]))
@@ -309,7 +309,7 @@ async def test_a_chain_of_many_parts_and_branches_comes_in_order(backend: RowBac
     assert await chain_of(backend, partition, branch[-1]) == (ids, [each.encode() for each in ids])
 
 
-async def test_the_bound_of_a_chain_is_the_size_that_its_nodes_have_now(backend: RowBackend) -> None:
+async def test_the_byte_limit_of_a_chain_counts_current_node_sizes(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     await backend.transact(partition, Program(changes=[grown("root", None, size=10), grown("child", "root", size=5)]))
     assert await chain_of(backend, partition, "child", 14) == "bytes"

@@ -186,7 +186,9 @@ class LinearizabilitySuite:
         recorder.require_linearizable()
 
     @pytest.mark.parametrize("names", [("put", "delete"), ("put", "update_status"), ("update_status", "delete")])
-    async def test_of_two_changes_of_one_version_one_happens(self, subject: Subject, names: tuple[str, str]) -> None:
+    async def test_one_of_two_concurrent_changes_of_a_version_wins(
+        self, subject: Subject, names: tuple[str, str]
+    ) -> None:
         """The shortest history that fails on a store whose kinds of writes are not serialized with each other."""
 
         async def compete() -> None:
