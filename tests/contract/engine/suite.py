@@ -82,7 +82,7 @@ class EngineContract:
     async def test_messages_of_several_ids_stay_whole(self, stage: Stage) -> None:
         assert await collect(stage(Play([[5, 6, 7, 8], [9]]))) == [[5, 6, 7, 8], [9]]
 
-    async def test_a_generation_may_be_empty(self, stage: Stage) -> None:
+    async def test_an_empty_generation_delivers_nothing(self, stage: Stage) -> None:
         assert await collect(stage(Play([]))) == []
 
     async def test_ids_arrive_before_the_generation_ends(self, stage: Stage) -> None:
@@ -92,7 +92,7 @@ class EngineContract:
                 batch = await anext(batches)
             assert ids_of(batch[0]) == [5]
 
-    async def test_closing_stops_the_generation_at_the_other_end(self, stage: Stage) -> None:
+    async def test_closing_the_stream_stops_the_generation_on_the_server(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
         engine = stage(play)
         async with aclosing(pushed.chunks(engine, await request_for(engine))) as batches:
@@ -100,7 +100,7 @@ class EngineContract:
         async with asyncio.timeout(SOON_S):
             await play.stopped.wait()
 
-    async def test_cancelling_the_task_that_waits_stops_it_too(self, stage: Stage) -> None:
+    async def test_cancelling_a_waiting_task_stops_the_generation(self, stage: Stage) -> None:
         play = Play([], Ending.SILENCE)
         waiting = asyncio.create_task(collect(stage(play)))
         async with asyncio.timeout(SOON_S):
@@ -111,7 +111,7 @@ class EngineContract:
         async with asyncio.timeout(SOON_S):
             await play.stopped.wait()
 
-    async def test_generate_returns_when_nothing_more_is_wanted_and_stops_it(self, stage: Stage) -> None:
+    async def test_generate_returns_and_stops_when_deliver_returns_false(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
         deliveries = pushed.Deliveries(most=1)
         engine = stage(play)
@@ -120,14 +120,14 @@ class EngineContract:
             await play.stopped.wait()
         assert len(deliveries.received) == 1
 
-    async def test_nothing_is_delivered_after_the_last_that_was_wanted(self, stage: Stage) -> None:
+    async def test_no_chunk_is_delivered_after_deliver_returns_false(self, stage: Stage) -> None:
         deliveries = pushed.Deliveries(most=1)
         play = Play([[number] for number in range(5, 25)], pause_s=0.001)
         engine = stage(play)
         await engine.generate(await request_for(engine), deliveries, Flow())
         assert len(deliveries.received) == 1
 
-    async def test_an_error_of_deliver_is_raised_and_stops_it(self, stage: Stage) -> None:
+    async def test_an_error_in_deliver_is_raised_and_stops_the_generation(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
 
         def deliver(chunks: Sequence[EngineChunk]) -> bool:
@@ -162,7 +162,7 @@ class EngineContract:
             await running
         assert received == ids
 
-    async def test_cancelling_while_the_flow_is_paused_stops_it(self, stage: Stage) -> None:
+    async def test_cancelling_during_a_paused_flow_stops_the_generation(self, stage: Stage) -> None:
         play = Play([[5], [6]], Ending.SILENCE)
         flow, deliveries = Flow(), pushed.Deliveries()
         engine = stage(play)
@@ -179,7 +179,7 @@ class EngineContract:
         with pytest.raises(EngineFault):
             await collect(stage(Play([[5]], Ending.ERROR)))
 
-    async def test_what_came_before_an_error_is_delivered(self, stage: Stage) -> None:
+    async def test_ids_before_an_error_are_delivered(self, stage: Stage) -> None:
         seen = []
         with pytest.raises(EngineFault):
             engine = stage(Play([[5], [6]], Ending.ERROR))
@@ -202,13 +202,13 @@ class EngineContract:
             await collect(stage(Play([[5]], Ending.ERROR)))
         assert await collect(stage(Play([[6]]))) == [[6]]
 
-    async def test_it_is_ready(self, stage: Stage) -> None:
+    async def test_a_running_engine_is_ready(self, stage: Stage) -> None:
         await stage(Play([])).ready()
 
-    async def test_it_takes_the_sampling_controls_it_names(self, stage: Stage) -> None:
+    async def test_the_common_sampling_controls_are_supported(self, stage: Stage) -> None:
         assert {"temperature", "top_p", "seed"} <= await stage(Play([])).controls()
 
-    async def test_it_refuses_those_that_it_does_not_name(self, stage: Stage) -> None:
+    async def test_an_unsupported_sampling_control_is_rejected(self, stage: Stage) -> None:
         """A wish is never ignored; an engine that takes all has none to refuse."""
         engine = stage(Play([[5]]))
         unnamed = {member.name for member in fields(Sampling)} - await engine.controls()

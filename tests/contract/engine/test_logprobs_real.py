@@ -86,7 +86,7 @@ def read(log: Sequence[Object]) -> tuple[str, list[Logprob]]:
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, VLLM])
-async def test_each_token_has_its_own(translator: TranslatorService, name: str) -> None:
+async def test_each_token_has_its_log_probability(translator: TranslatorService, name: str) -> None:
     text, tokens = read(await run(translator, name, QUESTION))
     assert text == "".join(CAPITALS)
     assert [token.token for token in tokens] == CAPITALS
@@ -95,13 +95,13 @@ async def test_each_token_has_its_own(translator: TranslatorService, name: str) 
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, VLLM])
-async def test_parts_of_characters_have_their_bytes(translator: TranslatorService, name: str) -> None:
+async def test_tokens_of_split_characters_have_their_bytes(translator: TranslatorService, name: str) -> None:
     text, tokens = read(await run(translator, name, EMOJI))
     assert b"".join(bytes(token.bytes) for token in tokens) == text.encode()
     assert any(token.token == "�" for token in tokens)
 
 
-async def test_both_signatures_say_the_same(translator: TranslatorService) -> None:
+async def test_both_signatures_have_equal_log_probabilities(translator: TranslatorService) -> None:
     by_ids, by_text = [read(await run(translator, name, EMOJI)) for name in (MODEL_NAME, VLLM)]
     assert by_ids[0] == by_text[0]
     assert [each.bytes for each in by_ids[1]] == [each.bytes for each in by_text[1]]
@@ -125,6 +125,6 @@ async def test_alternatives_are_ranked_and_the_chosen_one_is_the_likeliest(
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, VLLM])
-async def test_without_the_include_there_are_none(translator: TranslatorService, name: str) -> None:
+async def test_log_probabilities_are_absent_without_the_include(translator: TranslatorService, name: str) -> None:
     text, tokens = read(await run(translator, name, QUESTION, include=[], top_logprobs=5))
     assert (text, tokens) == ("".join(CAPITALS), [])

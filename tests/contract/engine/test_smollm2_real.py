@@ -108,7 +108,7 @@ def tokens_in(text: str) -> int:
     return len(ids_of(text))
 
 
-async def test_it_streams_the_same_text_and_counts_exactly(engine: Engine) -> None:
+async def test_every_signature_streams_the_expected_text_and_usage(engine: Engine) -> None:
     request = asked(QUESTION)
     chunks = await chunks_of(engine, request)
     assert text_of(chunks) == "The capital of France is Paris."
@@ -124,7 +124,7 @@ def usages(request: GenerationRequest, text: str) -> list[Usage]:
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "vllm_model"])
-async def test_all_that_count_do(server: RunningTriton, name: str) -> None:
+async def test_signatures_with_usage_report_exact_counts(server: RunningTriton, name: str) -> None:
     engine = engine_on(server, name=name)
     request = asked("Tell me a long story.", max_tokens=7)
     chunks = await chunks_of(engine, request)
@@ -133,7 +133,7 @@ async def test_all_that_count_do(server: RunningTriton, name: str) -> None:
     await engine.close()
 
 
-async def test_it_ends_at_the_length(engine: Engine) -> None:
+async def test_generation_ends_at_max_tokens(engine: Engine) -> None:
     chunks = await chunks_of(engine, asked("Tell me a long story.", max_tokens=7))
     assert tokens_in(text_of(chunks)) == 7
     if engine.level is Level.TEXT:
@@ -142,7 +142,7 @@ async def test_it_ends_at_the_length(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", TEXT_MODELS)
 @pytest.mark.parametrize("stop", [" France", "ance is", "capi"])
-async def test_it_stops_on_stop_texts(server: RunningTriton, name: str, stop: str) -> None:
+async def test_generation_ends_before_a_stop_text(server: RunningTriton, name: str, stop: str) -> None:
     engine = engine_on(server, name=name)
     chunks = await chunks_of(engine, asked(QUESTION, stop=("nowhere", stop)))
     assert text_of(chunks) == "The capital of France is Paris.".partition(stop)[0]
@@ -175,7 +175,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("name", GUIDED)
-async def test_it_honours_a_guide(server: RunningTriton, name: str) -> None:
+async def test_a_guided_generation_follows_its_guide(server: RunningTriton, name: str) -> None:
     engine = engine_on(server, name=name)
     assert "guide" in await engine.controls()
     schema = asked("Bob is 42 years old.", max_tokens=100, guide=Guide(GuideKind.JSON_SCHEMA, json.dumps(SCHEMA)))
@@ -203,7 +203,7 @@ async def test_a_guide_for_a_model_that_takes_none_is_refused(server: RunningTri
     await engine.close()
 
 
-async def test_it_stops_within_one_token_of_a_cancel(server: RunningTriton, engine: Engine) -> None:
+async def test_generation_stops_within_one_token_of_a_cancellation(server: RunningTriton, engine: Engine) -> None:
     """The best of some counts: on a busy machine either end may be held up for longer than a token takes."""
     beyond: list[int] = []
     while len(beyond) < TRIES and min(beyond, default=2) > 1:
@@ -219,7 +219,7 @@ async def test_it_stops_within_one_token_of_a_cancel(server: RunningTriton, engi
     assert min(beyond) <= 1, beyond
 
 
-async def test_log_probabilities_of_the_ids(server: RunningTriton) -> None:
+async def test_each_id_has_a_log_probability(server: RunningTriton) -> None:
     engine = engine_on(server, name=MODEL_NAME)
     chunks = only(TokenChunk, await chunks_of(engine, asked(QUESTION, top_logprobs=0)))
     assert all(len(chunk.logprobs) == len(chunk.ids) for chunk in chunks)

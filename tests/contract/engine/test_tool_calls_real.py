@@ -114,7 +114,7 @@ MEANT = ["Rome für mich?", "One moment.", ("get_weather", None), {"city": "Rome
 
 
 @pytest.mark.parametrize("family", sorted(BY_FAMILY))
-async def test_by_ids(server: RunningTriton, family: str) -> None:
+async def test_output_as_ids_is_parsed_into_reasoning_text_and_calls(server: RunningTriton, family: str) -> None:
     tokenizer = byte_tokenizer(*BY_FAMILY[family].control_tokens())
     parser = TokenParser(TokenSyntax(families.load(family), tokenizer), schemas=SCHEMAS)
     segments: list[Segment] = []
@@ -124,7 +124,7 @@ async def test_by_ids(server: RunningTriton, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", sorted(BY_FAMILY))
-async def test_by_text(server: RunningTriton, family: str) -> None:
+async def test_output_as_text_is_parsed_into_reasoning_text_and_calls(server: RunningTriton, family: str) -> None:
     parser = OutputParser(families.load(family), schemas=SCHEMAS)
     segments: list[Segment] = []
     for chunk in only(TextChunk, await chunks_of(server, f"{family}_text")):
@@ -138,7 +138,7 @@ WEATHER = {"type": "function", "name": "get_weather", "parameters": SCHEMAS["get
 
 @pytest.mark.parametrize("level", ["ids", "text"])
 @pytest.mark.parametrize("family", sorted(BY_FAMILY))
-async def test_as_items(server: RunningTriton, family: str, level: str) -> None:
+async def test_output_of_every_family_becomes_equal_items(server: RunningTriton, family: str, level: str) -> None:
     said = BY_FAMILY[family]
     tokenizer = byte_tokenizer(*said.control_tokens())
     served = {

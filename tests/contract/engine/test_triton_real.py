@@ -182,7 +182,7 @@ def asked(*, ending: str = "", **changes: object) -> GenerationRequest:
 @pytest.mark.parametrize(
     ("tokens", "which", "limit"), [(0, "first", "first_token_timeout_s"), (2, "next", "token_timeout_s")]
 )
-async def test_a_model_that_stalls_is_given_up_after_the_time_limit(
+async def test_a_stalled_model_ends_with_a_timeout(
     server: RunningTriton, name: str, tokens: int, which: str, limit: str
 ) -> None:
     limits: dict[str, Any] = {"first_token_timeout_s": SOON_S, "token_timeout_s": SOON_S} | {limit: 0.3}
@@ -199,7 +199,7 @@ async def collected_at_last(engine: Engine) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
-async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(server: RunningTriton, name: str) -> None:
+async def test_a_stop_text_that_the_model_ignores_stops_the_generation(server: RunningTriton, name: str) -> None:
     engine = engine_for(server, name)
     request = asked(max_tokens=BEYOND, stop=(as_text((13,)),))
     assert await collect(engine, request) == [[11], [12]]
@@ -208,7 +208,7 @@ async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(ser
 
 
 @pytest.mark.parametrize(("name", "adapter"), [("adapted", "7"), ("adapted_text", "7"), ("vllm_model", "mine")])
-async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter: str) -> None:
+async def test_a_lora_adapter_is_requested_from_the_server(server: RunningTriton, name: str, adapter: str) -> None:
     engine = engine_for(server, name)
     assert "lora" in await engine.controls()
     async with aclosing(pushed.chunks(engine, await request_for(engine, asked(lora=adapter)))) as batches:
@@ -221,7 +221,7 @@ async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, "ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
-async def test_a_model_without_adapters_is_not_asked_for_one(server: RunningTriton, name: str) -> None:
+async def test_a_lora_adapter_for_a_model_without_adapters_is_rejected(server: RunningTriton, name: str) -> None:
     engine = engine_for(server, name)
     assert "lora" not in await engine.controls()
     with pytest.raises(EngineFault, match="no input for lora"):
