@@ -101,7 +101,7 @@ HELLO, MORE = delta(content="Hello"), delta(content=" more")
     ],
     ids=["behind the finish reason", "behind the end", "endlessly behind the end", "of another choice"],
 )
-async def test_text_in_a_wrong_place_is_left_out(script: list[bytes | Ending]) -> None:
+async def test_text_behind_the_end_or_of_another_choice_is_left_out(script: list[bytes | Ending]) -> None:
     async with chatting() as (service, fake):
         fake.script = script
         status, body, text = await ran(service)
@@ -120,7 +120,7 @@ async def test_text_engines_are_stopped_at_max_output_tokens() -> None:
     assert engine.stopped.is_set()
 
 
-async def test_a_generation_that_trickles_on_ends_after_its_time() -> None:
+async def test_a_slow_endless_generation_ends_at_its_timeout() -> None:
     engine = ScriptedEngine([Emit([1]), Wait(0.01)] * 100_000)
     service = TranslatorService(TranslatorSettings(generation_s=0.2), clock=ManualClock())
     service.add(model(context_length=10**9), engine)

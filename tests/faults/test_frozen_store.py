@@ -144,14 +144,14 @@ def operation_of(method: str, path: str) -> str:
     return found[0]
 
 
-def test_every_route_is_asked_and_the_guarantees_name_those_that_need_the_store() -> None:
+def test_the_guarantees_list_every_route_that_needs_the_store() -> None:
     refused, served = ({operation_of(method, path) for method, path, _ in each} for each in (ASKED, SERVED))
     assert refused | served == {f"{each.method} {each.path}" for each in OPERATIONS}
     listed = GUARANTEES.read_text().partition("\nRequests that need the store: ")[2].partition(". ")[0]
     assert {" ".join(each.split()) for each in re.findall(r"`([^`]+)`", listed)} == refused
 
 
-async def test_all_is_refused_soon_and_what_needs_no_store_is_served(town: Town) -> None:
+async def test_routes_that_need_a_frozen_store_are_rejected_and_others_served(town: Town) -> None:
     asked_before = len(town.sayer.requests)
     with town.frozen():
         for method, path, body in ASKED:

@@ -117,7 +117,7 @@ async def generated(client: TranslatorClient, said: str, taken: list[Batch]) -> 
 
 
 @pytest.mark.parametrize("transport", ["lean", "grpc"])
-async def test_a_turn_of_a_frozen_translator_is_gone_on_with_by_another(pair: Pair, transport: Transport) -> None:
+async def test_a_turn_of_a_frozen_translator_continues_on_another(pair: Pair, transport: Transport) -> None:
     client, said = pair.client(transport), new_text()
     taken: list[Batch] = []
     running = asyncio.ensure_future(generated(client, said, taken))

@@ -142,7 +142,7 @@ async def until_refused(town: Town) -> Answer:
             assert lost <= 1, "the model generates what nobody can keep"
 
 
-async def test_turns_are_refused_before_generation_and_all_else_goes_on(town: Town) -> None:
+async def test_a_full_store_rejects_turns_before_generation_and_serves_the_rest(town: Town) -> None:
     stored = [(await town.turn()).json["id"] for _ in range(20)]
     refused = await until_refused(town)
     assert (refused.status, refused.error["code"], refused.headers["retry-after"]) == (503, "store_unavailable", "1")

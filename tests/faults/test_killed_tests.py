@@ -51,7 +51,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS.keys())
-def test_its_servers_die_with_it(server: str, folder: Path) -> None:
+def test_servers_end_when_their_test_process_is_killed(server: str, folder: Path) -> None:
     command = [sys.executable, "-c", TESTS.format(server=server)]
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as tests:

@@ -89,7 +89,7 @@ async def undisturbed(twins: list[RunningTriton]) -> Ran:
 
 
 @pytest.mark.parametrize("deltas", [1, 40])
-async def test_killed_in_mid_stream_the_text_is_that_of_an_undisturbed_run(
+async def test_the_text_after_a_kill_in_mid_stream_equals_an_undisturbed_run(
     twins: list[RunningTriton], undisturbed: Ran, deltas: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
@@ -117,7 +117,7 @@ async def story_through_a_kill(
     return engine, given.response_id
 
 
-async def test_a_server_that_is_asked_to_end_says_what_it_began(twins: list[RunningTriton], undisturbed: Ran) -> None:
+async def test_a_server_stopped_by_sigterm_finishes_its_turn(twins: list[RunningTriton], undisturbed: Ran) -> None:
     first, second = twins
     await at_work(first, second)
     async with serving_all(fleet_on(first, second)) as service:
@@ -231,7 +231,7 @@ async def turns_on(
     return dict(zip(EVERY, outcomes, strict=True))
 
 
-async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair) -> None:
+async def test_a_kill_in_mid_stream_migrates_ids_and_fails_text_turns(pair: Pair) -> None:
     outcomes = await turns_on(pair, THEN_SILENT, {3: pair.bad.kill})
     assert outcomes[MODEL_NAME].is_whole()
     for name in TEXTUAL:
@@ -240,7 +240,7 @@ async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair)
     assert [outcomes[name].engine.migrations for name in EVERY] == [1, 0, 0, 0, 0, 0]
 
 
-async def test_killed_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
+async def test_a_kill_before_the_first_token_is_not_visible(pair: Pair) -> None:
     running = asyncio.create_task(turns_on(pair, "/stall/0"))
     async with asyncio.timeout(WAIT_MAX_S):
         while pair.bad.log_text().count("/stall/0") < len(EVERY):
@@ -251,12 +251,12 @@ async def test_killed_before_the_first_token_leaves_no_trace(pair: Pair) -> None
     assert [outcomes[name].engine.migrations for name in EVERY] == [0] * len(EVERY)
 
 
-async def test_silence_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
+async def test_a_timeout_before_the_first_token_is_not_visible(pair: Pair) -> None:
     outcomes = await turns_on(pair, "/stall/0", first_token_timeout_s=1.5)
     assert [name for name in EVERY if not outcomes[name].is_whole()] == []
 
 
-async def test_silence_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair) -> None:
+async def test_a_timeout_in_mid_stream_migrates_ids_and_fails_text_turns(pair: Pair) -> None:
     outcomes = await turns_on(pair, "/stall/5", token_timeout_s=1.0)
     assert outcomes[MODEL_NAME].is_whole()
     for name in TEXTUAL:
@@ -264,7 +264,7 @@ async def test_silence_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair
 
 
 @pytest.mark.parametrize("tokens", [0, 5])
-async def test_an_error_of_the_model_is_not_tried_elsewhere(pair: Pair, tokens: int) -> None:
+async def test_an_error_of_the_model_is_not_retried_on_another_endpoint(pair: Pair, tokens: int) -> None:
     ending = f"/fail/{tokens}"
     outcomes = await turns_on(pair, ending)
     for name in EVERY:
@@ -273,7 +273,7 @@ async def test_an_error_of_the_model_is_not_tried_elsewhere(pair: Pair, tokens: 
     assert ending not in pair.good.log_text()
 
 
-async def test_when_all_are_lost_the_turn_fails_with_all_that_came(pair: Pair) -> None:
+async def test_a_turn_without_endpoints_left_fails_with_its_text_so_far(pair: Pair) -> None:
     losses = {3: pair.bad.kill, 10: pair.good.kill}
     outcome = await turn_on(pair, LONG, happenings=losses)
     assert outcome.is_broken_off(EngineUnavailable)
@@ -281,9 +281,7 @@ async def test_when_all_are_lost_the_turn_fails_with_all_that_came(pair: Pair) -
     assert len(outcome.ran.deltas) >= 10
 
 
-async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
-    pair: Pair, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_dead_model_on_a_live_server_loses_no_turn(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
     """As in a fleet: the server stays, calls itself ready, and answers for its dead model. On a busy machine one Triton
     in twenty dies with the processes of its model, which shows nothing of this: then there is another try."""
     for _ in range(5):
@@ -315,7 +313,7 @@ async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture
     return True
 
 
-async def test_nobody_waits_for_a_server_that_hangs(pair: Pair) -> None:
+async def test_turns_do_not_wait_for_a_hanging_server(pair: Pair) -> None:
     """Its connection stands and nothing answers: neither turns nor health checks spend its time limits."""
     engine = fleet_on(pair.bad, pair.good, token_timeout_s=1.0, probe_timeout_s=120.0)
     async with serving_all(engine) as service:

@@ -74,7 +74,9 @@ async def read_some(stream: AsyncIterator[Object], deltas: int) -> list[Object]:
     raise AssertionError("the stream ended early")
 
 
-async def test_kill_9_of_the_translator_in_mid_stream(lonely_split: System, session: aiohttp.ClientSession) -> None:
+async def test_a_translator_killed_in_mid_stream_fails_the_turn_with_its_text(
+    lonely_split: System, session: aiohttp.ClientSession
+) -> None:
     http = Http(session, lonely_split.url)
     async with http.stream(model=lonely_split.model, input=LONG, max_output_tokens=400) as stream:
         seen = await read_some(stream, 5)
@@ -97,7 +99,7 @@ async def test_kill_9_of_the_translator_in_mid_stream(lonely_split: System, sess
     assert "Translator" in ready.json["message"]
 
 
-async def test_kill_9_of_the_store_is_said_after_the_wait_for_a_restart(
+async def test_a_killed_store_is_reported_after_the_restart_wait(
     lonely_split: System, session: aiohttp.ClientSession
 ) -> None:
     http = Http(session, lonely_split.url)

@@ -181,7 +181,7 @@ async def test_every_rpc_has_a_good_request() -> None:
 
 
 @pytest.mark.parametrize("rpc", [rpc for rpc in GOOD if GOOD[rpc]])
-async def test_broken_frames_are_refused(wire: Wire, rpc: str) -> None:
+async def test_a_broken_protobuf_message_is_rejected(wire: Wire, rpc: str) -> None:
     good = encoded(rpc)
     for data in (good[:-1], b"\xff" * 8, b"\x0a", good + b"\x07", b"\x0b" * 200):
         assert (await wire.outcome(rpc, data))[0] == "INVALID_ARGUMENT", data
@@ -233,7 +233,7 @@ def odd_values(field: FieldDescriptor) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("rpc", GOOD)
-async def test_no_value_of_any_field_is_a_fault_of_ours(wire: Wire, rpc: str) -> None:
+async def test_an_odd_value_in_any_field_is_never_an_internal_error(wire: Wire, rpc: str) -> None:
     """One odd value at a time in a good request: it is served, or refused as the caller's mistake."""
     for path, field in fields(message(rpc).DESCRIPTOR):
         if path in {"wait_ms", "follow"}:  # the maximum is legal, and waits
@@ -304,7 +304,7 @@ CULPRITS: list[tuple[str, str, bytes]] = [
 @pytest.mark.parametrize(
     ("rpc", "field", "data"), CULPRITS, ids=[f"{n}-{rpc}.{field}" for n, (rpc, field, _) in enumerate(CULPRITS)]
 )
-async def test_the_culprit_is_named(wire: Wire, rpc: str, field: str, data: bytes) -> None:
+async def test_a_wrong_value_is_rejected_with_its_field(wire: Wire, rpc: str, field: str, data: bytes) -> None:
     assert await wire.outcome(rpc, data) == ("INVALID_ARGUMENT", field)
 
 
@@ -334,13 +334,13 @@ async def test_a_body_of_11_mb_is_served(wire: Wire) -> None:
         ("EnqueueJob", "payload", {"payload": b"x" * (limits.JOB_PAYLOAD_BYTES_MAX + 1)}),
     ],
 )
-async def test_what_is_too_large_is_named(wire: Wire, rpc: str, field: str, changes: dict[str, Any]) -> None:
+async def test_a_field_over_its_size_limit_is_named(wire: Wire, rpc: str, field: str, changes: dict[str, Any]) -> None:
     if rpc == "AddConversationItems":
         await wire.send("CreateConversation", encoded("CreateConversation"))
     assert await wire.outcome(rpc, encoded(rpc, changes)) == ("RESOURCE_EXHAUSTED", field)
 
 
-async def test_a_message_that_no_field_may_fill_is_refused_by_the_transport(wire: Wire) -> None:
+async def test_a_message_over_the_rpc_limit_is_rejected_by_the_transport(wire: Wire) -> None:
     data = encoded("PutResponseRecord", {"record.body": b"x" * limits.RPC_MESSAGE_BYTES_MAX})
     assert await wire.outcome("PutResponseRecord", data) == (StatusCode.RESOURCE_EXHAUSTED.name, None)
 
@@ -351,7 +351,7 @@ async def test_a_message_that_no_field_may_fill_is_refused_by_the_transport(wire
 @pytest.mark.parametrize(
     ("rpc", "record"), [(rpc, record) for rpc in ("PutResponseRecord", "CommitTurn") for record in (STORED, CHILD)]
 )
-async def test_no_response_continues_itself_or_what_came_after_it(wire: Wire, rpc: str, record: Any) -> None:
+async def test_a_response_cannot_continue_itself_or_its_descendant(wire: Wire, rpc: str, record: Any) -> None:
     """As a new one, as one that is replaced, as one that was deleted and stays because of what continues it."""
     cycle = {"record.id": STORED.id, "record.parent_id": record.id}
     replaced = {**cycle, "precondition.version": 1}
@@ -363,7 +363,7 @@ async def test_no_response_continues_itself_or_what_came_after_it(wire: Wire, rp
     assert len(STORE.methods["GetChain"].response.strict.FromString(chain).records) == 2
 
 
-async def test_a_cursor_of_another_question_is_refused(wire: Wire) -> None:
+async def test_a_cursor_of_another_request_is_rejected(wire: Wire) -> None:
     other = draft(STORED)
     changes = {"record.id": other.id, "record.parent_id": STORED.id}
     await wire.send("PutResponseRecord", encoded("PutResponseRecord", changes))

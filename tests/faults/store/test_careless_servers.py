@@ -41,7 +41,7 @@ async def test_postgres_that_does_not_flush_is_refused(setting: str) -> None:
         await careless.close()
 
 
-async def test_the_servers_default_does_not_weaken_a_commit() -> None:
+async def test_a_server_default_of_asynchronous_commit_is_overridden() -> None:
     async def level(connection: Connection) -> str:
         row = await (await connection.execute("SELECT current_setting('synchronous_commit')")).fetchone()
         assert row is not None

@@ -34,7 +34,7 @@ async def stores(
         await backend.close()
 
 
-async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreService], tenant: str) -> None:
+async def test_concurrent_children_are_all_kept_once(stores: list[StoreService], tenant: str) -> None:
     parents = [draft() for _ in range(PARENTS)]
     await put_all(stores, tenant, parents)
     children = {parent.id: [draft(parent) for _ in range(CHILDREN)] for parent in parents}

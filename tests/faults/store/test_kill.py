@@ -128,7 +128,7 @@ def kill_all(servers: Sequence[RedisServer]) -> None:
 
 
 @pytest.mark.parametrize("engine", [sqlite, postgres, redis, redis_cluster], ids=lambda e: e.__name__)
-async def test_acknowledged_writes_survive_kill_9_of_service_and_engine(
+async def test_acknowledged_writes_survive_kill_9_of_service_and_database(
     engine: Callable[[Path], AbstractContextManager[Engine]], tmp_path: Path
 ) -> None:
     """By turns: the engine is started again under the service, and the service over the engine."""

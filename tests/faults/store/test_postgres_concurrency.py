@@ -65,7 +65,7 @@ async def broken_rows(schema: str) -> list[tuple[object, ...]]:
         return await (await connection.execute(BROKEN)).fetchall()
 
 
-async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreService], schema: str) -> None:
+async def test_concurrent_children_are_all_kept_once(stores: list[StoreService], schema: str) -> None:
     parents = [draft() for _ in range(volume(6, 20))]
     for parent in parents:
         await stores[0].put(TENANT, parent)
@@ -121,7 +121,9 @@ class Actor:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_trees_stay_whole_whatever_happens_at_once(stores: list[StoreService], schema: str, seed: int) -> None:
+async def test_trees_stay_whole_under_random_concurrent_operations(
+    stores: list[StoreService], schema: str, seed: int
+) -> None:
     known = [draft() for _ in range(3)]
     for root in known:
         await stores[0].put(TENANT, root)

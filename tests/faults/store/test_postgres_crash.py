@@ -30,7 +30,9 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.crash], ids=["kill -9", "immediate stop"])
-async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable[[PostgresServer], None]) -> None:
+async def test_acknowledged_writes_survive_a_crash_of_postgres(
+    server: PostgresServer, end: Callable[[PostgresServer], None]
+) -> None:
     backend = StoreService(PostgresRows(server.url, durability=Durability.DISK))
     await backend.open()
     store = backend
@@ -72,7 +74,9 @@ async def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer
     await backend.close()
 
 
-async def test_a_server_that_is_gone_is_said_at_once(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stopped_server_raises_store_unavailable_at_once(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody waits for a connection, or for the end of an atom's time."""
     monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 2 * WAIT_MAX_S)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 2 * WAIT_MAX_S)

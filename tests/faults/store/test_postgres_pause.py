@@ -36,7 +36,9 @@ async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> As
     await backend.close()
 
 
-async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: StoreService) -> None:
+async def test_a_paused_postgres_fails_readiness_within_its_timeout(
+    server: PostgresServer, backend: StoreService
+) -> None:
     assert connections.READY_TIMEOUT_S < 1
 
     async def refusal() -> float:
@@ -56,7 +58,7 @@ async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: 
     await with_retries(backend.ready)
 
 
-async def test_calls_end_and_it_goes_on_afterwards(
+async def test_calls_to_a_paused_postgres_time_out_and_succeed_after_it_resumes(
     server: PostgresServer, backend: StoreService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, record = backend, draft()
@@ -81,7 +83,9 @@ async def test_calls_end_and_it_goes_on_afterwards(
     assert (await store.get(TENANT, record.id)).id == record.id
 
 
-async def test_a_holder_that_slept_is_refused(server: PostgresServer, backend: StoreService) -> None:
+async def test_a_commit_after_a_pause_longer_than_the_lease_is_rejected(
+    server: PostgresServer, backend: StoreService
+) -> None:
     """The lease ends by the server's clock, whoever was stopped meanwhile."""
     store, session_id = backend, new_session_id()
     start = await store.begin_turn(TENANT, turn_in(session_id, lease_ttl_ms=100))

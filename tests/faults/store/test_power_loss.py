@@ -72,13 +72,13 @@ async def require_whole(path: Path, acknowledged: list[Record]) -> None:
         await backend.close()
 
 
-async def test_what_was_acknowledged_survives_a_power_cut_at_any_moment(tmp_path: Path) -> None:
+async def test_acknowledged_writes_survive_a_power_cut_at_any_moment(tmp_path: Path) -> None:
     _disk, cuts = await write_and_cut(tmp_path, Durability.DISK)
     for path, acknowledged in cuts:
         await require_whole(path, acknowledged)
 
 
-async def test_what_does_not_wait_for_the_disk_is_lost(tmp_path: Path) -> None:
+async def test_writes_at_durability_process_are_lost_in_a_power_cut(tmp_path: Path) -> None:
     """Durability `process` promises nothing here, and so shows that these cuts cut."""
     _disk, cuts = await write_and_cut(tmp_path, Durability.PROCESS)
     lost = 0

@@ -76,7 +76,7 @@ class Writing:
             self.over.set()
 
 
-async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
+async def test_acknowledged_writes_survive_a_failover() -> None:
     with watched_redis() as watched:
         # Two clients: to one, the old master's connections are open while it sleeps; the other is used all the time.
         backends = [StoreService(redis_rows(watched.url, durability=Durability.QUORUM)) for _ in range(2)]
@@ -95,7 +95,7 @@ async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
             await backend.close()
 
 
-async def test_what_no_replica_has_is_not_acknowledged() -> None:
+async def test_a_write_that_no_replica_has_is_not_acknowledged() -> None:
     with watched_redis() as watched:
         backend = StoreService(redis_rows(watched.url, durability=Durability.QUORUM))
         await with_retries(backend.open)

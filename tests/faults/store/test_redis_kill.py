@@ -31,7 +31,7 @@ async def test_acknowledged_writes_survive_kill_9_of_the_server(long_timeouts: N
         await backend.close()
 
 
-async def test_a_backend_goes_on_after_a_restart(long_timeouts: None) -> None:
+async def test_a_backend_reconnects_after_a_restart_of_redis(long_timeouts: None) -> None:
     with redis_server() as server:
         backend = redis_rows(server.url, durability=Durability.DISK)
         await backend.open()

@@ -30,7 +30,9 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, RedisServer]]
         yield cluster.url, cluster.masters[1]
 
 
-async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], long_timeouts: None) -> None:
+async def test_a_paused_redis_fails_readiness_within_its_timeout(
+    servers: tuple[str, RedisServer], long_timeouts: None
+) -> None:
     """By a limit of its own, whatever that of an answer is."""
     assert READY_TIMEOUT_S < 1
     url, server = servers
@@ -53,7 +55,7 @@ async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], long_ti
     await backend.close()
 
 
-async def test_a_write_that_waited_is_answered_when_the_server_wakes(long_timeouts: None) -> None:
+async def test_a_write_to_a_paused_redis_is_answered_when_it_resumes(long_timeouts: None) -> None:
     with redis_server(NO_FILES) as server:
         backend = StoreService(redis_rows(server.url))
         await backend.open()
@@ -67,7 +69,7 @@ async def test_a_write_that_waited_is_answered_when_the_server_wakes(long_timeou
         await backend.close()
 
 
-async def test_a_write_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_to_a_paused_redis_times_out_and_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPTIONS, "socket_timeout", 0.2)
     with redis_server(NO_FILES) as server:
         backend = StoreService(redis_rows(server.url))

@@ -58,7 +58,7 @@ async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: 
 
 @above_the_backend
 @deeds
-async def test_a_fault_before(world: World, deed: Deed) -> None:
+async def test_a_write_that_failed_before_execution_can_be_retried(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
     with breaking(world, Fault(deed.operation, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
@@ -68,7 +68,7 @@ async def test_a_fault_before(world: World, deed: Deed) -> None:
 
 
 @deeds
-async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
+async def test_a_retry_of_an_executed_write_changes_nothing(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
     with breaking(world, Fault(deed.operation, When.AFTER, error=Timeout)), pytest.raises(Timeout):
@@ -80,7 +80,7 @@ async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
 
 @above_the_backend
 @deeds
-async def test_a_slow_engine(world: World, deed: Deed) -> None:
+async def test_a_retry_of_a_slow_write_changes_nothing(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
     with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=SLOW_S)):
@@ -92,7 +92,7 @@ async def test_a_slow_engine(world: World, deed: Deed) -> None:
 
 @above_the_backend
 @deeds
-async def test_a_write_is_repeated_after_a_pause_longer_than_its_timeout(world: World, deed: Deed) -> None:
+async def test_a_write_that_timed_out_before_execution_can_be_retried(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
     with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=3600)):
@@ -106,7 +106,7 @@ async def test_a_write_is_repeated_after_a_pause_longer_than_its_timeout(world: 
 
 
 @pytest.mark.parametrize("deed", visible.values(), ids=list(visible))
-async def test_a_caller_that_leaves_while_it_is_executed(world: World, deed: Deed) -> None:
+async def test_a_write_cancelled_during_execution_happens_once_after_a_retry(world: World, deed: Deed) -> None:
     """It may have happened or not: whoever asks again finds it done once, as in a run without a fault."""
     for delay_s in LEAVES_AFTER_S:
         world.start_over()
@@ -151,7 +151,7 @@ def breaking(world: World, fault: Fault) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("when", When)
-async def test_a_whole_conversation(world: World, when: When) -> None:
+async def test_a_session_is_complete_when_each_call_fails_once(world: World, when: When) -> None:
     """Every step of every turn breaks once; nothing is there twice, and nothing is missing."""
     session_id, line = new_session_id(), list[Record]()
     for number in range(3):
@@ -172,7 +172,7 @@ async def test_a_whole_conversation(world: World, when: When) -> None:
 
 
 @pytest.mark.parametrize("when", When)
-async def test_a_lost_release_ends_with_the_lease(world: World, when: When) -> None:
+async def test_a_lease_with_a_lost_release_ends_at_its_expiry(world: World, when: When) -> None:
     session_id = new_session_id()
     _history, lease = await world.subject.begin_in(session_id)
     with breaking(world, Fault("abort_turn", when, error=Timeout)), pytest.raises(Timeout):
@@ -205,15 +205,13 @@ class CommitsInTwoSteps(MemoryStore):
     ("broken", "deed"),
     [(WritesAgain, "put: a child"), (CommitsInTwoSteps, "commit_turn: under a lease")],
 )
-async def test_a_store_that_breaks_its_word_is_noticed(
-    clock: ManualClock, broken: type[MemoryStore], deed: str
-) -> None:
+async def test_a_broken_store_fails_the_retry_tests(clock: ManualClock, broken: type[MemoryStore], deed: str) -> None:
     for store, noticed in ((MemoryStore(clock), False), (broken(clock), True)):
         world = World(store, clock)
         await world.faulty.open()
         try:
-            await test_a_fault_after_it_was_executed(world, DEEDS[deed])
-            await test_a_caller_that_leaves_while_it_is_executed(world, DEEDS[deed])
+            await test_a_retry_of_an_executed_write_changes_nothing(world, DEEDS[deed])
+            await test_a_write_cancelled_during_execution_happens_once_after_a_retry(world, DEEDS[deed])
         except AssertionError:
             assert noticed
         else:

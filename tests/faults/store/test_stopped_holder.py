@@ -77,7 +77,9 @@ async def store(url: str, long_timeouts: None) -> AsyncIterator[StoreService]:
     await backend.close()
 
 
-async def test_it_is_refused_in_every_session(store: StoreService, url: str, tenant: str) -> None:
+async def test_writes_of_a_holder_stopped_past_its_leases_are_rejected(
+    store: StoreService, url: str, tenant: str
+) -> None:
     """Somebody else took every second session meanwhile; nobody took the others."""
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     pipe = asyncio.subprocess.PIPE
