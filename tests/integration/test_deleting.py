@@ -60,7 +60,7 @@ WAYS: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
-async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None:
+async def test_a_turn_completes_when_its_previous_response_is_deleted(edges: Edges, ask: Ask) -> None:
     first = (await edges.create(input="Capital of Italy?"))["id"]
     asked: Object = {"model": "m", "input": QUESTION, "previous_response_id": first}
     async with in_mid_run(edges, ask(edges.http, asked)) as turn:
@@ -85,7 +85,7 @@ async def ended(http: Http, response_id: str) -> Object:
 
 
 @pytest.mark.parametrize("last", ["an item", "a deleted response"])
-async def test_a_background_turn_continues_what_only_its_conversation_shows(edges: Edges, last: str) -> None:
+async def test_a_background_turn_reads_a_history_that_only_its_conversation_has(edges: Edges, last: str) -> None:
     seed: Object = {"items": [{"role": "user", "content": "Capital of Italy?"}]}
     talk = (await edges.http.post("/v1/conversations", seed if last == "an item" else {})).json["id"]
     if last == "a deleted response":
@@ -127,7 +127,7 @@ async def test_a_conversation_is_deleted_when_its_background_turn_was_cancelled(
 
 
 @pytest.mark.parametrize("ask", [WAYS["JSON"], WAYS["stream"]], ids=["JSON", "stream"])
-async def test_a_turn_that_lost_its_conversation_says_so_in_words_of_its_callers(edges: Edges, ask: Ask) -> None:
+async def test_a_turn_with_a_deleted_conversation_fails_without_internal_words(edges: Edges, ask: Ask) -> None:
     talk = (await edges.http.post("/v1/conversations", {})).json["id"]
     async with in_mid_run(edges, ask(edges.http, {"model": "m", "input": "hi", "conversation": talk})) as turn:
         lease = (await edges.store.describe_session("default", talk)).lease

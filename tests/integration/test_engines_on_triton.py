@@ -123,7 +123,9 @@ async def test_a_stop_text_ends_the_answer_and_is_not_shown(translator: Translat
     assert tokens_in(shown) <= ran.usage[1] <= tokens_in(shown + found) + 1
 
 
-async def test_an_answer_has_the_form_that_was_asked_for(translator: TranslatorService, signature: str) -> None:
+async def test_an_answer_follows_its_json_schema_or_the_format_is_rejected(
+    translator: TranslatorService, signature: str
+) -> None:
     given = named(turn("Bob is 42 years old.", temperature=0, max_output_tokens=100, text=AS_A_PERSON))
     if signature == TAKES_NO_GUIDES:
         with pytest.raises(InvalidRequest, match=r"'text\.format' is not supported") as caught:
@@ -208,7 +210,9 @@ async def test_the_model_stops_within_one_token_of_a_cancel(
     assert await least(tokens_too_many, most=1) <= 1
 
 
-async def test_and_of_one_before_the_first_token(slow: RunningTriton, slow_translator: TranslatorService) -> None:
+async def test_the_model_stops_after_a_cancellation_before_the_first_token(
+    slow: RunningTriton, slow_translator: TranslatorService
+) -> None:
     async def tokens() -> int:
         given = named(turn("Hi"))
         running = asyncio.create_task(run(slow_translator, given))
@@ -221,7 +225,7 @@ async def test_and_of_one_before_the_first_token(slow: RunningTriton, slow_trans
     assert await least(tokens, most=1) <= 1
 
 
-async def test_an_answer_that_is_asked_for_anew_is_not_stopped_with_its_first_beginning(slow: RunningTriton) -> None:
+async def test_stopping_the_first_attempt_does_not_stop_the_guided_retry(slow: RunningTriton) -> None:
     """A model that may reason is given up where it answers, and asked again under a guide: an ensemble by a request to
     stop, which must not find the second generation."""
     asked = turn("Hi", max_output_tokens=LONG, text={"format": {"type": "json_object"}})

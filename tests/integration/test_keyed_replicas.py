@@ -115,7 +115,7 @@ async def replicas(
         yield made
 
 
-async def test_each_key_is_generated_once(replicas: Replicas) -> None:
+async def test_requests_under_one_key_on_many_edges_generate_once(replicas: Replicas) -> None:
     prefix = RandomIds().hex(8)
     asked = [(n, f"{prefix}-{k}") for k in range(KEYS) for n in range(32)]
     answers = await asyncio.gather(*(replicas.ask(n, key) for n, key in asked))

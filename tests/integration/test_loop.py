@@ -134,7 +134,7 @@ async def send(http: Http, body: bytes, path: str = "/v1/responses") -> int:
 
 
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
-async def test_a_request_at_the_limit_does_not_stop_the_loop(http: Http, name: str) -> None:
+async def test_a_request_at_the_limit_does_not_block_the_event_loop(http: Http, name: str) -> None:
     async def work() -> None:
         assert await send(http, AT_THE_LIMIT[name]) in (200, 400)
 
@@ -143,14 +143,14 @@ async def test_a_request_at_the_limit_does_not_stop_the_loop(http: Http, name: s
 
 
 @pytest.mark.parametrize("name", LARGE)
-async def test_a_large_request_does_not_stop_the_loop(http: Http, name: str) -> None:
+async def test_a_large_request_does_not_block_the_event_loop(http: Http, name: str) -> None:
     async def work() -> None:
         assert await send(http, LARGE[name]) in (200, 400)
 
     await require_short_callbacks(work, LARGE_BYTES)
 
 
-async def test_twenty_large_requests_at_once_do_not_stop_the_loop(http: Http) -> None:
+async def test_twenty_concurrent_large_requests_do_not_block_the_event_loop(http: Http) -> None:
     bodies = list(islice(cycle([*contents(MB).values(), *treatments(MB).values()]), 20))
 
     async def work() -> None:
@@ -160,7 +160,7 @@ async def test_twenty_large_requests_at_once_do_not_stop_the_loop(http: Http) ->
 
 
 @pytest.mark.parametrize("path", ["/v1/responses/input_tokens", "/v1/responses/compact", "/v1/chat/completions"])
-async def test_other_routes_do_not_stop_the_loop(http: Http, path: str) -> None:
+async def test_other_routes_do_not_block_the_event_loop(http: Http, path: str) -> None:
     member = "messages" if path.endswith("completions") else "input"
     body = dumps({"model": MODEL, member: messages(LARGE_BYTES)})
 
@@ -170,7 +170,7 @@ async def test_other_routes_do_not_stop_the_loop(http: Http, path: str) -> None:
     await require_short_callbacks(work, LARGE_BYTES)
 
 
-async def test_large_conversations_do_not_stop_the_loop(http: Http) -> None:
+async def test_large_conversations_do_not_block_the_event_loop(http: Http) -> None:
     message = {"role": "user", "content": [{"type": "input_text", "text": "x" * 30}] * 30}
 
     async def work() -> None:
@@ -184,7 +184,7 @@ async def test_large_conversations_do_not_stop_the_loop(http: Http) -> None:
     await require_short_callbacks(work)
 
 
-async def test_a_large_message_over_a_websocket_does_not_stop_the_loop(http: Http) -> None:
+async def test_a_large_websocket_message_does_not_block_the_event_loop(http: Http) -> None:
     message = request_of(input=messages(LARGE_BYTES), type="response.create").decode()
 
     async def work() -> None:
@@ -196,7 +196,7 @@ async def test_a_large_message_over_a_websocket_does_not_stop_the_loop(http: Htt
     await require_short_callbacks(work, LARGE_BYTES)
 
 
-async def test_the_watch_names_what_stops_the_loop() -> None:
+async def test_the_loop_watch_names_the_task_that_blocks() -> None:
     async def dawdle(watch: LoopWatch) -> None:
         for _ in range(30_000):
             str([1])

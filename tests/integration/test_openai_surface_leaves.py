@@ -95,7 +95,7 @@ def test_every_leaf_has_a_row_and_every_row_a_leaf() -> None:
     assert (found - set(ROWS.keys), set(ROWS.keys) - found) == (set(), set())
 
 
-def test_every_test_that_is_named_exists() -> None:
+def test_every_test_named_in_the_table_exists() -> None:
     for leaf, test in {**ROWS.done, **{leaf: test for leaf, test in ROWS.refused.items() if test}}.items():
         path, _, name = test.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text(), leaf
@@ -119,7 +119,7 @@ async def _refused(http: Http, request: Mapping[str, Any]) -> str | None:
     return str(answer.error["param"])
 
 
-async def test_what_is_refused_is_refused_by_name_wherever_it_stands(http: Http) -> None:
+async def test_refused_leaves_are_rejected_by_name_at_every_place(http: Http) -> None:
     created = _created()
     for leaf, test in ROWS.refused.items():
         for path, request in created[leaf].places if test is None else ():
@@ -128,7 +128,7 @@ async def test_what_is_refused_is_refused_by_name_wherever_it_stands(http: Http)
             assert path == named or path.startswith(f"{named}["), (leaf, path, named)
 
 
-async def test_nothing_else_is_refused(http: Http) -> None:
+async def test_other_leaves_are_not_rejected_by_name(http: Http) -> None:
     created = _created()
     for leaf in ({*ROWS.done, *ROWS.harmless} & set(created)) - LACKED:
         for path, request in created[leaf].places:

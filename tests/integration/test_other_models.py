@@ -102,7 +102,7 @@ async def _hang_up_waiting(http: Http, triton: RunningTriton, number: int) -> in
     return math.ceil(took_s * 1000 / DELAY_MS)
 
 
-async def test_a_triton_that_is_not_there_yet_is_said_and_waited_for(tmp_path: Path) -> None:
+async def test_an_unreachable_triton_is_reported_and_requests_get_a_503(tmp_path: Path) -> None:
     model_directory = write_directory(tmp_path / "model")
     with up(tmp_path / "data", "--triton", "127.0.0.1:1", "--model-dir", str(model_directory)) as system:
         assert "cannot be reached" in system.commands["up"].wait_for(r"^warning: not ready yet: .*")[0]

@@ -94,7 +94,7 @@ async def server() -> AsyncIterator[EdgeServer]:
     await backend.close()
 
 
-async def test_what_is_anothers_does_not_exist(server: EdgeServer) -> None:
+async def test_data_of_another_tenant_is_answered_as_not_found(server: EdgeServer) -> None:
     async with aiohttp.ClientSession(headers=OWNER) as owner, aiohttp.ClientSession(headers=OTHER) as other:
         held = await possessions(Http(owner, server.url))
         asked = probes(server, held) * ROUNDS
@@ -110,7 +110,7 @@ async def test_what_is_anothers_does_not_exist(server: EdgeServer) -> None:
             assert (await Http(owner, server.url).get(f"/v1/responses/{response_id}")).body == said
 
 
-async def test_the_owner_is_heard_at_the_same_places(server: EdgeServer) -> None:
+async def test_the_owner_gets_its_data_at_every_probed_route(server: EdgeServer) -> None:
     """So that a probe cannot miss because its place is not there at all."""
     async with aiohttp.ClientSession(headers=OWNER) as owner:
         http = Http(owner, server.url)

@@ -140,7 +140,9 @@ def require_whole(frames: list[bytes], response: Object) -> None:
     assert response["output"][0]["content"][0]["text"] == story(WORDS)
 
 
-async def test_a_response_lives_on_all_replicas(http: Http, replicas: Replicas, triton: StorytellingTriton) -> None:
+async def test_a_background_response_is_served_by_every_replica(
+    http: Http, replicas: Replicas, triton: StorytellingTriton
+) -> None:
     triton.hold(at=SOME_IDS)
     before = len(replicas.balancer.chosen)
     created = await create(http)
@@ -210,7 +212,7 @@ async def test_deleting_a_running_response_stops_it(http: Http, triton: Storytel
     await until(lambda: not triton.running)
 
 
-async def test_a_conversation_and_its_fork_go_on_anywhere(http: Http, triton: StorytellingTriton) -> None:
+async def test_a_conversation_and_its_fork_continue_on_any_replica(http: Http, triton: StorytellingTriton) -> None:
     triton.pause_s = 0
     conversation = (await http.post("/v1/conversations", {})).json["id"]
     first = await create(http, conversation=conversation)
@@ -246,7 +248,7 @@ async def test_nothing_is_generated_twice_under_one_key(
     assert len(triton.began_anew()) == KEYS == len(triton.starts)
 
 
-async def test_a_worker_that_is_stopped_hands_on_what_it_runs(
+async def test_a_stopped_worker_hands_its_jobs_to_another(
     http: Http, replicas: Replicas, triton: StorytellingTriton
 ) -> None:
     triton.hold(at=SOME_IDS)
@@ -260,7 +262,7 @@ async def test_a_worker_that_is_stopped_hands_on_what_it_runs(
     assert len(triton.starts) <= 2 * len(created)
 
 
-async def test_kill_9_of_worker_edge_and_translator_in_mid_run(
+async def test_background_responses_survive_kill_9_of_worker_edge_and_translator(
     http: Http, replicas: Replicas, triton: StorytellingTriton
 ) -> None:
     triton.hold(at=MOST_IDS)

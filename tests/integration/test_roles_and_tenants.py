@@ -107,7 +107,7 @@ async def test_a_credential_may_have_several_roles(endpoint: str) -> None:
             await store.put("t", draft())
 
 
-async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
+async def test_a_call_denied_by_role_names_its_method_and_roles(endpoint: str) -> None:
     async with StoreClient(endpoint, credentials=ClientCredentials(token=TOKENS[Role.READER])) as store:
         with pytest.raises(PermissionDenied) as caught:
             await store.put("t", draft())
@@ -118,7 +118,7 @@ async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
     }
 
 
-async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(
+async def test_denied_calls_are_in_the_audit_log_with_their_credential(
     channel: grpc.aio.Channel, tmp_path: Path
 ) -> None:
     audit.configure(tmp_path / "audit")

@@ -126,7 +126,9 @@ MALFORMED: tuple[tuple[bytes, bytes], ...] = (
 )
 
 
-async def test_neither_logs_nor_errors_have_what_was_sent(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_logs_and_errors_contain_no_content_and_no_credentials(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     configure(LogSettings(level="DEBUG", json=True))

@@ -81,7 +81,7 @@ async def edges(**limits: Any) -> AsyncIterator[Edges]:
         yield made
 
 
-async def test_so_many_requests_come_through_whichever_edge_they_reach() -> None:
+async def test_a_request_limit_is_shared_by_all_edges() -> None:
     async with edges(requests_per_minute=10) as running:
         assert await running.statuses(7) == {200: 7}
         assert await running.statuses(30) == {200: 3, 429: 27}
@@ -95,7 +95,7 @@ async def test_so_many_requests_come_through_whichever_edge_they_reach() -> None
         assert await running.statuses(9) == {200: 2, 429: 7}
 
 
-async def test_what_one_edge_generated_the_others_know() -> None:
+async def test_tokens_generated_on_one_edge_count_on_all_edges() -> None:
     async with edges(tokens_per_minute=2 * TOKENS_OF_ONE) as running:
         for edge in range(2):
             assert (await running.create(edge)).status == 200
@@ -109,7 +109,7 @@ async def test_what_one_edge_generated_the_others_know() -> None:
         assert (await running.create(0)).status == 200
 
 
-async def test_a_store_that_stops_leaves_each_edge_its_part() -> None:
+async def test_each_edge_grants_its_share_during_a_store_outage() -> None:
     async with edges(requests_per_minute=9, streams_per_tenant=9) as running:
         assert await running.statuses(9) == {200: 9}
         running.redis.kill()
@@ -124,7 +124,7 @@ async def test_a_store_that_stops_leaves_each_edge_its_part() -> None:
         assert answer.status == 200
 
 
-async def test_edges_that_share_nothing_count_their_parts() -> None:
+async def test_edges_without_shared_limits_grant_their_share() -> None:
     async with edges(requests_per_minute=9, shared_limits=False) as running:
         statuses = [(await running.create(0)).status for _ in range(5)]
         assert statuses == [200, 200, 200, 429, 429]
@@ -208,7 +208,7 @@ async def until_admitted(http: Http) -> Answer:
     return answer
 
 
-async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
+async def test_stream_slots_are_shared_and_freed_after_kill_9_of_their_edge(
     replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
 ) -> None:
     https = [RetryingHttp(session, url) for url in replicas.edge_urls]

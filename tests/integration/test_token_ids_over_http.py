@@ -83,14 +83,14 @@ async def test_usage_is_the_count_of_the_ids_sent_and_received(system: System) -
     assert END_ID in asked["sampling_params"]["stop_token_ids"]
 
 
-async def test_the_adapter_of_the_profile_is_asked_for(system: System) -> None:
+async def test_the_lora_adapter_of_the_profile_is_requested(system: System) -> None:
     await system.answer()
     (asked,) = system.first.requests
     assert asked["model"] == ADAPTER
 
 
 @pytest.mark.parametrize("end", ["lost_after", "aborted_after"])
-async def test_a_stream_goes_on_behind_its_last_token_on_another_server(system: System, end: str) -> None:
+async def test_a_lost_or_aborted_stream_resumes_on_another_server(system: System, end: str) -> None:
     setattr(system.first, end, 5)
     answer = await system.answer()
     assert (answer["status"], text_of(answer)) == ("completed", STORY)

@@ -137,7 +137,7 @@ async def test_all_workers_get_connections_and_serve_one_history(service: Comman
         assert {answer.status for answer in (*continued, *read)} == {200}
 
 
-async def test_what_one_worker_sealed_another_opens(service: Command) -> None:
+async def test_sealed_content_of_one_worker_is_opened_by_another(service: Command) -> None:
     async with client(service) as http:
         sealed = [await http.post("/v1/responses/compact", {"model": "m", "input": "hi"}) for _ in range(4)]
         assert {answer.status for answer in sealed} == {200}, sealed
@@ -189,7 +189,7 @@ async def test_a_signal_drains_the_streams_of_all_workers(own_service: Command, 
     assert await asyncio.to_thread(own_service.process.wait) == 0
 
 
-async def test_a_second_signal_ends_all_at_once(own_service: Command, triton: StorytellingTriton) -> None:
+async def test_a_second_signal_ends_all_workers_at_once(own_service: Command, triton: StorytellingTriton) -> None:
     triton.hold(at=3)
     begun = asyncio.Event()
     async with client(own_service) as http:

@@ -37,7 +37,7 @@ async def _answers(server: RunningTriton) -> list[int]:
         await client.close()
 
 
-async def test_is_ready_and_stops_without_a_trace() -> None:
+async def test_a_stopped_server_leaves_no_process_and_no_shared_memory() -> None:
     async with triton_server(PACED) as server:
         assert await _answers(server) == [11, 12, 13, 11]
         pids, prefix = [server.pid, *server.stub_pids()], shared_memory_prefix(server.log_path.parent)

@@ -147,7 +147,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield opened
 
 
-async def test_one_round_trip_whatever_the_depth(place: Place) -> None:
+async def test_a_chain_of_any_depth_is_read_in_one_round_trip(place: Place) -> None:
     backend, count = place
     line = await stored_line(backend, max(DEPTHS))
 
