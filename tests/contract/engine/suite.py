@@ -1,8 +1,8 @@
-"""The behaviour of every engine, on any model server. An engine's test module subclasses the suite and gives the
+"""The behaviour of every engine, on any model server. An engine's test module subclasses the suite and provides the
 fixture `stage`.
 
-A stage returns an engine whose next generations follow a play. Engines of text say the ids of a play in characters,
-which the suite reads back, so that one suite holds for engines of every level.
+A stage returns an engine whose next generations follow a play. A text engine encodes the ids of a play as characters,
+and the suite decodes them, so that one suite covers engines of every level.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ SOON_S = 20.0
 
 
 async def request_for(engine: Engine, request: GenerationRequest = REQUEST) -> GenerationRequest:
-    """The request, with its prompt in the form of the engine's level."""
+    """The request with its prompt converted to the engine's level."""
     await engine.controls()  # an engine may have to ask its server for its level
     return replace(request, prompt=prompt_at(engine.level, PROMPT_IDS, as_text(PROMPT_IDS)))
 
 
 def ids_of(chunk: EngineChunk) -> list[int]:
-    """The ids that a chunk says, in the form of its level."""
+    """The ids of a chunk of any level."""
     match chunk:
         case TokenChunk():
             return list(chunk.ids)
@@ -73,7 +73,7 @@ async def collect(engine: Engine, request: GenerationRequest = REQUEST) -> list[
 
 
 class EngineContract:
-    """The suite."""
+    """The behaviour that every engine must have."""
 
     async def test_ids_arrive_complete_and_in_order(self, stage: Stage) -> None:
         ids = [[number] for number in range(100, 160)]
@@ -209,7 +209,7 @@ class EngineContract:
         assert {"temperature", "top_p", "seed"} <= await stage(Play([])).controls()
 
     async def test_an_unsupported_sampling_control_is_rejected(self, stage: Stage) -> None:
-        """A wish is never ignored; an engine that takes all has none to refuse."""
+        """An engine ignores no control. An engine that supports all controls has none to reject."""
         engine = stage(Play([[5]]))
         unnamed = {member.name for member in fields(Sampling)} - await engine.controls()
         for name in unnamed:

@@ -1,5 +1,5 @@
-"""Images go the whole way to a real Triton: from a request through template, tokenizer and engine to what a model of
-each multimodal signature is really given."""
+"""Images on a real Triton: requests with images go through template, tokenizer and engine, and a model of each
+multimodal signature reports its input."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def service(server: RunningTriton, tmp_path_factory: pytest.TempPathFactor
 
 
 async def seen(service: TranslatorService, name: str, *given: Object, **request: object) -> Object:
-    """The model's own account of its input."""
+    """The input that the model reports."""
     asked = replace(turn(), request=dumps({"model": name} | request), input=dumps(given))
     batches = [batch async for batch in pushed.generated(service, asked)]
     final = batches[-1].final

@@ -1,4 +1,4 @@
-"""Log probabilities of a real model on a real Triton, from a request to the events, and what the OpenAI SDK reads."""
+"""Log probabilities of a real model on a real Triton, from the request to the events, as the OpenAI SDK reads them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EMOJI = "Repeat: ☃ café 🤖"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def translator(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TranslatorService]:
-    """SmolLM2 under the signature that has ids, and under the one that has alternatives: two models."""
+    """SmolLM2 as two models: under the signature with ids, and under the one with alternatives."""
     gguf = read_layout(server_venv()).packaged_gguf
     folder = tmp_path_factory.mktemp("repository") / "models"
     names = (MODEL_NAME, VLLM)
@@ -70,7 +70,7 @@ async def run(translator: TranslatorService, name: str, text: str, **more: Any) 
 
 
 def read(log: Sequence[Object]) -> tuple[str, list[Logprob]]:
-    """The text of the answer and its tokens as the SDK has them; those of the deltas are the same."""
+    """The text of the answer and its tokens as the SDK reads them. The tokens of the deltas must be equal."""
     response = Response.model_validate(log[-1]["response"], strict=True)
     (message,) = response.output
     assert isinstance(message, ResponseOutputMessage)

@@ -1,5 +1,5 @@
-"""Outputs of several families' models come out of a real Triton as equal reasoning, text and calls, whether they
-came as ids or as text; and out of the whole translator as equal items."""
+"""Tool calls from a real Triton: outputs of several model families become equal reasoning, text and calls, whether they
+arrive as ids or as text. The translator makes equal items of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ END = "<|end|>"
 
 @dataclass(frozen=True)
 class Said:
-    """The output of one family's model, its control tokens apart; the outputs of all families mean the same."""
+    """The output of one family's model, in parts. The outputs of all families mean the same."""
 
     family: str
     parts: tuple[str, ...]
@@ -102,7 +102,7 @@ async def chunks_of(server: RunningTriton, name: str) -> list[EngineChunk]:
 
 
 def meaning(segments: list[Segment]) -> list[object]:
-    """Runs of a kind as one; arguments as what they say."""
+    """Joins the segments of each kind and decodes arguments, so that outputs can be compared."""
     told: list[object] = ["".join(one.text for one in segments if isinstance(one, kind)) for kind in (Reasoning, Text)]
     told += [(one.name, one.model_id) for one in segments if isinstance(one, CallBegin)]
     told.append(loads("".join(one.text for one in segments if isinstance(one, Arguments))))

@@ -1,4 +1,4 @@
-"""The lean client beside gRPC's own server, over TCP, on both event loops."""
+"""The lean gRPC client against gRPC's own server, over TCP, on both event loops."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def connected(
 
 
 async def answers(streams: GrpcStreams, method: str, message: bytes = b"", **options: object) -> list[bytes]:
-    """All messages of a call that ends well."""
+    """All messages of a call that succeeds."""
     received = Received()
     call = await streams.start(f"/test.Streams/{method}", message, received, **options)  # type: ignore[arg-type]
     await call.ended()
@@ -71,7 +71,7 @@ async def failure(call: GrpcCall) -> GrpcError:
 
 
 async def listen_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A server that says nothing, until the client goes."""
+    """A server that sends nothing until the client disconnects."""
     with suppress(ConnectionError):
         await reader.read()
     writer.close()
@@ -401,7 +401,7 @@ async def test_silent_server_ends_with_a_connect_timeout() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Certificate]:
-    """The authority's certificate, and what it signed."""
+    """The authority's certificate, and the server certificate that the authority signed."""
     folder = tmp_path_factory.mktemp("tls")
     root = authority(folder, "root")
     return root.cert, signed_by(root, folder, "server")

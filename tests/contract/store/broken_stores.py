@@ -1,4 +1,4 @@
-"""Stores that break one promise each, in the topics beyond records, leases and turns; see test_kit.py."""
+"""Stores that break one promise each, in the topics beyond records, leases and turns. Used by test_kit.py."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class FindsItemsInAnyOrder(MemoryStore):
 
 
 class ForksTheHead(MemoryStore):
-    """Whatever response was asked for."""
+    """Forks the head of the session, whichever response the request names."""
 
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
         head_only = replace(source, up_to_response_id=None) if source.session_id else source
@@ -129,7 +129,7 @@ class QueuesBesideARefusedTurn(MemoryStore):
 
 
 class NeverHandsIn(MemoryStore):
-    """Nobody is told."""
+    """Removes the tenant from the line of the workers after the commit."""
 
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         stamp = await self._inner.commit_turn(tenant, commit)

@@ -1,4 +1,4 @@
-"""The kit notices: each store here breaks one promise, and the suite that stands for it fails."""
+"""The kit finds defects: each store here breaks one promise, and the suite for that promise fails."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
 
 
 WITHOUT_A_SUBJECT = {"lifecycle", "persistence"}  # their suites open backends themselves
-HISTORIES = {"linearizability"}  # what it notices: tests/unit/antiphon_store/testing
+HISTORIES = {"linearizability"}  # its checks have their tests in tests/unit/antiphon_store/testing
 
 
 def test_every_topic_has_a_broken_store() -> None:

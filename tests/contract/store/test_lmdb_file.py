@@ -93,7 +93,7 @@ async def has(rows: LmdbRows, row_id: str) -> bool:
 
 
 async def outcomes_of(*calls: Awaitable[Any]) -> list[Any]:
-    """The results and errors of calls at one time."""
+    """The results and errors of concurrent calls."""
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -148,7 +148,7 @@ async def test_a_file_that_ends_before_its_free_pages_is_opened(path: Path) -> N
     await rows.transact(PARTITION, put("kept"))
     for value_bytes in range(10_000, 100_000, 10_000):
         with environment_of(rows).begin(write=True) as transaction:
-            for number in range(20):  # takes pages, and frees them: they are never written
+            for number in range(20):  # these pages are taken and freed, and never written
                 transaction.put(b"%d" % number, bytes(value_bytes))
             for number in range(20):
                 transaction.delete(b"%d" % number)

@@ -1,4 +1,4 @@
-"""Maintenance of every database: what is exported from one and imported into another answers the same."""
+"""Maintenance of every database: an export that is imported into another database answers like the original."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.stored_tenant import StoredTenant
 
 
 def unseen(_count: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignores the progress."""
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def stored() -> StoredTenant:
 
 @pytest.fixture
 async def other(rows: Any, clock: ManualClock) -> StoredTenant:
-    """Another tenant of the same database, whose name begins alike."""
+    """Another tenant of the same database, whose name begins with the same characters."""
     found = StoredTenant(f"tenant:{{*[{RandomIds().hex(8)}]")
     await found.fill(StoreService(rows))
     return found
@@ -78,7 +78,7 @@ async def exported(rows: Any, tenant: str) -> list[bytes]:
 
 
 def comparable(lines: list[bytes]) -> list[bytes]:
-    """Without what every change makes another, and in one order."""
+    """Sorts the lines, and removes the field that every change sets anew."""
     values = [loads(line) for line in lines]
     for each in values:
         each.get("fields", {}).pop("v", None)

@@ -1,4 +1,4 @@
-"""Sealed rows on each database: everything of a tenant is told as it was, by a second store over the same data, too."""
+"""Sealed rows on each database: a second store over the same data reads everything of a tenant unchanged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The behaviour of every Translator, in this process or behind gRPC. A test module subclasses the suite and gives
-`served`."""
+"""The behaviour of every Translator, in this process or behind gRPC. A test module subclasses the suite and provides
+the fixture `served`."""
 
 from __future__ import annotations
 

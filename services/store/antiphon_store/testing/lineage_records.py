@@ -158,7 +158,7 @@ class LineageListSuite:
                 )
                 assert len(page.records) == size or page.next_cursor is None
                 found += [record.id for record in page.records]
-                assert len(found) == len(set(found))  # and therefore it ends
+                assert len(found) == len(set(found))  # no page repeats, so the loop ends
                 cursor = page.next_cursor
             assert found == whole
 
@@ -260,7 +260,7 @@ class LineageItemSuite:
 
 
 class LineagePageLimitSuite:
-    """The service adds up the sizes of what it was asked for. Large pages of each backend: LineageListSuite."""
+    """The size limit of one answer, which the service enforces. Large pages of each backend: LineageListSuite."""
 
     async def test_a_batch_that_is_too_large_is_refused(self, subject: Subject) -> None:
         records = [draft(text=HUGE) for _ in range(3)]

@@ -41,7 +41,7 @@ async def walk(subject: Subject, name: str, record: Record, size: int, **options
         page: NodePage = await read(subject.tenant, record.id, cursor=cursor, **limit, **options)
         assert len(page.nodes) == size or (page.next_cursor is None and len(page.nodes) <= size)
         found += [node.id for node in page.nodes]
-        assert len(found) == len(set(found))  # and therefore it ends
+        assert len(found) == len(set(found))  # no page repeats, so the loop ends
         cursor = page.next_cursor
         if cursor is None:
             return found
