@@ -1,4 +1,4 @@
-"""Engines that do not keep to what they were asked: more tokens, longer, in another order."""
+"""Engines that break their request: more tokens, longer than allowed, or text in a wrong place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNMEASURED = {"is_measured": False, "context_length": 0}
 
 @asynccontextmanager
 async def chatting(**changes: Any) -> AsyncIterator[tuple[TranslatorService, FakeChat]]:
-    """A translator on a server of chat completions that does as it is told."""
+    """A translator with a fake server of chat completions."""
     async with fake_chat() as fake:
         profile = ModelProfile(name="m", endpoint=fake.endpoint, engine="openai_chat", first_token_timeout_s=WAIT_MAX_S)
         service = TranslatorService(TranslatorSettings(), clock=ManualClock())
@@ -44,7 +44,7 @@ async def chatting(**changes: Any) -> AsyncIterator[tuple[TranslatorService, Fak
 
 
 async def ran(service: TranslatorService, **asked: Any) -> tuple[Status, Object, str]:
-    """How a turn ended, its response, and its text."""
+    """Runs a turn, and returns its status, its response and its text."""
     batches: list[Batch] = []
     await service.generate(turn("Hi", **asked), batches.append)
     final = batches[-1].final

@@ -1,5 +1,5 @@
-"""A store process that is stopped (SIGSTOP) is told to callers as away within a second, whatever they ask; what needs
-none is served, and when it is woken all is as it was."""
+"""A store process that is stopped (SIGSTOP): requests that need the store get its outage within a second, others are
+served, and all data are there after the store continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.waiting import least
 
 READINESS = "/v1/health/ready"
 GUARANTEES = Path(__file__).parents[2] / "docs/guarantees.md"
-SOON_S = 1.5  # a second, and what a machine takes besides
+SOON_S = 1.5  # a second, and a tolerance for the machine
 
 
 @dataclass
@@ -163,7 +163,7 @@ async def test_routes_that_need_a_frozen_store_are_rejected_and_others_served(to
                 return asyncio.get_running_loop().time() - begin
 
             assert await least(refusal, most=SOON_S) <= SOON_S, f"{method} {path}"
-        assert len(town.sayer.requests) == asked_before  # no model generated what could not be kept
+        assert len(town.sayer.requests) == asked_before  # no model generated output that could not be stored
         for method, path, body in SERVED:
             answer = await town.ask(method, path, body)
             assert answer.status == 200 or path == READINESS, f"{method} {path}"

@@ -1,5 +1,5 @@
-"""A store whose disk or memory is full says so before a model generates what nobody could keep. Reads, deletes and
-sweeps go on, and as soon as there is room a turn is stored."""
+"""A store whose disk or memory is full rejects turns before a model generates output that cannot be stored. Reads,
+deletes and sweeps continue, and turns are stored again as soon as there is room."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.support.waiting import WAIT_MAX_S
 LONG = "word " * 5_000
 DISK_BYTES = 16 * 2**20
 REDIS_SHORT_BYTES = 2**18
-"""How much too much a Redis without room holds: more than its use varies by, and less than is deleted."""
+"""The bytes by which a full Redis exceeds its limit: more than its usage varies, and less than the deletes free."""
 
 
 class Medium(Protocol):
-    """Where a store keeps its rows."""
+    """The storage of a store's rows."""
 
     url: str
     prefix: tuple[str, ...]
@@ -59,7 +59,7 @@ def sqlite_medium(life: ExitStack) -> Medium:
 
 
 def postgres_medium(life: ExitStack) -> Medium:
-    """The tables are on the small disk. The log of the server has a place of its own."""
+    """The tables are on the small disk. The log of the server is elsewhere."""
     disk = life.enter_context(small_disk(2 * DISK_BYTES))
     server = life.enter_context(postgres_server(disk.inside))
     place = disk.outside / "tables"
@@ -128,8 +128,8 @@ async def town(medium: Medium) -> AsyncIterator[Town]:
 
 
 async def until_refused(town: Town) -> Answer:
-    """Fills the medium until a turn is refused. Those before it are stored in what room the store still had, but for
-    one: that there was room had been said a moment before it was gone."""
+    """Fills the medium until a turn is rejected before its generation. The turns before are stored in the room that is
+    left, except one at most: its room was reported a moment before the room was gone."""
     lost = 0
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
@@ -163,7 +163,7 @@ async def test_a_full_store_rejects_turns_before_generation_and_serves_the_rest(
     assert (await town.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
 
 
-@pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep what they had
+@pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep deleted rows' room
 async def test_deletes_make_room_on_a_disk_that_stays_full(town: Town) -> None:
     stored = [(await town.turn()).json["id"] for _ in range(60)]
     await until_refused(town)

@@ -1,4 +1,4 @@
-"""A part that dies in the middle of an answer: the user sees one clear end and a record, and is served again."""
+"""A part dies in the middle of an answer: the client gets one clear end and a record, and is served again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.support.schema import validate_event, validate_response
 from tests.support.system import System, split, up
 from tests.support.waiting import WAIT_MAX_S
 
-AT_ONCE_S = 30.0  # on a busy machine; a call of the store that nobody answers takes 75
+AT_ONCE_S = 30.0  # on a busy machine; an unanswered call of the store takes 75
 LONG = "Tell me a very long story about the sea."
 
 
 @pytest.fixture
 def lonely_split(up_system: System, tmp_path: Path) -> Iterator[System]:
-    """Three processes of this test's own, to be killed at will."""
+    """Three processes of this test alone, which the test kills."""
     profiles, options = up_system.data / "profiles", ["--edge-restart-wait-s=0.5"]
     with split(tmp_path, profiles=profiles, model=up_system.model, options=options) as system:
         yield system
@@ -40,7 +40,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture(scope="module")
 def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], System]]:
-    """Starts everything in one process, unless the process that it started last still runs."""
+    """Starts everything in one process, unless the last process that it started still runs."""
     started: list[System] = []
     with ExitStack() as life:
 
@@ -54,18 +54,18 @@ def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Syste
 
 @pytest.fixture
 async def own_up(ups: Callable[[], System]) -> System:
-    """Everything in one process, with its Triton, to be killed at will."""
-    system = ups()  # not in another thread: the process would end with it
+    """Everything in one process, with its Triton, which the test kills."""
+    system = ups()  # not in another thread: the process would end with the thread
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
-            with suppress(RuntimeError):  # its supervisor is starting Triton again
+            with suppress(RuntimeError):  # the supervisor is restarting Triton
                 system.triton_pid()
                 return system
             await asyncio.sleep(0.1)
 
 
 async def read_some(stream: AsyncIterator[Object], deltas: int) -> list[Object]:
-    """Events until so many deltas came."""
+    """Reads events until `deltas` deltas have come."""
     seen: list[Object] = []
     async for event in stream:
         seen.append(event)

@@ -1,4 +1,4 @@
-"""Asynchronous tools: a turn may end with a call whose output comes in any later turn, or in a turn beside it."""
+"""Asynchronous tools: a turn may end with a call whose output comes in any later turn, or in a concurrent one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background runs on every engine of the store: what they need of it is the same everywhere."""
+"""Background responses over every database of the store, which all behave alike."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
 @pytest.fixture(params=ENGINES)
 async def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
-    for module in (postgres, room, link):  # a busy machine may take longer to say that it is ready
+    for module in (postgres, room, link):  # readiness may be slow on a busy machine
         monkeypatch.setattr(module, "READY_TIMEOUT_S", WAIT_MAX_S)
     async with bench(engine=lambda clock: ENGINES[request.param](clock, tmp_path)) as made:
         yield made

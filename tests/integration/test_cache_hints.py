@@ -1,4 +1,4 @@
-"""Over HTTP, before a chat server: it is told the cache key of a request, and what it says of its cache is told."""
+"""Over HTTP, with a chat server: the server gets the cache key of a request, and the client its cached tokens."""
 
 from __future__ import annotations
 

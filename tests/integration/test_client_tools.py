@@ -1,5 +1,5 @@
-"""Tools that OpenAI defines and the caller runs, through the official SDK: a model calls a function, the caller sees
-the item that it knows, and the next turn reads what came of it."""
+"""Tools that OpenAI defines and the client runs, through the official SDK: a model calls a function, the client gets
+the item that it knows, and the next turn reads the output."""
 
 from __future__ import annotations
 

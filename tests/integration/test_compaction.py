@@ -1,4 +1,4 @@
-"""Compaction through the real translator: what a model is asked, and what it is shown afterwards."""
+"""Compaction through the real translator: the prompts of summaries, and the prompts after them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold
 
 
 class Scribe(ScriptedEngine):
-    """Sums up when it is told to, and otherwise answers; it remembers what it was shown."""
+    """Summarizes when the prompt asks for a summary, and otherwise answers. Records its prompts."""
 
     def __init__(self) -> None:
         super().__init__([], controls=ALL_CONTROLS)

@@ -1,4 +1,5 @@
-"""Continuing a background response: refused wherever it is asked for until it has ended, and then with all it said."""
+"""Continuing a background response: rejected on every route until the response has ended, and then with its whole
+answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting what a running turn is about: nothing that was begun is lost, and nothing goes on that is gone."""
+"""Deleting the response or conversation of a running turn: the turn keeps its output, or fails with a clear error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def delete(http: Http, path: str) -> Answer:
 
 
 def response_of(answer: Answer) -> Object:
-    """The response at the end of an answer or of a stream."""
+    """The final response of a JSON answer or of a stream."""
     assert answer.status == 200, answer.body
     is_stream = answer.headers["content-type"].startswith("text/event-stream")
     told: Object = answer.events[-1]["response"] if is_stream else answer.json
@@ -77,7 +77,7 @@ async def test_a_turn_completes_when_its_previous_response_is_deleted(edges: Edg
 
 
 async def ended(http: Http, response_id: str) -> Object:
-    """A background response at its end."""
+    """Waits until a background response has ended, and returns it."""
     async with asyncio.timeout(WAIT_MAX_S):
         while (told := (await http.get(f"/v1/responses/{response_id}")).json)["status"] in ("queued", "in_progress"):
             await asyncio.sleep(0.01)
@@ -132,7 +132,7 @@ async def test_a_turn_with_a_deleted_conversation_fails_without_internal_words(e
     async with in_mid_run(edges, ask(edges.http, {"model": "m", "input": "hi", "conversation": talk})) as turn:
         lease = (await edges.store.describe_session("default", talk)).lease
         assert lease is not None
-        await edges.store.release_session("default", lease.fence)  # as time does when an edge sleeps for too long
+        await edges.store.release_session("default", lease.fence)  # as the expiry does when an edge sleeps for too long
         assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
     answer = turn.result()
     if answer.status == 200:

@@ -1,5 +1,5 @@
-"""Over HTTP, before a chat server that refuses: its reason is the caller's where the request is at fault, and an SDK
-asks again only where that may help."""
+"""Over HTTP, with a chat server that rejects requests: the client gets the reason if the request is at fault, and SDKs
+retry only where a retry may help."""
 
 from __future__ import annotations
 

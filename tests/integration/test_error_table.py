@@ -187,7 +187,7 @@ REQUESTS: list[tuple[str, Object | bytes, int, str | None, str | None, str]] = [
 
 
 def require(answer: Answer, status: int, code: str | None, param: str | None, message: str) -> None:
-    """The envelope, with the headers that every answer has."""
+    """Requires the error envelope, and the headers that every answer has."""
     assert answer.status == status, answer.body
     assert set(answer.json) == {"error"}
     kind = "invalid_request_error" if status < 500 else "server_error"

@@ -1,4 +1,4 @@
-"""Items of types that others define, as Open Responses names them: carried untouched, and shown to no model."""
+"""Items of extension types, as Open Responses names them: stored unchanged, and shown to no model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of other servers of this API, over HTTP: each mistake once, and that Antiphon does not make it."""
+"""Known mistakes of other servers of this API, over HTTP. Antiphon makes none of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def texts(items: list[Object]) -> list[str]:
     return [item["content"][0]["text"] for item in items]
 
 
-# ---- What a turn continues ----
+# ---- History ----
 
 
 async def test_history_is_not_cut_at_a_hundred_turns(edges: Edges) -> None:
@@ -99,7 +99,7 @@ async def test_the_next_turn_finds_the_last_one_on_any_replica(edges: Edges) -> 
     await asyncio.gather(*(talk(name) for name in "abcd"))
 
 
-# ---- What is kept ----
+# ---- Storage ----
 
 
 async def test_stored_responses_and_conversations_can_be_read_back(edges: Edges) -> None:
@@ -141,7 +141,7 @@ async def test_sealed_reasoning_is_accepted_only_under_its_own_key(edges: Edges)
     history = [{"role": "user", "content": "hi"}, blob, message, {"role": "user", "content": "And?"}]
     second = await edges.http.create(model="m", input=history, **asked)
     assert second.status == 200
-    elsewhere = await edges.https[1].create(model="m", input=history, **asked)  # another key: its own
+    elsewhere = await edges.https[1].create(model="m", input=history, **asked)  # another edge has another key
     assert (elsewhere.status, elsewhere.error["code"]) == (400, "invalid_encrypted_content")
 
 
@@ -168,7 +168,7 @@ async def test_two_turns_of_a_conversation_do_not_mix(edges: Edges) -> None:
     assert items[1::2] == ["Hello there."] * len(served)
 
 
-# ---- What a stream is ----
+# ---- Streams ----
 
 
 async def test_a_stream_has_all_its_events_lines_and_numbers(edges: Edges) -> None:
@@ -255,7 +255,7 @@ async def test_every_error_has_the_openai_envelope(edges: Edges) -> None:
         assert set(answer.error) == {"message", "type", "param", "code"}
 
 
-# ---- Who waits, and who does not ----
+# ---- Disconnects and background ----
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -326,13 +326,13 @@ async def test_resuming_without_an_event_log_is_rejected(edges: Edges) -> None:
     sent = (await edges.http.create(model="m", input="hi", stream=True)).events
     path = f"/v1/responses/{sent[0]['response']['id']}?stream=true"
     again = (await edges.http.get(path)).events
-    assert len(again) < len(sent)  # each text is one delta now, so the numbers are others
+    assert len(again) < len(sent)  # each text is one delta now, so the sequence numbers differ
     assert (fold(again), [event["sequence_number"] for event in again]) == (fold(sent), list(range(len(again))))
     refused = await edges.http.get(f"{path}&starting_after=10")
     assert (refused.status, refused.error["param"]) == (400, "starting_after")
 
 
-# ---- Once is once ----
+# ---- Idempotency keys ----
 
 
 def keyed(http: Http, key: str, **members: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Hosted tools that the operator has dropped: the response says what was left out, in a member and in a header."""
+"""Hosted tools that the operator drops: the response names them in a member and in a header."""
 
 from __future__ import annotations
 

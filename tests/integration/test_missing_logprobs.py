@@ -1,4 +1,5 @@
-"""Over HTTP, before a chat server that takes the request for log probabilities and gives none: the answer comes."""
+"""Over HTTP, with a chat server that accepts the request for log probabilities and sends none: the answer is
+delivered."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The edge in the pod of a NIMService: it starts with the Operator's variables, answers its probes and its questions,
-which have no key, and writes its log as JSON lines. The manifest is the overlay's own."""
+"""The edge in the pod of a NIMService: it starts with the Operator's variables, answers the Operator's probes and
+requests without a key, and writes its log as JSON lines. The manifest is the overlay's own."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_metrics_are_open_and_responses_are_not(pod: Pod) -> None:
 
 
 async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
-    """From the start of an edge to its end."""
+    """Covers the log from the start of an edge to its end."""
     (port,) = free_ports(1)
     edge = pod.start_edge(port)
     try:
@@ -88,7 +88,7 @@ async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
 
 
 async def _asked(session: aiohttp.ClientSession, path: str) -> tuple[int, Object]:
-    """The answer to a request of the Operator, which has no key."""
+    """Sends a request of the Operator, which has no key."""
     async with session.get(path) as answer:
         return answer.status, loads(await answer.read())
 

@@ -1,6 +1,5 @@
-"""One request is one trace, over edge, translator, engine and store, each a process of its own: a real trace server has
-all spans with the right parents, and nothing that is exported, stored there, logged or counted has anything of the
-prompt."""
+"""One request is one trace, over edge, translator, engine and store, each in its own process: a real trace server has
+all spans with the right parents, and no span, page, log or metric has content of the prompt."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ def paths(spans: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 
 def short(name: str) -> str:
-    """RPCs without their service."""
+    """The name of an RPC without its service."""
     return re.sub(r"^antiphon\.\S+/", "", name)
 
 
@@ -115,7 +114,7 @@ def names_only(path: str) -> str:
 
 
 def places(story: Story, text: str) -> set[str]:
-    """Where a text was found of all that was left."""
+    """The outputs in which a text was found."""
     return {place for place, found in story.left.items() if text.encode() in found}
 
 

@@ -1,6 +1,6 @@
-"""The treatment of the members, items and tools of OpenAI's API: each is implemented, echoed, accepted or refused.
+"""The members, items and tools of OpenAI's API: each is implemented, echoed, accepted or rejected.
 
-That none is missing, down to the last value, is test_openai_surface_leaves.py's business.
+test_openai_surface_leaves.py checks that none is missing, down to the last value.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("input", [{"role": "user", "content": "Hi"}]),
     ("prompt_cache_options", {"prewarm": False}),
     ("reasoning", {"generate_summary": "concise", "effort": "max"}),
-    ("reasoning", {"summary": "auto"}),  # test_reasoning_summary.py, of a model that reasons
+    ("reasoning", {"summary": "auto"}),  # with a model that reasons: test_reasoning_summary.py
     ("stream_options", {"include_obfuscation": True}),
 ]
 
@@ -112,7 +112,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("generate", False, "unknown_parameter", "generate"),
     ("image", {"context_compression": "enabled"}, UNSUPPORTED_VALUE, "image.context_compression"),
     ("include", ["everything"], INVALID_VALUE, "include[0]"),
-    ("include", [OUTPUT_LOGPROBS], UNSUPPORTED, "include"),  # of an engine that has none
+    ("include", [OUTPUT_LOGPROBS], UNSUPPORTED, "include"),  # the engine has no log probabilities
     ("max_output_tokens", 0, "integer_below_min_value", "max_output_tokens"),
     ("metadata", {"k" * 65: "v"}, "string_above_max_length", "metadata." + "k" * 65),
     ("moderation", {}, UNSUPPORTED, "moderation"),
@@ -336,7 +336,7 @@ async def test_an_invalid_custom_tool_format_is_rejected_by_name(
     assert await refusal(http, tools=[LARK | {"format": form}]) == (400, code, param)
 
 
-# ---- What else takes such a body ----
+# ---- Other routes with such a body ----
 
 
 async def test_tokens_are_counted_without_new_input(http: Http) -> None:

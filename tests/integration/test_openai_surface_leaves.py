@@ -1,8 +1,8 @@
-"""Every leaf of the request types of OpenAI's SDK is done, refused by name, or harmless by definition.
+"""Every leaf of the request types of OpenAI's SDK is implemented, rejected by name, or harmless by definition.
 
-`openai_surface.toml` says which, with the test or the reason, and has no default: a leaf that an upgrade of the package
-brings fails here until it is there. What the file says is asked for over HTTP, at every place where a request can have
-the leaf: a refused one is a 400 that names it, and any other is not refused.
+`openai_surface.toml` says which, with the test or the reason, and has no default: a new leaf of an upgraded package
+fails here until the file has it. The leaves are requested over HTTP, at every place where a request can have them: a
+refused leaf is a 400 that names it, and any other leaf is not rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.sdk_surface import Leaf, leaves
 ROOT = Path(__file__).parents[2]
 REFUSALS = {"unsupported_parameter", "unsupported_value", "unknown_parameter"}
 LACKED = {"include=message.output_text.logprobs"}
-"""Options that the scripted engine lacks: they are refused for that, and served by others."""
+"""Options that are rejected only because the scripted engine lacks them. Other engines serve them."""
 USER = {"role": "user", "content": "Hi"}
 
 BODIES: Mapping[str, Any] = {
@@ -76,7 +76,7 @@ def _created() -> dict[str, Leaf]:
 
 
 def _others(created: Mapping[str, Leaf]) -> set[str]:
-    """The leaves of all else that can be asked."""
+    """The leaves of all other requests."""
     found = {
         f"{name}:{key}"
         for name, body in BODIES.items()
@@ -108,7 +108,7 @@ async def http() -> AsyncIterator[Http]:
 
 
 async def _refused(http: Http, request: Mapping[str, Any]) -> str | None:
-    """The path of what is refused by name; None: nothing is."""
+    """The path that a rejection names. None if the request is not rejected by name."""
     model = SEER if b"image_url" in dumps(request) else MODEL
     body = {"model": model, "input": "Hi", **{name: value for name, value in request.items() if name != "stream"}}
     if isinstance(body["input"], list):

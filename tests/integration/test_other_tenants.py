@@ -1,6 +1,5 @@
-"""A tenant asks for another tenant's data, at every place that takes an id: the answer is the one for an id that does
-not exist. The nightly run asks ten thousand times.
-"""
+"""A tenant asks for another tenant's data, at every route that takes an id: the answer is the one for an unknown id.
+The nightly run asks ten thousand times."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ KIND_OF = {
     "/v1/sessions": "session",
     "/v1/prompts": "prompt",
 }
-OF_ALL = "/v1/models/{id}"  # the same ones for every tenant
+OF_ALL = "/v1/models/{id}"  # equal for every tenant
 UNKNOWN = {
     "response": "resp_" + 48 * "0",
     "conversation": "conv_" + 48 * "0",
@@ -80,7 +79,7 @@ class Held:
 
 @pytest.fixture
 async def server() -> AsyncIterator[EdgeServer]:
-    """A proxy in front, believed, says whose request it is."""
+    """A server that reads the tenant of a request from a trusted proxy."""
     backend, clock = row_backend("memory://"), SystemClock()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)
@@ -111,7 +110,7 @@ async def test_data_of_another_tenant_is_answered_as_not_found(server: EdgeServe
 
 
 async def test_the_owner_gets_its_data_at_every_probed_route(server: EdgeServer) -> None:
-    """So that a probe cannot miss because its place is not there at all."""
+    """Without this test a probe of a route that does not exist would pass."""
     async with aiohttp.ClientSession(headers=OWNER) as owner:
         http = Http(owner, server.url)
         held = await possessions(http)
@@ -120,11 +119,11 @@ async def test_the_owner_gets_its_data_at_every_probed_route(server: EdgeServer)
             if not is_unknown(each) and (await http.ask(each.method, each.path, each.body)).status == 200:
                 found.add(shape_of(each))
         asked = {shape_of(each) for each in probes(server, held)}
-        assert asked - found <= {("POST", "/v1/responses/ID/cancel", "")}  # it takes background responses only
+        assert asked - found <= {("POST", "/v1/responses/ID/cancel", "")}  # the route takes background responses only
 
 
 async def possessions(http: Http) -> Held:
-    """Makes them: each kind of id many times."""
+    """Creates many ids of each kind."""
     held = Held({kind: [] for kind in UNKNOWN}, {})
     for number in range(RESPONSES):
         session_id = f"session-{number}"
@@ -147,8 +146,7 @@ async def possessions(http: Http) -> Held:
 
 
 def probes(server: EdgeServer, held: Held) -> list[Probe]:
-    """Each place with the ids of its kind; first with one that nobody has. What deletes comes last, what is
-    within another thing before that."""
+    """Each route with the ids of its kind, an unknown id first. Deletes come last, those of nested data first."""
     made = itertools.chain(of_paths(server, held), of_bodies(held))
     return sorted(made, key=lambda each: each.path.count("/") if each.method == "DELETE" else 99, reverse=True)
 
@@ -189,7 +187,7 @@ def ids_of(held: Held, kind: str) -> Sequence[str]:
 
 
 def filled(body: Object, mark: str, id_: str) -> Object:
-    """The body with the id where the mark is."""
+    """The body with the id in place of the mark."""
 
     def fill(value: object) -> object:
         if isinstance(value, dict):
@@ -218,7 +216,8 @@ def shape_of(probe: Probe) -> tuple[str, str, str]:
 
 
 def is_unknown(probe: Probe) -> bool:
-    """An unknown item in a known conversation is no such probe: its conversation is the owner's."""
+    """Whether the probe has an unknown id. An unknown item in a known conversation does not count: its conversation is
+    the owner's."""
     place = probe.path.partition("/items/")[0]
     return any(id_ in place + str(probe.body) for id_ in UNKNOWN.values())
 

@@ -1,4 +1,4 @@
-"""Over HTTP, before a chat server that reasons: clients that show nothing but summaries have one to show."""
+"""Over HTTP, with a chat server that reasons: clients that show only summaries get the reasoning as a summary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def system() -> AsyncIterator[TemplatedSystem]:
 
 
 def of_reasoning(log: list[Object]) -> list[str]:
-    """The types of the events of the first item, each run of deltas as two."""
+    """The event types of the first item, with any number of deltas as two."""
     names = [event["type"] for event in log if event.get("output_index") == 0]
     at = names.index(ORDER[2])
     deltas = names.count(ORDER[2])

@@ -1,5 +1,6 @@
-"""Over HTTP, with the templates that models come with: each instruction reaches the model, whoever renders, and none of
-them crosses what the model said. Codex sends developer messages first in every request, and more of them on resume."""
+"""Over HTTP, with the templates of real models: each instruction reaches the model, whether the translator or the
+engine renders, and keeps its position relative to the model's answers. Codex sends developer messages first in every
+request, and more of them on resume."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ RESUMED = [*FIRST, said("assistant", "Done."), said("developer", "Be kind."), sa
 
 @pytest.fixture(params=["tokens", "chat", "chat without a template"])
 async def before(request: pytest.FixtureRequest) -> AsyncIterator[Start]:
-    """Starts a system before a template."""
+    """Starts a system with a template."""
     async with AsyncExitStack() as stack:
 
         async def start(template: str) -> TemplatedSystem:
@@ -143,7 +144,7 @@ CODEX: Object = {
 
 
 def written(role: str, *texts: str) -> Object:
-    """A message as Codex sends it."""
+    """A message in the form of Codex."""
     kind = "output_text" if role == "assistant" else "input_text"
     return {"type": "message", "role": role, "content": [{"type": kind, "text": text} for text in texts]}
 

@@ -1,5 +1,5 @@
-"""Every method of the store and the translator, called with every role and for every kind of tenant: a role that the
-table names and a tenant that the credential covers are served, all others are refused."""
+"""Every method of the store and the translator, called with every role and for every kind of tenant: the roles of the
+table and the tenants of the credential are served, all others are rejected."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def channel(endpoint: str) -> AsyncIterator[grpc.aio.Channel]:
 
 
 async def error_of(channel: grpc.aio.Channel, method: Method, token: str, tenant: str = OWN) -> AntiphonError | None:
-    """The error of a request that is no message: past the guard every method refuses it as invalid."""
+    """The error of a call with an invalid message: behind the guard every method rejects the message."""
     call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
     rpc = call(NO_MESSAGE, metadata=(("authorization", f"Bearer {token}"), (TENANT_KEY, tenant)), timeout=60)
     try:
@@ -127,7 +127,7 @@ async def test_denied_calls_are_in_the_audit_log_with_their_credential(
         await error_of(channel, method, OF_ONE_TENANT[Role.READER])
         await error_of(channel, method, OF_ONE_TENANT[Role.WRITER], OTHER)
         await error_of(channel, method, "unknown-token-0123456789")
-        # A line is written after the answer.
+        # The audit log is written after the answer.
         await until(lambda: len(read_lines(tmp_path / "audit")) == 3, "three lines in the audit log")
     finally:
         audit.configure(None)

@@ -46,7 +46,7 @@ def tokens(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def endpoint(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
-    """A store in this process that asks for tokens, and sees a changed file at once."""
+    """A store in this process that requires tokens, and reads a changed file at once."""
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     settings = StoreSettings(token_file=tokens)
     backend = row_backend("memory://", durability="disk")
@@ -105,11 +105,11 @@ async def refusal_of(endpoint: str, method: Method, data: bytes, *metadata: tupl
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 async def test_every_rpc_authenticates_before_it_parses_the_request(endpoint: str, method: Method) -> None:
-    """Also those that are not implemented, and requests that are no messages."""
+    """Covers RPCs that are not implemented, and requests that are no valid messages."""
     bearer = ("authorization", f"Bearer {BILLING}")
     for data in (b"", b"\xff\xff"):
         assert await refusal_of(endpoint, method, data) is grpc.StatusCode.UNAUTHENTICATED
-        # Without a tenant it is the default one, which is not among this credential's.
+        # A call without a tenant is for the default tenant, which this credential does not cover.
         assert await refusal_of(endpoint, method, data, bearer) is grpc.StatusCode.PERMISSION_DENIED
     admitted = await refusal_of(endpoint, method, b"\xff\xff", bearer, ("antiphon-tenant", "acme"))
     implemented = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
@@ -185,7 +185,7 @@ async def test_probes_need_no_token(endpoint: str) -> None:
 
 @contextmanager
 def served_store(*options: str) -> Iterator[tuple[Command, str]]:
-    """`antiphon serve --target=store`, and where it listens."""
+    """`antiphon serve --target=store`, and its address."""
     command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://", *options)
     try:
         yield command, command.wait_for(r"^store +(\S+:\d+)")[1]

@@ -1,4 +1,4 @@
-"""Requests for structured output through edge and translator, over HTTP: what is refused, and what is told back."""
+"""Requests for structured output through edge and translator, over HTTP: rejected schemas, and the echoed format."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Antiphon before servers of token ids over HTTP, such as NIM and vLLM: usage is exact, and a stream whose server is
-lost, or aborts it, goes on behind its last token on another server."""
+"""Antiphon with servers of token ids over HTTP, such as NIM and vLLM: usage is exact, and a stream that its server
+loses or aborts resumes behind its last token on another server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADAPTER = "pirate"
 
 @dataclass
 class Storyteller:
-    """A model that writes its story behind the first prompt that it reads."""
+    """A model that continues the first prompt that it reads with its story."""
 
     ids: Sequence[int]
     begin: int = 0
@@ -38,7 +38,7 @@ class Storyteller:
 
 @dataclass(frozen=True)
 class System:
-    """One model on two servers, of which the first is asked first."""
+    """One model on two servers. Requests go to the first server first."""
 
     http: Http
     first: FakeGenerate

@@ -1,4 +1,4 @@
-"""A conversation with tools through edge, store and translator: called, answered, gone on with. A script speaks."""
+"""A conversation with tools through edge, store and translator, with a scripted model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
 
 
 class Talk:
-    """A server whose model says what it is told to."""
+    """A server whose model generates the given text."""
 
     def __init__(self, http: Http, engine: ScriptedEngine) -> None:
         self.http = http

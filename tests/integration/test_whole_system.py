@@ -1,4 +1,4 @@
-"""The whole path on a real model: HTTP, the turn, gRPC, a real Triton, and back. In one process and in three."""
+"""The whole path with a real model, from HTTP over gRPC to a real Triton and back, in one process and in three."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model_directory_of(system: System) -> Path:
 
 
 def prompt_tokens(model_directory: Path, messages: list[tuple[str, str]]) -> int:
-    """How many tokens the model's own tokenizer and template make of a conversation."""
+    """The number of tokens of a conversation, by the model's own tokenizer and template."""
     config = json.loads((model_directory / "tokenizer_config.json").read_text())
     template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(config["chat_template"])
     rendered = template.render(
@@ -59,7 +59,7 @@ async def test_the_answer_is_the_expected_one_and_valid(http: Http, system: Syst
     assert (response["status"], response["error"], response["incomplete_details"]) == ("completed", None, None)
 
 
-@pytest.mark.parametrize("attempt", range(volume(1, 8)))  # one in six was refused
+@pytest.mark.parametrize("attempt", range(volume(1, 8)))  # one compaction in six was rejected
 async def test_a_compaction_by_a_model_that_repeats_itself_succeeds(up_system: System, attempt: int) -> None:
     talk = [{"role": "user", "content": "We launch on Tuesday."}, {"role": "assistant", "content": "On Tuesday."}]
     async with aiohttp.ClientSession() as session:
@@ -138,7 +138,7 @@ async def test_text_that_spells_control_tokens_stays_text(http: Http, system: Sy
     ask: dict[str, Any] = {"model": system.model, "temperature": 0, "max_output_tokens": 4}
     plain = (await http.create(**ask, input="im_end")).json["usage"]["input_tokens"]
     spelled = (await http.create(**ask, input="<|im_end|>")).json["usage"]["input_tokens"]
-    assert spelled > plain  # as one control token it would be shorter than the plain letters
+    assert spelled > plain  # one control token would be shorter than the plain letters
 
 
 async def test_a_file_is_read_and_an_image_for_a_blind_model_rejected(http: Http, system: System) -> None:
@@ -175,7 +175,7 @@ async def test_every_failure_is_an_envelope_and_never_a_500(http: Http, system: 
 
 async def test_health_is_ready_and_models_are_listed(http: Http, system: System) -> None:
     assert (await http.get("/v1/health/live")).status == 200
-    async with asyncio.timeout(60):  # a probe waits for a part only so long
+    async with asyncio.timeout(60):  # a probe waits for each part for a limited time
         while (await http.get("/v1/health/ready")).json["status"] != "ready":
             await asyncio.sleep(0.1)
     assert [model["id"] for model in (await http.get("/v1/models")).json["data"]] == [system.model]

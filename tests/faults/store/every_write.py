@@ -1,6 +1,6 @@
-"""One scene for every operation that writes: what is there before, the call that writes, and where its effect shows.
+"""A case for every operation that writes: the data before, the call that writes, and a read that shows the effect.
 
-`tests/faults/store/test_retries.py` plays each of them with each fault.
+`tests/faults/store/test_retries.py` runs each case with each fault.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.faults.store.conftest import World
 
 FINGERPRINT = b"f" * 32
-LATER_S = 0.05  # between a call and its repetition
+LATER_S = 0.05  # between a call and its retry
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """`look` tells everything that the write may change. Asked again after it happened, it raises `gone`, if anything.
-    `later_s`: leases end later when they are asked for later, so there no time passes."""
+    """`look` reads everything that the write may change. A retry of the executed write raises `gone`, unless `gone` is
+    None. `later_s` is 0 for leases, because a later call would get a later expiry."""
 
     ask: Callable[[], Awaitable[Any]]
     look: Callable[[], Awaitable[Any]]
@@ -59,7 +59,7 @@ def writes(operation: str) -> Callable[[Callable[[World], Awaitable[Scene]]], Ca
     return enter
 
 
-# ---- Where effects show ----
+# ---- Reads that show effects ----
 
 
 async def record_of(world: World, record: Record) -> Record | None:
@@ -70,7 +70,7 @@ async def record_of(world: World, record: Record) -> Record | None:
 
 
 async def family(world: World, *records: Record, session_id: str | None = None) -> tuple[object, ...]:
-    """The records, their children, their chains; and the session."""
+    """Reads the records with their children and chains, and the session."""
     seen: list[object] = []
     for record in records:
         found = await record_of(world, record)
@@ -202,7 +202,7 @@ async def in_a_session_with_a_key(world: World) -> Scene:
 
 
 async def third_turn(world: World, **options: Any) -> Scene:
-    """The commit of a turn in a session that has two already."""
+    """Commits a turn in a session that has two turns already."""
     session_id = new_session_id()
     first = await world.subject.commit_in(session_id)
     second = await world.subject.commit_in(session_id, first)
@@ -248,7 +248,7 @@ async def under_a_lease_with_a_key(world: World) -> Scene:
 
 @writes("abort_turn")
 async def of_a_turn_with_a_key(world: World) -> Scene:
-    """Whether the key is free shows in what another response gets told that comes with it."""
+    """Beginning a turn of another response under the key shows whether the key is free."""
     mine = TurnRequest(idempotency_key="key", fingerprint=FINGERPRINT, response_id=new_response_id())
     await world.store.begin_turn(world.tenant, mine)
     ask = partial(world.store.abort_turn, world.tenant, None, idempotency_key="key", response_id=mine.response_id)
@@ -256,7 +256,7 @@ async def of_a_turn_with_a_key(world: World) -> Scene:
 
     async def look() -> object:
         start = await world.peer.begin_turn(world.tenant, other)
-        if start.running_response_id is None:  # it was free, and is to be so for the next look
+        if start.running_response_id is None:  # the key was free, and is freed again for the next look
             await world.peer.abort_turn(world.tenant, None, idempotency_key="key", response_id=other.response_id)
         return start.running_response_id
 
@@ -312,7 +312,7 @@ async def the_oldest(world: World) -> Scene:
 
 @writes("enqueue_job")
 async def whose_tenant_is_not_in_line(world: World) -> Scene:
-    """The job is committed, and its tenant does not stand in the line yet."""
+    """The job is committed, but its tenant is not in the line of the workers yet."""
     draft = jobs.new_draft(queue=DISPATCH_QUEUE)
     await world.peer._trees.decide(_committed, world.tenant, draft.id, draft)
 
@@ -328,7 +328,7 @@ def _committed(view: View, _job_id: str, draft: JobDraft) -> Finish[None]:
 
 @writes("heartbeat_job")
 async def of_its_holder(world: World) -> Scene:
-    """The end of its lease is told to whoever claims it as its holder."""
+    """A repeated claim by the holder shows the end of the lease."""
     _job_id, fence = await claimed(world)
     look = partial(world.peer.claim_job, world.tenant, ["q"], holder="a", lease_ttl_ms=LEASE_TTL_MS_MIN)
 
@@ -465,14 +465,14 @@ async def from_the_middle(world: World) -> Scene:
 
 @writes("take_quota")
 async def with_a_place(world: World) -> Scene:
-    """Alone of all requests for quota this can be repeated; what there is shows in who could come next."""
+    """The only idempotent quota request. A hold of two more slots shows how many slots are held."""
     draw = Draw("requests", amount=1, at_least=1, capacity=20, per_minute=20)
     hold = Hold(["place"], 60_000)
     await world.store.take_quota(world.tenant, QuotaRequest([draw], Hold(["old"], 60_000)))
 
     async def look() -> object:
         answer = await world.peer.take_quota(world.tenant, QuotaRequest([replace(draw, amount=0)]))
-        asked = QuotaRequest(hold=Hold(["a", "b"], 100, most=3))  # fits beside one place
+        asked = QuotaRequest(hold=Hold(["a", "b"], 100, most=3))  # fits beside one held slot
         is_one_held = (await world.peer.take_quota(world.tenant, asked)).shortage is None
         await world.peer.take_quota(world.tenant, QuotaRequest(release=["a", "b"]))
         return round(answer.levels[0].level), is_one_held
@@ -486,7 +486,7 @@ async def with_a_place(world: World) -> Scene:
 
 @writes("sweep")
 async def what_expired(world: World) -> Scene:
-    """All that shows of it is what the store says that it reclaimed."""
+    """The effect of a sweep shows only in the numbers that its answers have."""
     (parent,) = await world.subject.put_line(1)
     for record in (draft(), draft(parent)):
         await world.subject.put(record, ttl_ms=10)

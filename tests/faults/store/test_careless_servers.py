@@ -1,6 +1,5 @@
-"""Power loss, as far as it can be told beforehand: a server that does not flush to its disk before it answers is
-refused at durability `disk`, and a session never commits with less than that, whatever the server's default is.
-"""
+"""Power loss, as far as settings show it: a server that does not flush to its disk before it answers is rejected at
+durability `disk`, and a session never commits with less, whatever the server's default is."""
 
 from __future__ import annotations
 

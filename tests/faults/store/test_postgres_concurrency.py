@@ -1,4 +1,4 @@
-"""Many writers on few trees: nobody's work is lost, nobody dies of a deadlock, and the tables stay whole."""
+"""Many concurrent writers on few trees: no write is lost, no deadlock occurs, and the tables stay consistent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.volume import volume
 TENANT = "t"
 REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence)
 
-# A response whose parent is missing or not one level above, or that is behind another response on its branch.
+# Finds responses whose parent is missing or not one level above, or not the response before on the same branch.
 BROKEN = """
 WITH node AS (
     SELECT tenant, tree, id, place, fields::jsonb ->> 'parent' AS parent_id FROM stored_row WHERE kind = 'node'
@@ -48,7 +48,7 @@ def schema() -> str:
 
 @pytest.fixture
 async def stores(schema: str, long_timeouts: None) -> AsyncIterator[list[StoreService]]:
-    """Two replicas on one database. Their callers have time to wait for one another."""
+    """Two replicas over one database, with long timeouts."""
     url = shared_postgres().url
     backends = [PostgresRows(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
     for backend in backends:
@@ -81,7 +81,7 @@ async def test_concurrent_children_are_all_kept_once(stores: list[StoreService],
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Does things at random; what it is refused is no matter."""
+    """Makes random calls. Rejections are ignored."""
 
     store: StoreService
     dice: random.Random
@@ -104,7 +104,7 @@ class Actor:
         await self.store.delete(TENANT, record.id)
 
     async def take_turn(self, parent: Record) -> None:
-        """In one of two sessions of the tree, behind any of its responses."""
+        """Commits a turn in one of two sessions of the tree, behind `parent`."""
         session_id = f"conv_{tree_tag(parent.id)}{self.dice.randrange(2):032}"
         holder = f"holder-{self.dice.random()}"
         start = await self.store.begin_turn(TENANT, turn_in(session_id, holder=holder, wait_ms=100))

@@ -1,4 +1,4 @@
-"""kill -9 of a Redis server that writes its file before it answers: nothing acknowledged is lost, no chain broken."""
+"""kill -9 of a Redis server that writes its file before it answers: acknowledged records and whole chains survive."""
 
 from __future__ import annotations
 

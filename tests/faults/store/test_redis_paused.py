@@ -1,4 +1,4 @@
-"""A Redis server that is stopped with its sockets open: readiness says so in time, and all goes on when it wakes."""
+"""A paused Redis server with open sockets: readiness fails within its timeout, and calls succeed after it resumes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, RedisServer, redis_cluster, redis_rows, redis_server
 from tests.support.waiting import least, with_retries
 
-BUSY_S = 6.0  # beyond a time limit, for a machine that is busy
+BUSY_S = 6.0  # tolerance beyond a timeout on a busy machine
 
 
 @pytest.fixture(params=["single", "cluster"])
 def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, RedisServer]]:
-    """The URL of the whole, and one server of it."""
+    """The URL of the server or cluster, and one server of it."""
     if request.param == "single":
         with redis_server(NO_FILES) as server:
             yield server.url, server
@@ -33,7 +33,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, RedisServer]]
 async def test_a_paused_redis_fails_readiness_within_its_timeout(
     servers: tuple[str, RedisServer], long_timeouts: None
 ) -> None:
-    """By a limit of its own, whatever that of an answer is."""
+    """Readiness has its own timeout, whatever the timeout of other calls is."""
     assert READY_TIMEOUT_S < 1
     url, server = servers
     backend = StoreService(redis_rows(url))
@@ -80,5 +80,5 @@ async def test_a_write_to_a_paused_redis_times_out_and_can_be_retried(monkeypatc
             await backend.put("t", record)
         server.resume()
         stamp = await with_retries(lambda: backend.put("t", record))
-        assert stamp.version == 1  # it may have happened; asking again is safe
+        assert stamp.version == 1  # the first write may have happened; a retry is safe
         await backend.close()

@@ -1,5 +1,5 @@
-"""Every operation that writes, with every fault: a caller that asks again gets the answer that got lost, and the effect
-is there once; in between it is there whole or not at all.
+"""Every operation that writes, with every fault: a retry gets the lost answer, and the effect is there once. In
+between, the effect is there whole or not at all.
 
 Two faults reach the backend and run on every backend: an error after the operation was executed, and a caller that
 disconnects during it. The other faults act above the backend, which gets one ordinary call or none, so memory and
@@ -28,13 +28,13 @@ from tests.faults.store.every_write import DEEDS, Deed, Scene
 from tests.support.stores import MemoryStore, tree_of
 from tests.support.waiting import until
 
-SLOW_S = 0.02  # of a backend that answers all the same
+SLOW_S = 0.02  # delay of a slow call, which succeeds
 LEAVES_AFTER_S = (0, 0.0005, 0.002)  # operations take 0.1 to 5 ms
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 above_the_backend = pytest.mark.parametrize("opened", ["memory", "sqlite"], indirect=True)
 deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
-# What a sweep did shows in its answer alone, and that is lost with the caller.
+# The effect of a sweep shows only in its answer, which is lost with the caller.
 visible = {name: deed for name, deed in DEEDS.items() if deed.operation != "sweep"}
 
 
@@ -43,7 +43,7 @@ async def test_every_operation_that_writes_has_a_scene() -> None:
 
 
 async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: bool) -> object:
-    """Asks again: what there is to see then. `already`: it had happened, and its answer got lost."""
+    """Retries the call and returns the state afterwards. `already`: the call was executed, and its answer was lost."""
     world.clock.advance(scene.later_s)
     if already and scene.gone is not None:
         with pytest.raises(scene.gone):
@@ -107,7 +107,7 @@ async def test_a_write_that_timed_out_before_execution_can_be_retried(world: Wor
 
 @pytest.mark.parametrize("deed", visible.values(), ids=list(visible))
 async def test_a_write_cancelled_during_execution_happens_once_after_a_retry(world: World, deed: Deed) -> None:
-    """It may have happened or not: whoever asks again finds it done once, as in a run without a fault."""
+    """The cancelled call may have happened or not. A retry leaves its effect once, as in a run without a fault."""
     for delay_s in LEAVES_AFTER_S:
         world.start_over()
         world.witness.answers.clear()
@@ -130,8 +130,8 @@ async def test_a_write_cancelled_during_execution_happens_once_after_a_retry(wor
 
 
 async def settled(scene: Scene) -> object:
-    """The state of the store when no call is running. A look is several calls, and a record that one of them saw may
-    be deleted before the next: the look is repeated until two of them agree."""
+    """The state of the store when no call is running. A look is several calls, and a record may be deleted between two
+    of them: the look is repeated until two results agree."""
     before: object = object()
     while True:
         with contextlib.suppress(NotFound):
@@ -143,7 +143,7 @@ async def settled(scene: Scene) -> object:
 
 @contextlib.contextmanager
 def breaking(world: World, fault: Fault) -> Iterator[None]:
-    """One fault for the next call of its operation, which must come. What was answered before does not count."""
+    """Injects one fault into the next call of its operation, which must come. Clears the answers recorded before."""
     world.witness.answers.clear()
     world.faulty.plan(fault)
     yield
@@ -152,7 +152,7 @@ def breaking(world: World, fault: Fault) -> Iterator[None]:
 
 @pytest.mark.parametrize("when", When)
 async def test_a_session_is_complete_when_each_call_fails_once(world: World, when: When) -> None:
-    """Every step of every turn breaks once; nothing is there twice, and nothing is missing."""
+    """Each call of each turn fails once. Nothing is stored twice, and nothing is missing."""
     session_id, line = new_session_id(), list[Record]()
     for number in range(3):
         begin = turn_in(session_id)
@@ -183,7 +183,7 @@ async def test_a_lease_with_a_lost_release_ends_at_its_expiry(world: World, when
 
 
 class WritesAgain(MemoryStore):
-    """Forgets what it has seen: the same content again makes another version."""
+    """Increases the version on every put, also on a repeated one."""
 
     async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
         stamp = await self._inner.put(tenant, record, **options)
@@ -193,7 +193,7 @@ class WritesAgain(MemoryStore):
 
 
 class CommitsInTwoSteps(MemoryStore):
-    """Writes the record, lets others run, and moves the session's head."""
+    """Writes the record and moves the session's head in two steps, between which other calls run."""
 
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         await self._inner.put(tenant, commit.record)

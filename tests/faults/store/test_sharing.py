@@ -1,4 +1,4 @@
-"""Two processes on one file: their writes take turns, and neither sees half of the other's."""
+"""Two backends on one SQLite file: their writes are serialized, and neither reads half of the other's."""
 
 from __future__ import annotations
 

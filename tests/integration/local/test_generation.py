@@ -1,4 +1,4 @@
-"""The packaged model behind the real Triton: what the token-level signature promises, kept by llama.cpp."""
+"""The packaged model on the real Triton: llama.cpp keeps the promises of the token-level signature."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ async def test_min_tokens_holds_the_end_back(client: TokenClient, chat: Chat) ->
 
 async def test_the_same_seed_gives_the_same_ids(client: TokenClient, chat: Chat) -> None:
     prompt = chat.prompt("Tell me a story.")
-    await client.generate(prompt, 1)  # from here on the prompt comes from the cache each time
+    await client.generate(prompt, 1)  # the later requests have the prompt in the cache
     answers = [
         await client.generate(prompt, 24, temperature=1.5, runtime_top_p=0.98, runtime_top_k=50, seed=seed)
         for seed in (7, 7, 8)
@@ -129,7 +129,7 @@ async def test_a_length_limit_inside_a_character_cuts_between_ids(client: TokenC
             lambda text: isinstance(json.loads(text)["city"], str),
         ),
         (
-            "json_schema",  # as a call of a custom tool with a grammar is held to it
+            "json_schema",  # the schema of a call of a custom tool with a grammar
             json.dumps(custom_formats.input_schema(DATE)),
             lambda text: re.fullmatch(DATE.definition, json.loads(text)["input"]) is not None,
         ),
@@ -195,7 +195,7 @@ async def test_cancelling_stops_the_generation_within_a_token(
         answer = await client.cancelled_after(5, chat.prompt("Tell me a story."), 800, id=request_id)
         return await server.tokens_when_cancelled(request_id) - len(answer.ids)
 
-    # One may be in flight to the client, one under way, one sampled while the cancellation travels.
+    # One token may be in flight to the client, one in progress, and one sampled while the cancellation travels.
     assert 0 <= await least(tokens_too_many, most=3) <= 3
 
 

@@ -1,7 +1,7 @@
-"""A chain and a turn's history are one round trip to the database, whatever their depth.
+"""A chain and a turn's history are read in one round trip to the database, at any depth.
 
-What is counted is what reaches it: for PostgreSQL the questions that a proxy sees on the wire, for Redis the reads of
-the servers' sockets, for SQLite the transactions.
+Counted are, for PostgreSQL, the requests that a proxy sees on the wire; for Redis, the reads of the servers' sockets;
+for SQLite, the transactions.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ TENANT = new_session_id()  # servers are shared with other tests
 BOUNDS = {"max_depth": limits.CHAIN_DEPTH_MAX, "max_bytes": limits.CHAIN_BYTES_MAX}
 
 Count = Callable[[], int]
-Place = tuple[StoreService, Count]  # an opened store, and how many round trips there were so far
+Place = tuple[StoreService, Count]  # an opened store, and the count of its round trips so far
 
 
 class CountingProxy:
-    """Passes bytes on to a server, and counts the questions: whenever the client speaks after it was answered."""
+    """Forwards bytes to a server, and counts requests: each time the client sends after an answer."""
 
     def __init__(self) -> None:
         self.questions = 0
@@ -43,7 +43,7 @@ class CountingProxy:
 
     @asynccontextmanager
     async def to(self, host: str, port: int) -> AsyncIterator[int]:
-        """The port that it listens on. Connections must be closed by their client before the end."""
+        """Yields the port of the proxy. Clients must close their connections before the end."""
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with closing(writer):
@@ -127,7 +127,8 @@ async def redis_cluster(_folder: Path) -> AsyncIterator[Place]:
 
 @contextmanager
 def reads_of(servers: Sequence[RedisServer]) -> Iterator[Count]:
-    """How often the servers found something to read, this question among it. A command of ours is short: one read."""
+    """The number of reads of the servers' sockets, including the read of this question. A command of ours is short: one
+    read."""
     with ExitStack() as stack:
         clients = [stack.enter_context(server.client()) for server in servers]
         yield lambda: sum(client.info("stats")["total_reads_processed"] for client in clients)
@@ -171,7 +172,7 @@ async def test_a_chain_of_any_depth_is_read_in_one_round_trip(place: Place) -> N
 
 
 async def stored_line(backend: StoreService, length: int) -> list[Record]:
-    """Responses that each continue the one before."""
+    """Stores responses that each continue the one before."""
     line: list[Record] = []
     for _ in range(length):
         line.append(draft(line[-1] if line else None))
@@ -180,7 +181,7 @@ async def stored_line(backend: StoreService, length: int) -> list[Record]:
 
 
 async def round_trips(count: Count, reading: Awaitable[None]) -> int:
-    """How many there were, without those of the counting."""
+    """The number of round trips of `reading`, without those of the counting."""
     first, second = count(), count()
     await reading
     return count() - second - (second - first)
