@@ -99,7 +99,7 @@ class Call:
 
 
 @dataclass
-class Town:
+class System:
     """A running fleet, and a function for each part that stops (True) or continues it."""
 
     replicas: Replicas
@@ -138,7 +138,7 @@ def _database(life: ExitStack, name: str) -> tuple[str, Freeze]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+async def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
     async with AsyncExitStack() as life:
         triton = await life.enter_async_context(storytelling_triton(WORDS))
         below = life.enter_context(ExitStack())
@@ -151,63 +151,63 @@ async def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         triton.pause_s = PAUSE_S
         connector = aiohttp.TCPConnector(limit=0)
         session = await life.enter_async_context(aiohttp.ClientSession(connector=connector))
-        yield Town(replicas, triton, session, parts | {"database": freeze_database})
+        yield System(replicas, triton, session, parts | {"database": freeze_database})
 
 
 @pytest.fixture(autouse=True)
-def nobody_dies(town: Town) -> Iterator[None]:
+def no_process_dies(system: System) -> Iterator[None]:
     yield
-    pods = town.replicas.pods
-    assert not {name: pods[name].command.lines[-50:] for name in town.replicas.dead()}
+    pods = system.replicas.pods
+    assert not {name: pods[name].command.lines[-50:] for name in system.replicas.dead()}
 
 
-async def models_listed(town: Town, url: str) -> None:
-    async with town.session.get(f"{url}/v1/models") as answer:
+async def models_listed(system: System, url: str) -> None:
+    async with system.session.get(f"{url}/v1/models") as answer:
         assert answer.status == 200
         await answer.read()
 
 
-async def store_answers(town: Town, url: str) -> None:
+async def store_answers(system: System, url: str) -> None:
     """Waits until a request that needs the store is answered. A database that was frozen first works through its
     queue."""
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
-            async with town.session.get(f"{url}/v1/responses/{UNKNOWN}") as answer:
+            async with system.session.get(f"{url}/v1/responses/{UNKNOWN}") as answer:
                 if answer.status == 404:
                     return
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("freeze_s", FREEZES_S)
-@pytest.mark.parametrize(("town", "part"), CASES, indirect=["town"], scope="module")  # one fleet for each database
-async def test_requests_are_answered_soon_while_a_part_is_frozen(town: Town, part: str, freeze_s: int) -> None:
-    town.triton.starts.clear()
-    urls = town.replicas.edge_urls
-    calls = [town.ask(url, **members) for url in urls for members in KINDS.values()]
-    calls += [town.ask(url, {"Idempotency-Key": f"{part}-{freeze_s}-{number}"}) for number, url in enumerate(urls)]
+@pytest.mark.parametrize(("system", "part"), CASES, indirect=["system"], scope="module")  # one fleet for each database
+async def test_requests_are_answered_soon_while_a_part_is_frozen(system: System, part: str, freeze_s: int) -> None:
+    system.triton.starts.clear()
+    urls = system.replicas.edge_urls
+    calls = [system.ask(url, **members) for url in urls for members in KINDS.values()]
+    calls += [system.ask(url, {"Idempotency-Key": f"{part}-{freeze_s}-{number}"}) for number, url in enumerate(urls)]
     async with asyncio.timeout(WAIT_MAX_S):
         await asyncio.gather(*(call.begun.wait() for call in calls))
     await asyncio.sleep(0.5 * WORDS * PAUSE_S)  # in the middle of their stories
     loop = asyncio.get_running_loop()
-    with town.frozen(part):
+    with system.frozen(part):
         began_s = loop.time()
         until_s = began_s + freeze_s
         for url in itertools.cycle(urls[1:]):  # the frozen edge is the first
-            new = [town.ask(url, **members) for members in KINDS.values()]
+            new = [system.ask(url, **members) for members in KINDS.values()]
             async with asyncio.timeout(SOON_S):
-                await asyncio.gather(models_listed(town, url), *(call.begun.wait() for call in new))
+                await asyncio.gather(models_listed(system, url), *(call.begun.wait() for call in new))
             calls += new
             if loop.time() >= until_s:
                 break
             await asyncio.sleep(min(BETWEEN_S, max(0.0, until_s - loop.time())))
-    await asyncio.gather(*(store_answers(town, url) for url in urls))
+    await asyncio.gather(*(store_answers(system, url) for url in urls))
     outage_s = loop.time() - began_s
     is_long = outage_s > SHORT_OUTAGE_S
-    await town.settle()
+    await system.settle()
     for call in calls:
         call.require_one_end(may_fail=is_long)
     assert all(call.status == 200 for call in calls[: 4 * len(urls)])  # these streams had begun before the freeze
     # A translator that wakes may begin a turn that another one has taken over, before it reads the cancellation. A job
     # begins again after a long freeze: its lease expired, and without a store none of its output could be logged.
     is_strict = outage_s < LEASED_S and part != "translator"
-    assert max(town.triton.began_anew().values()) <= (1 if is_strict else 2)
+    assert max(system.triton.began_anew().values()) <= (1 if is_strict else 2)

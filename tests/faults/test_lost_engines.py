@@ -51,7 +51,7 @@ async def serving_all(engine: EndpointsEngine) -> AsyncIterator[TranslatorServic
         yield service
 
 
-async def at_work(*servers: RunningTriton) -> None:
+async def wait_until_reachable(*servers: RunningTriton) -> None:
     """Waits until all servers are reachable: channels notice a restart a moment after the supervisor."""
     for server in servers:
         engine = engine_on(server, name=MODEL_NAME)
@@ -73,7 +73,7 @@ STORY = turn("Say the alphabet over and over, with commas: A, B, C, D,", tempera
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def twins() -> AsyncIterator[list[RunningTriton]]:
+async def language_servers() -> AsyncIterator[list[RunningTriton]]:
     """Two servers of the packaged model."""
     async with AsyncExitStack() as stack:
         starting = [stack.enter_async_context(smollm2_server(MODEL_NAME)) for _ in range(2)]
@@ -81,8 +81,8 @@ async def twins() -> AsyncIterator[list[RunningTriton]]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def undisturbed(twins: list[RunningTriton]) -> Ran:
-    async with serving(engine_on(twins[0], name=MODEL_NAME)) as service:
+async def undisturbed(language_servers: list[RunningTriton]) -> Ran:
+    async with serving(engine_on(language_servers[0], name=MODEL_NAME)) as service:
         ran = await run(service, named(STORY))
     assert ran.usage[1] == 100
     return ran
@@ -90,36 +90,38 @@ async def undisturbed(twins: list[RunningTriton]) -> Ran:
 
 @pytest.mark.parametrize("deltas", [1, 40])
 async def test_the_text_after_a_kill_in_mid_stream_equals_an_undisturbed_run(
-    twins: list[RunningTriton], undisturbed: Ran, deltas: int, caplog: pytest.LogCaptureFixture
+    language_servers: list[RunningTriton], undisturbed: Ran, deltas: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
+    engine, response_id = await story_through_a_kill(language_servers, undisturbed, deltas)
     for _ in range(TRIES - 1):
         if engine.migrations:  # 0: this process was delayed, and the kill came after the end of the story
             break
-        engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
+        engine, response_id = await story_through_a_kill(language_servers, undisturbed, deltas)
     assert engine.migrations == 1
     assert f"{response_id} moves to another endpoint after " in caplog.text
 
 
 async def story_through_a_kill(
-    twins: list[RunningTriton], undisturbed: Ran, deltas: int
+    language_servers: list[RunningTriton], undisturbed: Ran, deltas: int
 ) -> tuple[EndpointsEngine, str]:
     """Begins a story on the first server, kills that server, and has the second one finish the story."""
-    first, second = twins
-    await at_work(first, second)
+    first, second = language_servers
+    await wait_until_reachable(first, second)
     engine, given = fleet_on(first, second), named(STORY)
     async with serving_all(engine) as service:
         ran = await run(service, given, {deltas: first.kill})
     assert ran.text == undisturbed.text
     assert ran.usage == undisturbed.usage
     assert (ran.record["status"], len(ran.record["output"])) == (undisturbed.record["status"], 1)
-    twins.reverse()  # the restarting server is the last choice of the next run
+    language_servers.reverse()  # the restarting server is the last choice of the next run
     return engine, given.response_id
 
 
-async def test_a_server_stopped_by_sigterm_finishes_its_turn(twins: list[RunningTriton], undisturbed: Ran) -> None:
-    first, second = twins
-    await at_work(first, second)
+async def test_a_server_stopped_by_sigterm_finishes_its_turn(
+    language_servers: list[RunningTriton], undisturbed: Ran
+) -> None:
+    first, second = language_servers
+    await wait_until_reachable(first, second)
     async with serving_all(fleet_on(first, second)) as service:
         ran = await run(service, named(STORY), {20: lambda: first.signal(signal.SIGTERM)})
         assert (ran.text, ran.usage) == (undisturbed.text, undisturbed.usage)
@@ -143,7 +145,7 @@ THEN_SILENT = "/stall/10"
 """Stalls a server behind ten tokens, so that a generation cannot end before the fault, however busy the machine is."""
 
 
-def speakers(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
+def scripted_models(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
     """Models of every signature that generate TEXT, and the long one."""
     by_ids = ScriptedModel(MODEL_NAME, delay_ms=delay_ms, obeys=obeys, says=tokenizer().encode(TEXT))
     ensemble = ScriptedModel(THREE_STEPS, signature="ensemble", in_ensemble=True)
@@ -170,14 +172,14 @@ class Pair:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def servers() -> AsyncIterator[Pair]:
     async with AsyncExitStack() as stack:
-        made = (speakers(delay_ms=SLOW_MS, obeys=True), speakers(delay_ms=QUICK_MS, obeys=False))
+        made = (scripted_models(delay_ms=SLOW_MS, obeys=True), scripted_models(delay_ms=QUICK_MS, obeys=False))
         starting = (stack.enter_async_context(triton_server(*models)) for models in made)
         yield Pair(*await asyncio.gather(*starting))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def pair(servers: Pair) -> Pair:
-    await at_work(servers.bad, servers.good)
+    await wait_until_reachable(servers.bad, servers.good)
     return servers
 
 
@@ -294,7 +296,7 @@ async def test_a_dead_model_on_a_live_server_loses_no_turn(pair: Pair, caplog: p
 
 async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture) -> bool:
     """Returns whether the server outlived its model."""
-    async with triton_server(*speakers(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
+    async with triton_server(*scripted_models(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
         await lone.leave_alone()
         engine = fleet_on(lone, pair.good, token_timeout_s=1.0)
         async with serving_all(engine) as service:
@@ -302,7 +304,7 @@ async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture
             if "closed the connection" in caplog.text:
                 return False
             assert "no next token within 1 s" in caplog.text
-            await at_work(lone)
+            await wait_until_reachable(lone)
             await asyncio.sleep(EJECT_FIRST_S)
             # The first turn makes the engine probe the endpoint, and the next turn uses the endpoint.
             others = [Outcome(await run(service, named(HI)), engine)]

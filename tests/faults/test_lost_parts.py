@@ -25,7 +25,7 @@ LONG = "Tell me a very long story about the sea."
 
 
 @pytest.fixture
-def lonely_split(up_system: System, tmp_path: Path) -> Iterator[System]:
+def own_split(up_system: System, tmp_path: Path) -> Iterator[System]:
     """Three processes of this test alone, which the test kills."""
     profiles, options = up_system.data / "profiles", ["--edge-restart-wait-s=0.5"]
     with split(tmp_path, profiles=profiles, model=up_system.model, options=options) as system:
@@ -75,12 +75,12 @@ async def read_some(stream: AsyncIterator[Object], deltas: int) -> list[Object]:
 
 
 async def test_a_translator_killed_in_mid_stream_fails_the_turn_with_its_text(
-    lonely_split: System, session: aiohttp.ClientSession
+    own_split: System, session: aiohttp.ClientSession
 ) -> None:
-    http = Http(session, lonely_split.url)
-    async with http.stream(model=lonely_split.model, input=LONG, max_output_tokens=400) as stream:
+    http = Http(session, own_split.url)
+    async with http.stream(model=own_split.model, input=LONG, max_output_tokens=400) as stream:
         seen = await read_some(stream, 5)
-        lonely_split.commands["translator"].kill()
+        own_split.commands["translator"].kill()
         seen += [event async for event in stream]
     for event in seen:
         validate_event(event)
@@ -92,7 +92,7 @@ async def test_a_translator_killed_in_mid_stream_fails_the_turn_with_its_text(
     deltas = "".join(event["delta"] for event in seen if event["type"] == events.OUTPUT_TEXT_DELTA)
     assert ended["output"][0]["content"][0]["text"] == deltas
     assert (await http.get(f"/v1/responses/{ended['id']}")).json == ended == fold(seen)
-    refused = await http.create(model=lonely_split.model, input="hi")
+    refused = await http.create(model=own_split.model, input="hi")
     assert (refused.status, refused.error["type"]) == (503, "server_error")
     ready = await http.get("/v1/health/ready")
     assert ready.status == 503
@@ -100,12 +100,12 @@ async def test_a_translator_killed_in_mid_stream_fails_the_turn_with_its_text(
 
 
 async def test_a_killed_store_is_reported_after_the_restart_wait(
-    lonely_split: System, session: aiohttp.ClientSession
+    own_split: System, session: aiohttp.ClientSession
 ) -> None:
-    http = Http(session, lonely_split.url)
-    first = (await http.create(model=lonely_split.model, input="hi", max_output_tokens=2)).json
-    lonely_split.commands["store"].kill()
-    asked = {"model": lonely_split.model, "input": "hi", "max_output_tokens": 2}
+    http = Http(session, own_split.url)
+    first = (await http.create(model=own_split.model, input="hi", max_output_tokens=2)).json
+    own_split.commands["store"].kill()
+    asked = {"model": own_split.model, "input": "hi", "max_output_tokens": 2}
     async with asyncio.timeout(AT_ONCE_S):
         answer = await http.create(**asked, previous_response_id=first["id"])
     assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "store_unavailable", "1")

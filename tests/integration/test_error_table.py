@@ -125,7 +125,7 @@ REQUESTS: list[tuple[str, Object | bytes, int, str | None, str | None, str]] = [
         f"Previous response with id '{UNKNOWN}' not found.",
     ),
     (
-        "no id at all as previous",
+        "malformed previous response id",
         asked(previous_response_id="resp_1"),
         400,
         "previous_response_not_found",
@@ -133,7 +133,7 @@ REQUESTS: list[tuple[str, Object | bytes, int, str | None, str | None, str]] = [
         "Previous response with id 'resp_1' not found.",
     ),
     (
-        "two pasts",
+        "previous response and conversation",
         asked(previous_response_id=UNKNOWN, conversation=NO_CONVERSATION),
         400,
         "mutually_exclusive_parameters",

@@ -70,7 +70,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Held:
+class OwnerData:
     """The owner's data: ids by kind, and the body of each response."""
 
     ids: dict[str, list[str]]
@@ -95,9 +95,9 @@ async def server() -> AsyncIterator[EdgeServer]:
 
 async def test_data_of_another_tenant_is_answered_as_not_found(server: EdgeServer) -> None:
     async with aiohttp.ClientSession(headers=OWNER) as owner, aiohttp.ClientSession(headers=OTHER) as other:
-        held = await possessions(Http(owner, server.url))
+        held = await create_owner_data(Http(owner, server.url))
         asked = probes(server, held) * ROUNDS
-        answers = await all_of(Http(other, server.url), asked)
+        answers = await answers_to(Http(other, server.url), asked)
         nothing = {shape_of(each): answer for each, answer in zip(asked, answers, strict=True) if is_unknown(each)}
         hits = [
             (each, answer)
@@ -113,7 +113,7 @@ async def test_the_owner_gets_its_data_at_every_probed_route(server: EdgeServer)
     """Without this test a probe of a route that does not exist would pass."""
     async with aiohttp.ClientSession(headers=OWNER) as owner:
         http = Http(owner, server.url)
-        held = await possessions(http)
+        held = await create_owner_data(http)
         found = set()
         for each in probes(server, held):
             if not is_unknown(each) and (await http.ask(each.method, each.path, each.body)).status == 200:
@@ -122,9 +122,9 @@ async def test_the_owner_gets_its_data_at_every_probed_route(server: EdgeServer)
         assert asked - found <= {("POST", "/v1/responses/ID/cancel", "")}  # the route takes background responses only
 
 
-async def possessions(http: Http) -> Held:
+async def create_owner_data(http: Http) -> OwnerData:
     """Creates many ids of each kind."""
-    held = Held({kind: [] for kind in UNKNOWN}, {})
+    held = OwnerData({kind: [] for kind in UNKNOWN}, {})
     for number in range(RESPONSES):
         session_id = f"session-{number}"
         made = await http.ask(
@@ -145,21 +145,21 @@ async def possessions(http: Http) -> Held:
     return held
 
 
-def probes(server: EdgeServer, held: Held) -> list[Probe]:
+def probes(server: EdgeServer, held: OwnerData) -> list[Probe]:
     """Each route with the ids of its kind, an unknown id first. Deletes come last, those of nested data first."""
     made = itertools.chain(of_paths(server, held), of_bodies(held))
     return sorted(made, key=lambda each: each.path.count("/") if each.method == "DELETE" else 99, reverse=True)
 
 
-def of_paths(server: EdgeServer, held: Held) -> Iterator[Probe]:
-    for method, path in places(server):
+def of_paths(server: EdgeServer, held: OwnerData) -> Iterator[Probe]:
+    for method, path in routes_with_ids(server):
         kind = KIND_OF[path.partition("/{")[0]]
         for id_, item_id in zip(ids_of(held, kind), itertools.cycle(ids_of(held, "conversation item")), strict=False):
             place = path.replace("{id}", id_).replace("{item_id}", item_id)
             yield Probe(method, place, BODY_OF.get((method, path)))
 
 
-def of_bodies(held: Held) -> Iterator[Probe]:
+def of_bodies(held: OwnerData) -> Iterator[Probe]:
     for path, body in BODIES:
         (kind,) = set(re.findall(r"\{(\w+)\}", str(body))) & UNKNOWN.keys()
         for id_ in ids_of(held, kind):
@@ -173,7 +173,7 @@ BODY_OF: dict[tuple[str, str], Object] = {
 }
 
 
-def places(server: EdgeServer) -> set[tuple[str, str]]:
+def routes_with_ids(server: EdgeServer) -> set[tuple[str, str]]:
     """Every route that takes an id."""
     return {
         (route.method, route.resource.canonical)
@@ -182,7 +182,7 @@ def places(server: EdgeServer) -> set[tuple[str, str]]:
     }
 
 
-def ids_of(held: Held, kind: str) -> Sequence[str]:
+def ids_of(held: OwnerData, kind: str) -> Sequence[str]:
     return [UNKNOWN[kind], *held.ids[kind]]
 
 
@@ -199,7 +199,7 @@ def filled(body: Object, mark: str, id_: str) -> Object:
     return {name: fill(value) for name, value in body.items()}
 
 
-async def all_of(http: Http, asked: Sequence[Probe]) -> list[tuple[int, str]]:
+async def answers_to(http: Http, asked: Sequence[Probe]) -> list[tuple[int, str]]:
     """Status and body of each answer, without the ids."""
     gate = asyncio.Semaphore(AT_ONCE)
 

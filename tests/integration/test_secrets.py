@@ -133,21 +133,21 @@ async def test_logs_and_errors_contain_no_content_and_no_credentials(
     handlers, level = list(root.handlers), root.level
     configure(LogSettings(level="DEBUG", json=True))
     try:
-        errors = await everything(world)
+        errors = await collect_errors(world)
     finally:
         logging.basicConfig(level=level, handlers=handlers, force=True)
     written = "".join(capfd.readouterr())
     assert "RuntimeError: a bug" in written
     secrets = (PROMPT, ARGUMENT, HEADER, METADATA, GUESS, GUESS.rsplit("_", 1)[1], world.secret.rsplit("_", 1)[1])
-    assert [line for each in secrets for line in where(each, written, errors)] == []
+    assert [line for each in secrets for line in lines_with(each, written, errors)] == []
 
 
-def where(secret: str, written: str, errors: list[str]) -> list[str]:
+def lines_with(secret: str, written: str, errors: list[str]) -> list[str]:
     """The lines and answers that contain the secret."""
     return [line for line in (*written.splitlines(), *errors) if secret in line]
 
 
-async def everything(world: World) -> list[str]:
+async def collect_errors(world: World) -> list[str]:
     """Sends requests that succeed, that are rejected and that fail. Returns the errors."""
     answers: list[Answer] = []
     async with aiohttp.ClientSession(headers=bearer(world.secret) | {"x-note": HEADER, "cookie": HEADER}) as session:
@@ -165,7 +165,7 @@ async def everything(world: World) -> list[str]:
     async with aiohttp.ClientSession(headers=bearer(GUESS) | {"x-note": HEADER}) as session:
         answers.append(await ask(Http(session, world.server.url), {"input": PROMPT}))
         assert answers[-1].status == 401
-    return [told(answer) for answer in answers] + await malformed(world)
+    return [error_of(answer) for answer in answers] + await malformed(world)
 
 
 async def malformed(world: World) -> list[str]:
@@ -191,7 +191,7 @@ async def ask(http: Http, body: Object) -> Answer:
     return await http.create(model="m", **body)
 
 
-def told(answer: Answer) -> str:
+def error_of(answer: Answer) -> str:
     """The error of an answer. A failed stream has the error in its last two events."""
     if not answer.headers["content-type"].startswith("text/event-stream"):
         return answer.body.decode()

@@ -59,7 +59,7 @@ class CutsChains(MemoryStore):
         return (await self._inner.chain(tenant, response_id))[-max_depth:]
 
 
-class TakesTheLeaseForNothing(MemoryStore):
+class TakesLeasesOfRejectedTurns(MemoryStore):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         if request.session_id is not None:
             await self.acquire_session(tenant, request.session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
@@ -96,7 +96,7 @@ class ForgetsTheHolder(MemoryStore):
         return replace(await self._inner.describe_session(tenant, session_id), lease=None)
 
 
-class LeaksClosing(MemoryStore):
+class WorksAfterClose(MemoryStore):
     async def acquire_session(self, tenant: str, session_id: str, **options: Any) -> Lease:
         if not self.rows._open:
             await self.open()
@@ -111,13 +111,13 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (ReusesTokens, testing.LeaseSuite().test_tokens_grow_over_release_and_expiry),
     (NeverExpires, testing.RetentionSuite().test_an_expired_response_is_unreadable),
     (CutsChains, testing.LineageSuite().test_a_chain_over_the_depth_limit_is_rejected),
-    (TakesTheLeaseForNothing, testing.TurnSuite().test_a_turn_with_a_too_long_history_takes_no_lease),
+    (TakesLeasesOfRejectedTurns, testing.TurnSuite().test_a_turn_with_a_too_long_history_takes_no_lease),
     (
-        broken_stores.ContinuesWhatRuns,
+        broken_stores.ContinuesRunningResponses,
         testing.IdempotentTurnSuite().test_a_turn_behind_a_response_that_runs_claims_no_key,
     ),
     (
-        broken_stores.ReadsBeforeItLooks,
+        broken_stores.ReadsBeforeItChecks,
         testing.TurnSuite().test_a_turn_racing_the_end_of_a_response_reads_it_whole_or_is_rejected,
     ),
     (MixesTenants, testing.TenancySuite().test_another_tenants_response_does_not_exist),
@@ -128,7 +128,7 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
         broken_stores.ChangesAnyStatus,
         testing.LineageStatusSuite().test_a_status_update_with_a_failed_precondition_is_rejected,
     ),
-    (broken_stores.TurnsChildrenAround, testing.LineageTreeSuite().test_children_and_siblings_are_in_order_of_creation),
+    (broken_stores.ReversesChildren, testing.LineageTreeSuite().test_children_and_siblings_are_in_order_of_creation),
     (broken_stores.ListsInOneOrder, testing.LineageListSuite().test_a_session_lists_its_readable_responses_only),
     (broken_stores.FindsItemsInAnyOrder, testing.LineageItemSuite().test_items_are_found_in_any_response),
     (broken_stores.ForksTheHead, testing.LineageForkSuite().test_a_response_of_the_named_session_may_be_forked),
@@ -141,10 +141,10 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
         QueuedTurnSuite().test_accepting_a_queued_turn_writes_record_events_job_and_lease,
     ),
     (
-        broken_stores.QueuesBesideARefusedTurn,
+        broken_stores.QueuesJobsOfRejectedTurns,
         lambda subject: QueuedTurnSuite().test_a_rejected_queued_turn_leaves_nothing(subject, "fence"),
     ),
-    (broken_stores.NeverHandsIn, QueuedTurnSuite().test_workers_find_the_job_of_a_queued_turn),
+    (broken_stores.NeverListsTheTenant, QueuedTurnSuite().test_workers_find_the_job_of_a_queued_turn),
     (broken_stores.GivesJobsTwice, testing.JobLeaseSuite().test_one_of_many_claimers_gets_the_job),
     (broken_stores.HidesCancellation, testing.JobCancelSuite().test_the_cancellation_of_a_held_job_reaches_its_holder),
     (
@@ -160,16 +160,16 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (broken_stores.ClaimsInTwoSteps, testing.IdempotentTurnSuite().test_one_of_many_concurrent_keyed_requests_runs),
     (broken_stores.ChangesVersions, testing.PromptSuite().test_a_stored_prompt_version_never_changes),
     (broken_stores.KeepsDeletedPrompts, testing.PromptSuite().test_a_deleted_prompt_is_gone_with_all_its_versions),
-    (broken_stores.LooksThenSpends, testing.QuotaSuite().test_of_concurrent_draws_only_the_capacity_succeeds),
+    (broken_stores.ChecksThenDraws, testing.QuotaSuite().test_of_concurrent_draws_only_the_capacity_succeeds),
     (broken_stores.ForgetsDebts, testing.QuotaSuite().test_a_bucket_in_debt_rejects_draws_until_it_has_filled),
     (
-        broken_stores.CountsRepetitions,
+        broken_stores.CountsRepeatedHolds,
         testing.StreamSlotSuite().test_a_repeated_hold_counts_once_and_draws_nothing,
     ),
-    (broken_stores.NeverGivesPlacesBack, testing.StreamSlotSuite().test_a_slot_released_twice_frees_one_slot),
-    (broken_stores.LetsPlacesLast, testing.StreamSlotSuite().test_slots_expire),
-    (broken_stores.CountsForAllTenants, testing.QuotaSuite().test_tenants_share_no_buckets_and_no_stream_slots),
-    (broken_stores.SweepsForEverybody, testing.SweepSuite().test_a_sweep_reclaims_nothing_of_other_tenants),
+    (broken_stores.NeverReleasesSlots, testing.StreamSlotSuite().test_a_slot_released_twice_frees_one_slot),
+    (broken_stores.NeverExpiresSlots, testing.StreamSlotSuite().test_slots_expire),
+    (broken_stores.SharesQuotasOfTenants, testing.QuotaSuite().test_tenants_share_no_buckets_and_no_stream_slots),
+    (broken_stores.SweepsAllTenants, testing.SweepSuite().test_a_sweep_reclaims_nothing_of_other_tenants),
     (broken_stores.SweepsNothing, testing.SweepSuite().test_expired_responses_are_reclaimed),
 ]
 
@@ -196,7 +196,7 @@ async def subject_on(store: MemoryStore, clock: ManualClock) -> Subject:
 
 
 async def test_a_store_that_works_after_close_fails_its_suite(clock: ManualClock) -> None:
-    for store, noticed in ((MemoryStore(clock), False), (LeaksClosing(clock), True)):
+    for store, noticed in ((MemoryStore(clock), False), (WorksAfterClose(clock), True)):
         await store.open()
         check = testing.LifecycleSuite().test_a_closed_store_is_unavailable
         try:

@@ -33,7 +33,7 @@ ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
 }
 
 
-class Witness(Wrapper):
+class AnswerRecorder(Wrapper):
     """Records all answers of a store, including those that reach no caller."""
 
     def __init__(self, inner: StoreService) -> None:
@@ -55,13 +55,13 @@ class World:
 
     inner: StoreService
     clock: ManualClock
-    witness: Witness = field(init=False)
+    recorder: AnswerRecorder = field(init=False)
     faulty: FaultyStore = field(init=False)
     subject: Subject = field(init=False)
 
     def __post_init__(self) -> None:
-        self.witness = Witness(self.inner)
-        self.faulty = FaultyStore(self.witness)
+        self.recorder = AnswerRecorder(self.inner)
+        self.faulty = FaultyStore(self.recorder)
         self.start_over()
 
     def start_over(self) -> None:

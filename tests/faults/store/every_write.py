@@ -43,17 +43,17 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class WriteCase:
     operation: str
     arrange: Callable[[World], Awaitable[Scene]]
 
 
-DEEDS: dict[str, Deed] = {}
+WRITE_CASES: dict[str, WriteCase] = {}
 
 
 def writes(operation: str) -> Callable[[Callable[[World], Awaitable[Scene]]], Callable[[World], Awaitable[Scene]]]:
     def enter(arrange: Callable[[World], Awaitable[Scene]]) -> Callable[[World], Awaitable[Scene]]:
-        DEEDS[f"{operation}: {arrange.__name__.replace('_', ' ')}"] = Deed(operation, arrange)
+        WRITE_CASES[f"{operation}: {arrange.__name__.replace('_', ' ')}"] = WriteCase(operation, arrange)
         return arrange
 
     return enter
@@ -121,7 +121,7 @@ async def a_child(world: World) -> Scene:
 
 
 @writes("put")
-async def over_a_version(world: World) -> Scene:
+async def of_the_expected_version(world: World) -> Scene:
     record = draft(status=Status.IN_PROGRESS)
     await world.subject.put(record)
     finished = replace(record, status=Status.COMPLETED, body=b'{"finished":true}')
@@ -137,7 +137,7 @@ async def with_a_key(world: World) -> Scene:
 
 
 @writes("delete")
-async def between_two(world: World) -> Scene:
+async def in_the_middle_of_a_chain(world: World) -> Scene:
     line = await world.subject.put_line(3)
     return Scene(partial(world.subject.delete, line[1]), partial(family, world, *line), gone=ResponseNotFound)
 
@@ -170,7 +170,7 @@ async def for_longer(world: World) -> Scene:
 
 
 @writes("release_session")
-async def of_a_holder(world: World) -> Scene:
+async def by_its_holder(world: World) -> Scene:
     session_id = new_session_id()
     lease = await world.store.acquire_session(world.tenant, session_id, holder="a")
     ask = partial(world.store.release_session, world.tenant, lease.fence)
@@ -294,13 +294,13 @@ async def claimed(world: World) -> tuple[str, Fence]:
 
 
 @writes("enqueue_job")
-async def a_new_one(world: World) -> Scene:
+async def a_new_job(world: World) -> Scene:
     job = jobs.new_draft()
     return Scene(partial(world.store.enqueue_job, world.tenant, job), partial(job_of, world, job.id))
 
 
 @writes("claim_job")
-async def the_oldest(world: World) -> Scene:
+async def the_oldest_job(world: World) -> Scene:
     both = [await jobs.enqueue(world.subject) for _ in range(2)]
 
     async def look() -> object:
@@ -311,7 +311,7 @@ async def the_oldest(world: World) -> Scene:
 
 
 @writes("enqueue_job")
-async def whose_tenant_is_not_in_line(world: World) -> Scene:
+async def of_a_tenant_missing_in_the_line(world: World) -> Scene:
     """The job is committed, but its tenant is not in the line of the workers yet."""
     draft = jobs.new_draft(queue=DISPATCH_QUEUE)
     await world.peer._trees.decide(_committed, world.tenant, draft.id, draft)
@@ -327,7 +327,7 @@ def _committed(view: View, _job_id: str, draft: JobDraft) -> Finish[None]:
 
 
 @writes("heartbeat_job")
-async def of_its_holder(world: World) -> Scene:
+async def to_extend_the_lease(world: World) -> Scene:
     """A repeated claim by the holder shows the end of the lease."""
     _job_id, fence = await claimed(world)
     look = partial(world.peer.claim_job, world.tenant, ["q"], holder="a", lease_ttl_ms=LEASE_TTL_MS_MIN)
@@ -344,26 +344,26 @@ async def succeeded(world: World) -> Scene:
 
 
 @writes("settle_job")
-async def to_be_tried_again(world: World) -> Scene:
+async def for_a_retry(world: World) -> Scene:
     job_id, fence = await claimed(world)
     ask = partial(world.store.settle_job, world.tenant, fence, JobOutcome.RETRY, reason="again")
     return Scene(ask, partial(job_of, world, job_id))
 
 
 @writes("cancel_job")
-async def that_nobody_holds(world: World) -> Scene:
+async def without_a_holder(world: World) -> Scene:
     job = await jobs.enqueue(world.subject)
     return Scene(partial(world.store.cancel_job, world.tenant, job.id), partial(job_of, world, job.id))
 
 
 @writes("cancel_job")
-async def that_somebody_holds(world: World) -> Scene:
+async def with_a_holder(world: World) -> Scene:
     job_id, _fence = await claimed(world)
     return Scene(partial(world.store.cancel_job, world.tenant, job_id), partial(job_of, world, job_id))
 
 
 @writes("commit_turn")
-async def for_a_worker(world: World) -> Scene:
+async def of_a_queued_turn(world: World) -> Scene:
     session_id = new_session_id()
     _history, lease = await world.subject.begin_in(session_id)
     record = replace(draft(session_id=session_id), status=Status.QUEUED)
@@ -394,14 +394,14 @@ async def prompt_of(world: World, prompt_id: str) -> object:
 
 
 @writes("put_prompt")
-async def that_is_new(world: World) -> Scene:
+async def a_new_prompt(world: World) -> Scene:
     prompt_id = prompts.new_id()
     ask = partial(prompts.prompts_of(world.store).put_prompt, world.tenant, prompt_id, 1, prompts.FIRST)
     return Scene(ask, partial(prompt_of, world, prompt_id))
 
 
 @writes("put_prompt")
-async def with_another_version(world: World) -> Scene:
+async def a_second_version(world: World) -> Scene:
     made = await prompts.made(world.subject)
     ask = partial(prompts.prompts_of(world.store).put_prompt, world.tenant, made.id, 2, prompts.SECOND)
     return Scene(ask, partial(prompt_of, world, made.id))
@@ -464,7 +464,7 @@ async def from_the_middle(world: World) -> Scene:
 
 
 @writes("take_quota")
-async def with_a_place(world: World) -> Scene:
+async def with_a_stream_slot(world: World) -> Scene:
     """The only idempotent quota request. A hold of two more slots shows how many slots are held."""
     draw = Draw("requests", amount=1, at_least=1, capacity=20, per_minute=20)
     hold = Hold(["place"], 60_000)
@@ -485,7 +485,7 @@ async def with_a_place(world: World) -> Scene:
 
 
 @writes("sweep")
-async def what_expired(world: World) -> Scene:
+async def of_expired_responses(world: World) -> Scene:
     """The effect of a sweep shows only in the numbers that its answers have."""
     (parent,) = await world.subject.put_line(1)
     for record in (draft(), draft(parent)):
@@ -493,6 +493,6 @@ async def what_expired(world: World) -> Scene:
     world.clock.advance(1)
 
     async def look() -> object:
-        return await family(world, parent), sum(answer.records for answer in world.witness.answers_of("sweep"))
+        return await family(world, parent), sum(answer.records for answer in world.recorder.answers_of("sweep"))
 
     return Scene(partial(world.store.sweep, world.tenant), look, same_answer=False)

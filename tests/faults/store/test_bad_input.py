@@ -38,7 +38,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MIB = 2**20
 SESSION = new_session_id()
-STORED = draft(tag=SESSION, session_id=SESSION)  # what the store has when a test begins
+STORED = draft(tag=SESSION, session_id=SESSION)  # the store has these records when a test begins
 CHILD = draft(STORED)
 NEW = draft()
 CONVERSATION = new_conversation_id(RandomIds())

@@ -24,7 +24,7 @@ from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.operations import OPERATIONS, READS
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.faults.store.conftest import World
-from tests.faults.store.every_write import DEEDS, Deed, Scene
+from tests.faults.store.every_write import WRITE_CASES, Scene, WriteCase
 from tests.support.stores import MemoryStore, tree_of
 from tests.support.waiting import until
 
@@ -33,16 +33,16 @@ LEAVES_AFTER_S = (0, 0.0005, 0.002)  # operations take 0.1 to 5 ms
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 above_the_backend = pytest.mark.parametrize("opened", ["memory", "sqlite"], indirect=True)
-deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
+every_case = pytest.mark.parametrize("case", WRITE_CASES.values(), ids=list(WRITE_CASES))
 # The effect of a sweep shows only in its answer, which is lost with the caller.
-visible = {name: deed for name, deed in DEEDS.items() if deed.operation != "sweep"}
+visible = {name: case for name, case in WRITE_CASES.items() if case.operation != "sweep"}
 
 
 async def test_every_operation_that_writes_has_a_scene() -> None:
-    assert {deed.operation for deed in DEEDS.values()} == set(OPERATIONS) - READS
+    assert {case.operation for case in WRITE_CASES.values()} == set(OPERATIONS) - READS
 
 
-async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: bool) -> object:
+async def require_done_once(world: World, case: WriteCase, scene: Scene, *, already: bool) -> object:
     """Retries the call and returns the state afterwards. `already`: the call was executed, and its answer was lost."""
     world.clock.advance(scene.later_s)
     if already and scene.gone is not None:
@@ -50,68 +50,68 @@ async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: 
             await scene.ask()
         return await scene.look()
     await scene.ask()
-    first, *others = world.witness.answers_of(deed.operation)
+    first, *others = world.recorder.answers_of(case.operation)
     assert len(others) == already
     assert not scene.same_answer or [first] * len(others) == others
     return await scene.look()
 
 
 @above_the_backend
-@deeds
-async def test_a_write_that_failed_before_execution_can_be_retried(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_write_that_failed_before_execution_can_be_retried(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
+    with breaking(world, Fault(case.operation, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
         await scene.ask()
     assert await scene.look() == before
-    assert await require_done_once(world, deed, scene, already=False) != before
+    assert await require_done_once(world, case, scene, already=False) != before
 
 
-@deeds
-async def test_a_retry_of_an_executed_write_changes_nothing(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_retry_of_an_executed_write_changes_nothing(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.AFTER, error=Timeout)), pytest.raises(Timeout):
+    with breaking(world, Fault(case.operation, When.AFTER, error=Timeout)), pytest.raises(Timeout):
         await scene.ask()
     done = await scene.look()
     assert done != before
-    assert await require_done_once(world, deed, scene, already=True) == done
+    assert await require_done_once(world, case, scene, already=True) == done
 
 
 @above_the_backend
-@deeds
-async def test_a_retry_of_a_slow_write_changes_nothing(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_retry_of_a_slow_write_changes_nothing(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=SLOW_S)):
+    with breaking(world, Fault(case.operation, When.BEFORE, error=None, delay_s=SLOW_S)):
         await scene.ask()
     done = await scene.look()
     assert done != before
-    assert await require_done_once(world, deed, scene, already=True) == done
+    assert await require_done_once(world, case, scene, already=True) == done
 
 
 @above_the_backend
-@deeds
-async def test_a_write_that_timed_out_before_execution_can_be_retried(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_write_that_timed_out_before_execution_can_be_retried(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=3600)):
+    with breaking(world, Fault(case.operation, When.BEFORE, error=None, delay_s=3600)):
         asking = asyncio.ensure_future(scene.ask())
-        await until(lambda: not world.faulty.planned, f"{deed.operation} is asked for")
+        await until(lambda: not world.faulty.planned, f"{case.operation} is asked for")
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
     assert await scene.look() == before
-    assert await require_done_once(world, deed, scene, already=False) != before
+    assert await require_done_once(world, case, scene, already=False) != before
 
 
-@pytest.mark.parametrize("deed", visible.values(), ids=list(visible))
-async def test_a_write_cancelled_during_execution_happens_once_after_a_retry(world: World, deed: Deed) -> None:
+@pytest.mark.parametrize("case", visible.values(), ids=list(visible))
+async def test_a_write_cancelled_during_execution_happens_once_after_a_retry(world: World, case: WriteCase) -> None:
     """The cancelled call may have happened or not. A retry leaves its effect once, as in a run without a fault."""
     for delay_s in LEAVES_AFTER_S:
         world.start_over()
-        world.witness.answers.clear()
-        scene = await deed.arrange(world)
+        world.recorder.answers.clear()
+        scene = await case.arrange(world)
         before = await scene.look()
         asking = asyncio.ensure_future(scene.ask())
         await asyncio.sleep(delay_s)
@@ -144,7 +144,7 @@ async def settled(scene: Scene) -> object:
 @contextlib.contextmanager
 def breaking(world: World, fault: Fault) -> Iterator[None]:
     """Injects one fault into the next call of its operation, which must come. Clears the answers recorded before."""
-    world.witness.answers.clear()
+    world.recorder.answers.clear()
     world.faulty.plan(fault)
     yield
     assert not world.faulty.planned
@@ -202,16 +202,16 @@ class CommitsInTwoSteps(MemoryStore):
 
 
 @pytest.mark.parametrize(
-    ("broken", "deed"),
+    ("broken", "case"),
     [(WritesAgain, "put: a child"), (CommitsInTwoSteps, "commit_turn: under a lease")],
 )
-async def test_a_broken_store_fails_the_retry_tests(clock: ManualClock, broken: type[MemoryStore], deed: str) -> None:
+async def test_a_broken_store_fails_the_retry_tests(clock: ManualClock, broken: type[MemoryStore], case: str) -> None:
     for store, noticed in ((MemoryStore(clock), False), (broken(clock), True)):
         world = World(store, clock)
         await world.faulty.open()
         try:
-            await test_a_retry_of_an_executed_write_changes_nothing(world, DEEDS[deed])
-            await test_a_write_cancelled_during_execution_happens_once_after_a_retry(world, DEEDS[deed])
+            await test_a_retry_of_an_executed_write_changes_nothing(world, WRITE_CASES[case])
+            await test_a_write_cancelled_during_execution_happens_once_after_a_retry(world, WRITE_CASES[case])
         except AssertionError:
             assert noticed
         else:

@@ -31,7 +31,7 @@ TENANT = new_session_id()  # servers are shared with other tests
 BOUNDS = {"max_depth": limits.CHAIN_DEPTH_MAX, "max_bytes": limits.CHAIN_BYTES_MAX}
 
 Count = Callable[[], int]
-Place = tuple[StoreService, Count]  # an opened store, and the count of its round trips so far
+CountedStore = tuple[StoreService, Count]  # an opened store, and the count of its round trips so far
 
 
 class CountingProxy:
@@ -83,7 +83,7 @@ class CountingProxy:
 
 
 @asynccontextmanager
-async def sqlite(folder: Path) -> AsyncIterator[Place]:
+async def sqlite(folder: Path) -> AsyncIterator[CountedStore]:
     statements: list[str] = []
     rows = SqliteRows(folder / "store.db", durability=Durability.PROCESS)
     backend = StoreService(rows)
@@ -96,7 +96,7 @@ async def sqlite(folder: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def postgres(_folder: Path) -> AsyncIterator[Place]:
+async def postgres(_folder: Path) -> AsyncIterator[CountedStore]:
     server = urlsplit(shared_postgres().url)
     proxy = CountingProxy()
     async with proxy.to("127.0.0.1", server.port or 0) as port:
@@ -108,7 +108,7 @@ async def postgres(_folder: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def redis(_folder: Path) -> AsyncIterator[Place]:
+async def redis(_folder: Path) -> AsyncIterator[CountedStore]:
     backend = StoreService(redis_rows(shared_redis().url))
     await backend.open()
     with reads_of([shared_redis()]) as count:
@@ -117,7 +117,7 @@ async def redis(_folder: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def redis_cluster(_folder: Path) -> AsyncIterator[Place]:
+async def redis_cluster(_folder: Path) -> AsyncIterator[CountedStore]:
     backend = StoreService(redis_rows(shared_cluster().url))
     await backend.open()
     with reads_of(shared_cluster().masters) as count:
@@ -134,7 +134,7 @@ def reads_of(servers: Sequence[RedisServer]) -> Iterator[Count]:
         yield lambda: sum(client.info("stats")["total_reads_processed"] for client in clients)
 
 
-ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
+ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[CountedStore]]] = {
     "sqlite": sqlite,
     "postgres": postgres,
     "redis": redis,
@@ -143,13 +143,13 @@ ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
 
 
 @pytest.fixture(params=ENGINES)
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+async def counted_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CountedStore]:
     async with ENGINES[request.param](tmp_path) as opened:
         yield opened
 
 
-async def test_a_chain_of_any_depth_is_read_in_one_round_trip(place: Place) -> None:
-    backend, count = place
+async def test_a_chain_of_any_depth_is_read_in_one_round_trip(counted_store: CountedStore) -> None:
+    backend, count = counted_store
     line = await stored_line(backend, max(DEPTHS))
 
     async def chain(depth: int) -> None:
