@@ -193,7 +193,7 @@ def served_store(*options: str) -> Iterator[tuple[Command, str]]:
         command.stop()
 
 
-async def test_a_store_of_its_own_process_asks_for_tokens(tokens: Path) -> None:
+async def test_a_store_process_with_a_token_file_requires_tokens(tokens: Path) -> None:
     with served_store(f"--store-token-file={tokens}") as (command, address):
         command.wait_for(r"^store .*\(gRPC, tokens\)")
         async with client(address, BILLING) as billing, client(address) as anonymous:

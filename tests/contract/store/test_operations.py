@@ -177,7 +177,7 @@ async def test_statistics_of_every_backend_equal_those_of_memory(
     assert found.items() <= everything.items()
 
 
-async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredTenant) -> None:
+async def test_a_verification_distinguishes_damage_from_hints(rows: Any, stored: StoredTenant) -> None:
     await stored.fill(StoreService(rows))
     assert await findings(rows, stored.tenant) == []
     tree = Partition(stored.tenant, stored.session[5:21])

@@ -85,7 +85,7 @@ async def test_a_history_through_kills_is_linearizable(make: Callable[[], Abstra
     recorder.require_linearizable()
 
 
-async def test_a_server_that_forgets_what_it_acknowledged_is_noticed() -> None:
+async def test_a_server_that_loses_acknowledged_writes_is_noticed() -> None:
     with redis_server(NO_FILES) as server:
         recorder = await history_through_kills(server, Durability.MEMORY)
     with pytest.raises(AssertionError, match="no order explains"):
