@@ -1,4 +1,4 @@
-"""Row backends do not differ: random programs have the outcomes that they have in memory."""
+"""Row backends do not differ: random programs have the outcomes of the memory backend."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ FIELDS = ("head", "fence", "until", "odd")
 
 
 class Programs:
-    """Random programs over a few ids, so that they meet."""
+    """Random programs over few ids, so that programs touch the same rows."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.grown: list[str] = []  # nodes that were there; they are never deleted while they have children
+        self.grown: list[str] = []  # nodes that were added; none is deleted while it has children
 
     def ref(self) -> Ref:
         return Ref(self.random.choice(KINDS), self.random.choice(IDS))
@@ -154,7 +154,7 @@ class Programs:
     def program(self, now_ms: int) -> Program:
         guards = [self.guard(now_ms) for _ in range(self.random.choice([0, 0, 0, 1, 2]))]
         changes = [self.change() for _ in range(self.random.randint(0, 3))]
-        if not guards:  # then it is applied for sure
+        if not guards:  # without guards the program is certainly applied
             grown = self.grow()
             guards += [each for each in grown if isinstance(each, Guard)]
             changes += [each for each in grown if isinstance(each, Grow)]
@@ -162,7 +162,7 @@ class Programs:
 
 
 def shown(program: Program, outcome: Outcome) -> Any:
-    """An outcome without what backends may leave out: payloads that were not asked for."""
+    """An outcome without the payloads that the program did not request, which backends may leave out."""
     if not isinstance(outcome, Applied):
         rows = {ref: row and (dict(row.fields), bytes(row.items), bytes(row.body)) for ref, row in outcome.rows.items()}
         return ("refused", outcome.now_ms, rows, outcome.too_long, outcome.crowded)
@@ -189,7 +189,7 @@ def clock() -> ManualClock:
 
 
 async def pointers(memory: MemoryRows, partition: Partition, program: Program, now_ms: int) -> Program:
-    """The entries that a spread backend wrote of a program that it refuses: none that are there has become later."""
+    """The entries that a spread backend has written for a rejected program. No existing entry moves to a later time."""
     filed = {
         (each.of, each.key, each.id): each
         for each in program.changes
@@ -270,7 +270,7 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     return found
 
 
-async def test_a_subtree_is_cut_off(backend: RowBackend) -> None:
+async def test_a_subtree_is_cut_off_at_max_nodes(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     fields = {"parent": None, "session": None, "expires": None, "size": 0}
     await backend.transact(partition, Program(changes=[Grow("root", None, fields)]))
@@ -287,14 +287,14 @@ def grown(node: str, parent: str | None, **fields: Any) -> Grow:
 
 
 async def chain_of(backend: RowBackend, partition: Partition, node: str, max_bytes: int = 2**20) -> Any:
-    """The ids and items of a chain, or the bound that it exceeds."""
+    """The ids and items of a chain, or the limit that the chain exceeds."""
     outcome = await backend.transact(partition, Program(reads=[Chain(node, Payload.ALL, 2**20, max_bytes)]))
     if not isinstance(outcome, Applied):
         return outcome.too_long
     return list(outcome.answers[0].ids), list(outcome.answers[0].items)
 
 
-async def test_a_subtree_does_not_begin_at_a_node_that_is_gone(backend: RowBackend) -> None:
+async def test_a_subtree_of_a_missing_node_is_empty(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     await backend.transact(partition, Program(changes=[grown("root", None), grown("child", "root")]))
     await backend.transact(partition, Program(changes=[Delete(Ref(Kind.NODE, "root"))]))
@@ -313,7 +313,7 @@ async def test_a_chain_of_many_parts_and_branches_comes_in_order(backend: RowBac
     assert await chain_of(backend, partition, branch[-1]) == (ids, [each.encode() for each in ids])
 
 
-async def test_the_bound_of_a_chain_is_the_size_that_its_nodes_have_now(backend: RowBackend) -> None:
+async def test_the_byte_limit_of_a_chain_counts_current_node_sizes(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     await backend.transact(partition, Program(changes=[grown("root", None, size=10), grown("child", "root", size=5)]))
     assert await chain_of(backend, partition, "child", 14) == "bytes"

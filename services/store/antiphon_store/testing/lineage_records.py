@@ -49,7 +49,7 @@ class LineageStatusSuite:
         await subject.put(record)
         return record
 
-    async def test_a_status_changes_and_nothing_else(self, subject: Subject) -> None:
+    async def test_a_status_update_changes_only_the_status(self, subject: Subject) -> None:
         record = await self.put_running(subject)
         born = await subject.get(record)
         await subject.elapse(5)
@@ -73,14 +73,14 @@ class LineageStatusSuite:
         "condition",
         [Precondition(), Precondition(version=1), Precondition(statuses=frozenset({Status.IN_PROGRESS}))],
     )
-    async def test_a_change_can_be_repeated(self, subject: Subject, condition: Precondition) -> None:
+    async def test_a_repeated_status_update_changes_nothing(self, subject: Subject, condition: Precondition) -> None:
         record = await self.put_running(subject)
         update = lineage(subject).update_status
         stamp = await update(subject.tenant, record.id, Status.FAILED, precondition=condition)
         await subject.elapse(5)
         assert await update(subject.tenant, record.id, Status.FAILED, precondition=condition) == stamp
 
-    async def test_a_condition_that_does_not_hold_rejects_the_change(self, subject: Subject) -> None:
+    async def test_a_status_update_with_a_failed_precondition_is_rejected(self, subject: Subject) -> None:
         record = await self.put_running(subject)
         refused: list[tuple[type[Exception], Precondition]] = [
             (VersionMismatch, Precondition(version=2)),
@@ -97,7 +97,7 @@ class LineageStatusSuite:
         read = await subject.get(record)
         assert (read.status, read.version) == (Status.IN_PROGRESS, 1)
 
-    async def test_the_fence_of_a_living_lease_allows_it(self, subject: Subject) -> None:
+    async def test_a_status_update_under_a_live_fence_is_written(self, subject: Subject) -> None:
         record = await self.put_running(subject)
         lease = await subject.store.acquire_session(subject.tenant, new_session_id(beside=record.id), holder="a")
         condition = Precondition(version=1, fence=lease.fence)
@@ -118,7 +118,7 @@ class LineageListSuite:
         page = await lineage(subject).list_responses(subject.tenant, session_id, **options)  # type: ignore[arg-type]
         return [record.id for record in page.records]
 
-    async def test_a_session_lists_what_was_made_in_it(self, subject: Subject) -> None:
+    async def test_a_session_lists_its_readable_responses_only(self, subject: Subject) -> None:
         session_id = new_session_id()
         line = await put_turns(subject, session_id, 4)
         await put_turns(subject, new_session_id(), 1)
@@ -131,7 +131,7 @@ class LineageListSuite:
         assert await self.ids(subject, new_session_id()) == []
         assert (await lineage(subject).list_responses(subject.tenant + "-other", session_id)).records == []
 
-    async def test_the_oldest_come_first_when_asked_for(self, subject: Subject) -> None:
+    async def test_responses_are_listed_in_the_requested_order(self, subject: Subject) -> None:
         session_id = new_session_id()
         records = []
         for _ in range(5):
@@ -143,7 +143,7 @@ class LineageListSuite:
         assert await self.ids(subject, session_id, order=Order.DESCENDING) == expected[::-1]
 
     @pytest.mark.parametrize("order", Order)
-    async def test_pages_together_are_the_whole(self, subject: Subject, order: Order) -> None:
+    async def test_pages_of_any_size_add_up_to_the_whole_list(self, subject: Subject, order: Order) -> None:
         session_id = new_session_id()
         await put_turns(subject, session_id, 3)
         await subject.elapse(2)
@@ -160,7 +160,7 @@ class LineageListSuite:
                 )
                 assert len(page.records) == size or page.next_cursor is None
                 found += [record.id for record in page.records]
-                assert len(found) == len(set(found))  # and therefore it ends
+                assert len(found) == len(set(found))  # no page repeats, so the loop ends
                 cursor = page.next_cursor
             assert found == whole
 
@@ -172,7 +172,7 @@ class LineageListSuite:
         assert len(page.records) == 2
         assert len(await self.ids(subject, session_id, cursor=page.next_cursor)) == 1
 
-    async def test_a_cursor_of_another_question_is_refused(self, subject: Subject) -> None:
+    async def test_a_cursor_of_another_request_is_rejected(self, subject: Subject) -> None:
         session_id = new_session_id()
         await put_turns(subject, session_id, 2)
         page = await lineage(subject).list_responses(subject.tenant, session_id, limit=1)
@@ -182,7 +182,7 @@ class LineageListSuite:
                 await lineage(subject).list_responses(**question)  # type: ignore[arg-type]
             assert caught.value.field == "cursor"
 
-    async def test_a_replaced_response_is_listed_where_it_belongs_now(self, subject: Subject) -> None:
+    async def test_a_response_moved_to_another_session_is_listed_there(self, subject: Subject) -> None:
         one = new_session_id()
         two = new_session_id(one)
         record = draft(session_id=one)
@@ -281,7 +281,7 @@ class LineageItemSuite:
 
 
 class LineagePageLimitSuite:
-    """The service adds up the sizes of what it was asked for. Large pages of each backend: LineageListSuite."""
+    """The size limit of one answer, which the service enforces. Large pages of each backend: LineageListSuite."""
 
     async def test_a_batch_that_is_too_large_is_refused(self, subject: Subject) -> None:
         records = [draft(text=HUGE) for _ in range(3)]
