@@ -31,10 +31,13 @@ async def test_a_background_response_resumes_when_its_engine_is_back() -> None:
         undisturbed = whole(await shop.ended((await asked(shop)).id))
         record = await asked(shop)
         heard: list[Object] = []
+        was_killed = False
         async for batch in shop.edge.stream("default", record):
             before, heard = said(heard), [*heard, *events.decode(batch.frames)]
             if before < 20 <= said(heard):
                 server.kill()
+                was_killed = True
+        assert was_killed
         assert events.ERROR not in [event["type"] for event in heard]
         assert [event["sequence_number"] for event in heard] == list(range(len(heard)))
         ended = whole(await shop.store.get("default", record.id))

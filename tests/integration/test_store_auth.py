@@ -13,7 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from antiphon_core.errors import AntiphonError, PermissionDenied, ResponseNotFound, Unauthenticated
+from antiphon_core.errors import AntiphonError, PermissionDenied, ResponseNotFound, StoreUnavailable, Unauthenticated
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.rpc import watched
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
@@ -201,7 +201,7 @@ async def test_a_store_process_with_a_token_file_requires_tokens(tokens: Path) -
             assert await outcome(anonymous) is Unauthenticated
 
 
-async def test_a_store_process_with_a_client_ca_accepts_client_certificates(tmp_path: Path) -> None:
+async def test_a_store_process_with_a_client_ca_accepts_only_clients_with_certificates(tmp_path: Path) -> None:
     ca = authority(tmp_path, "ca")
     server, own = signed_by(ca, tmp_path, "server"), signed_by(ca, tmp_path, "client")
     options = [
@@ -212,8 +212,13 @@ async def test_a_store_process_with_a_client_ca_accepts_client_certificates(tmp_
     credentials = ClientCredentials(tls_ca_file=ca.cert, tls_cert_file=own.cert, tls_key_file=own.key)
     with served_store(*options) as (command, address):
         command.wait_for(r"^store .*\(gRPC, client certificates, TLS\)")
-        async with StoreClient(address, credentials=credentials) as store:
+        without_certificate = ClientCredentials(tls_ca_file=ca.cert)
+        async with (
+            StoreClient(address, credentials=credentials) as store,
+            StoreClient(address, credentials=without_certificate) as stranger,
+        ):
             assert await outcome(store) is ResponseNotFound
+            assert await outcome(stranger) is StoreUnavailable
 
 
 @pytest.mark.parametrize(

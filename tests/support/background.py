@@ -100,6 +100,8 @@ class MortalStore:
         """Whether a call that fails happens all the same."""
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
         """Callbacks that run before a call of each name."""
+        self.after: dict[str, Callable[[], Awaitable[object]]] = {}
+        """Callbacks that run after a call of each name has succeeded, before its answer."""
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
@@ -118,7 +120,10 @@ class MortalStore:
             if self.executes:
                 await real(*args, **options)
             raise StoreUnavailable(f"{name} failed")
-        return await real(*args, **options)
+        answer = await real(*args, **options)
+        if name in self.after:
+            await self.after[name]()
+        return answer
 
     async def _read_events(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
         async for batch in self._store.read_events(*args, **options):

@@ -156,8 +156,8 @@ async def raw(edge: RunningEdge, *lines: str) -> bytes:
 
 async def test_two_keys_in_one_request_are_rejected(guarded: Guarded) -> None:
     one, two = (f"Authorization: Bearer {secret}" for secret in (guarded.acme, guarded.globex))
-    assert b"200" in await raw(guarded.edge, "GET /v1/models HTTP/1.1", one)
-    assert b"40" in await raw(guarded.edge, "GET /v1/models HTTP/1.1", one, two)
+    assert b" 200 " in await raw(guarded.edge, "GET /v1/models HTTP/1.1", one)
+    assert b" 401 " in await raw(guarded.edge, "GET /v1/models HTTP/1.1", one, two)
 
 
 async def test_wrong_keys_over_http_are_rejected(guarded: Guarded) -> None:
@@ -307,10 +307,10 @@ async def test_body_is_not_read_before_authentication(guarded: Guarded) -> None:
             yield b" " * 2**16
 
     try:
-        answer = await guarded.ask("POST", "/v1/responses", body=endless())
+        status = (await guarded.ask("POST", "/v1/responses", body=endless())).status
     except aiohttp.ClientError:
-        return  # cut off during the upload
-    assert answer.status == 401
+        status = 401  # cut off during the upload, before the answer was read
+    assert status == 401
     assert sent < 2_000 * 2**16
 
 

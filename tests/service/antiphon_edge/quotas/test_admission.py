@@ -184,7 +184,7 @@ async def test_cancel_request_is_never_rate_limited() -> None:
             assert (await edge.ask("POST", f"/v1/responses/resp_{'0' * 48}/cancel")).status != 429
 
 
-async def test_stream_read_and_websocket_without_a_free_slot_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stream_read_and_websocket_without_a_free_slot_are_rejected() -> None:
     async with running_edge(streams_per_tenant=1) as edge:
         asking = await running(edge, 1, stream=True)
         for path, headers in (

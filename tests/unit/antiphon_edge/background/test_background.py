@@ -268,13 +268,14 @@ async def test_cancellation_times_out_and_stays_requested_when_the_worker_is_sil
 async def test_cancellation_during_create_cancels_the_response(system: Bench) -> None:
     store = system.new_store()
     may_go_on = asyncio.Event()
-    store.before["enqueue_job"] = may_go_on.wait  # type: ignore[assignment]
+    store.after["commit_turn"] = may_go_on.wait
     creating = asyncio.create_task(system.edge_over(store).create(TENANT, background_request()))
     while not system.backend.stored():
         await asyncio.sleep(0.001)
     ((_, response_id),) = system.backend.stored()
     cancelling = asyncio.create_task(system.edge.cancel(TENANT, response_id))
     await asyncio.sleep(0.02)
+    assert not creating.done()
     may_go_on.set()
     await creating
     assert (await cancelling).status is Status.CANCELLED

@@ -119,3 +119,4 @@ async def test_a_request_that_the_parser_had_buffered_is_followed_to_its_end() -
     assert not body.is_eof()
     assert [message.path for message, _ in parsed.feed(b"")] == ["/a"]
     parsed.feed(b"=1")
+    assert parsed.pending == len(b"=1")  # NEXT came in the read of the body, and counts no more

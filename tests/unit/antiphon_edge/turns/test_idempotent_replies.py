@@ -140,7 +140,7 @@ class System:
 
 
 @pytest.fixture
-async def system(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[System]:
+async def system() -> AsyncIterator[System]:
     system = System()
     await system.backend.open()
     yield system
