@@ -18,7 +18,7 @@ def test_the_command_takes_the_guards_place_and_keeps_its_exit_status() -> None:
     assert (int(printed), process.returncode) == (process.pid, 7)
 
 
-def test_it_dies_with_its_parent() -> None:
+def test_the_guarded_command_dies_with_its_parent() -> None:
     parent = (
         "import os, subprocess, sys, time\n"
         f"child = subprocess.Popen([sys.executable, {GUARD!r}, str(os.getpid()), '/bin/sleep', '60'])\n"
@@ -29,7 +29,7 @@ def test_it_dies_with_its_parent() -> None:
         assert process.stdout is not None
         child = int(process.stdout.readline())
         deadline = time.monotonic() + 30
-        while _command_of(child) != "sleep":  # until the guard has made its wish
+        while _command_of(child) != "sleep":  # until the guard has become the command
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.kill()
@@ -38,7 +38,7 @@ def test_it_dies_with_its_parent() -> None:
         time.sleep(0.01)
 
 
-def test_it_does_not_start_under_a_parent_that_is_gone() -> None:
+def test_the_guard_starts_no_command_if_its_parent_is_gone() -> None:
     done = subprocess.run([sys.executable, GUARD, "1", "/bin/echo", "started"], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (1, b"")
 

@@ -21,7 +21,7 @@ FRAME = b"data: {}\n\n"
 
 
 class Logs:
-    """A store that only appends, and remembers for whom."""
+    """A store that only appends, and records tenant and response of each append."""
 
     def __init__(self) -> None:
         self.appended: list[tuple[str, str]] = []
@@ -53,7 +53,7 @@ class World:
         self.rpcs: list[str] = []
 
     async def all(self, *appends: tuple[str, str]) -> list[int | BaseException]:
-        """Makes appends at once and returns the tenant and response of each."""
+        """Makes appends at once and returns the outcome of each."""
         each = (self.queue.append(tenant, request(name)) for tenant, name in appends)
         return await asyncio.gather(*each, return_exceptions=True)
 
@@ -98,7 +98,7 @@ async def test_one_append_is_an_rpc_of_its_own(world: World) -> None:
     assert world.rpcs == ["AppendEvents"]
 
 
-async def test_appends_of_one_moment_share_an_rpc(world: World) -> None:
+async def test_concurrent_appends_of_a_tenant_share_an_rpc(world: World) -> None:
     assert await world.all(("t", "a"), ("t", "b"), ("t", "c")) == [7, 7, 7]
     assert sorted(world.logs.appended) == [("t", "a"), ("t", "b"), ("t", "c")]
     assert world.rpcs == ["AppendToLogs"]
@@ -130,7 +130,7 @@ async def test_a_refused_append_fails_alone(world: World) -> None:
     assert refused.facts == {"expected": "3"}
 
 
-async def test_a_bug_fails_one_append_and_its_cause_stays_in_the_log(
+async def test_an_unexpected_error_fails_one_append_and_its_cause_is_only_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.logs.errors["b"] = ZeroDivisionError("secret")
@@ -151,7 +151,7 @@ async def test_every_append_of_a_lost_rpc_gets_an_error_of_its_own(world: World)
     assert errors[1].message == "The store cannot be reached."
 
 
-async def test_an_append_that_was_given_up_at_once_is_not_sent(world: World) -> None:
+async def test_an_append_cancelled_at_once_does_not_disturb_the_next(world: World) -> None:
     given_up = asyncio.create_task(world.queue.append("t", request("a")))
     other = asyncio.create_task(world.queue.append("t", request("b")))
     await asyncio.sleep(0)
@@ -183,7 +183,7 @@ async def test_a_closed_client_ends_the_appends_that_wait() -> None:
     assert waiting.cancelled()
 
 
-async def test_a_request_has_no_more_appends_than_it_may(world: World) -> None:
+async def test_appends_beyond_the_request_limit_go_into_another_rpc(world: World) -> None:
     names = [str(number) for number in range(APPEND_REQUEST_ITEMS_MAX + 1)]
     assert await world.all(*(("t", name) for name in names)) == [7] * len(names)
     assert sorted(world.rpcs) == ["AppendEvents", "AppendToLogs"]

@@ -1,4 +1,4 @@
-"""The client's own edges. That it does what the service does: tests/contract/store/test_suites.py."""
+"""Cases of the client only. tests/contract/store/test_suites.py tests all operations through the client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECORD = draft()
 
 
 class Seen:
-    """A server of one RPC that remembers the calls it got."""
+    """A server of one RPC that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -81,7 +81,7 @@ async def test_a_store_that_cannot_be_reached_is_unavailable() -> None:
             await store.ready()
 
 
-async def test_ready_asks_the_server(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_readiness_is_that_of_the_server(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", 30.0)
     async with StoreClient(seen.endpoint) as store:
         await store.ready()
@@ -96,7 +96,7 @@ async def test_an_rpc_that_the_server_lacks_is_named(seen: Seen) -> None:
             await store.describe_session("t", "s")
 
 
-async def test_rpcs_of_later_releases_are_named_too(seen: Seen) -> None:
+async def test_a_raw_call_of_an_unserved_rpc_is_unimplemented_by_its_full_path(seen: Seen) -> None:
     client = RpcClient(seen.endpoint, STORE, unavailable=StoreUnavailable)
     with pytest.raises(Unimplemented, match=r"antiphon\.store\.v1\.Trees\.Fork"):
         await client.call("Fork", v1.ForkRequest(session_id="s"))
@@ -108,8 +108,8 @@ def test_the_client_has_every_method_of_the_ports() -> None:
     assert not missing
 
 
-async def test_a_fork_has_its_name_before_it_is_sent() -> None:
-    """The channel may send a call twice; without a name, the second would be another fork."""
+async def test_a_fork_is_sent_with_a_session_id() -> None:
+    """The channel may send a call twice. Without an id, the second call would make another fork."""
     seen: list[str] = []
 
     async def fork(request: Any, _call: Call) -> Any:
@@ -131,7 +131,7 @@ async def test_a_conversation_has_its_id_before_it_is_sent() -> None:
         assert is_conversation_id((await store.create_conversation("t")).id)
 
 
-async def test_fields_of_pages_have_the_names_of_the_port_in_errors() -> None:
+async def test_errors_name_paging_fields_as_the_port_does() -> None:
     async def refuse(_request: Any, _call: Call) -> Any:
         raise InvalidRequest("'page_token' must be a token.", field="page_token")
 

@@ -28,7 +28,7 @@ async def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedSt
         assert [node.id async for node in reading] == ["b"]
 
 
-async def test_errors_are_those_of_the_store(store: ScriptedStore) -> None:
+async def test_store_errors_are_raised_with_their_reason(store: ScriptedStore) -> None:
     store.answers = {"Responses/GetResponseRecord": [to_status(ResponseNotFound("Nobody knows it."))]}
     async with AsyncStoreClient(store.address) as client:
         with pytest.raises(NotFound, match="Nobody") as caught:
@@ -43,7 +43,7 @@ async def test_a_call_that_was_made_elsewhere_can_be_sent(store: ScriptedStore) 
         assert await client.send(call) == 0
 
 
-def test_it_has_the_methods_of_the_blocking_client() -> None:
+def test_the_async_client_has_the_methods_of_the_blocking_client() -> None:
     assert {name for name in dir(StoreClient) if not name.startswith("_")} == {
         name for name in dir(AsyncStoreClient) if not name.startswith("_")
     }

@@ -44,7 +44,7 @@ def test_pages_are_read_when_their_members_are_asked_for(store: ScriptedStore) -
     assert v1.ListChildrenRequest.FromString(store.calls[1].request).page_token == "more"
 
 
-def test_errors_are_those_of_the_store(store: ScriptedStore) -> None:
+def test_store_errors_are_raised_with_their_reason(store: ScriptedStore) -> None:
     store.answers = {PUT: [to_status(StaleFence("Too late."))]}
     with StoreClient(store.address, timeout_s=WAIT_MAX_S) as client, pytest.raises(Aborted, match="Too late") as caught:
         client.put(v1.ResponseRecord())
@@ -52,7 +52,7 @@ def test_errors_are_those_of_the_store(store: ScriptedStore) -> None:
     assert isinstance(caught.value.__cause__, grpc.RpcError)
 
 
-def test_what_can_be_repeated_is_sent_again(store: ScriptedStore) -> None:
+def test_only_repeatable_calls_are_retried(store: ScriptedStore) -> None:
     lost = to_status(StoreUnavailable("Gone for a moment."))
     added = "Conversations/AddConversationItems"
     store.answers = {PUT: [lost, STAMP], added: [lost]}

@@ -1,4 +1,4 @@
-"""Every operation of the client, through both of its faces, against a store that runs."""
+"""Every operation of the blocking and the asyncio client, against a running store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def put(store: EitherFace, parent: str = "", session_id: str = "", status:
     return record.id
 
 
-async def test_responses(store: EitherFace) -> None:
+async def test_response_operations_work_against_a_running_store(store: EitherFace) -> None:
     session = new_conversation_id()
     root = await put(store, session_id=session)
     running = await put(store, root, session, v1.RESPONSE_STATUS_IN_PROGRESS)
@@ -61,7 +61,7 @@ async def test_responses(store: EitherFace) -> None:
         await store.call("get", running)
 
 
-async def test_trees(store: EitherFace) -> None:
+async def test_tree_operations_work_against_a_running_store(store: EitherFace) -> None:
     root = await put(store)
     left, right = await put(store, root), await put(store, root)
     leaf = await put(store, left)
@@ -83,11 +83,11 @@ async def test_trees(store: EitherFace) -> None:
 
 
 def new_like(conversation_id: str) -> str:
-    """Another conversation of the same tree."""
+    """A new conversation id in the tree of `conversation_id`."""
     return new_response_id(conversation_id).replace("resp_", "conv_")
 
 
-async def test_sessions(store: EitherFace) -> None:
+async def test_session_operations_work_against_a_running_store(store: EitherFace) -> None:
     session = new_conversation_id()
     lease = await store.call("try_acquire_session", session, holder="me")
     assert (await store.call("acquire_session", session, holder="me", wait_ms=0)).fence == lease.fence
@@ -97,7 +97,7 @@ async def test_sessions(store: EitherFace) -> None:
     assert await store.call("release_session", lease.fence) is False
 
 
-async def test_conversations(store: EitherFace) -> None:
+async def test_conversation_operations_work_against_a_running_store(store: EitherFace) -> None:
     made = await store.call("create_conversation", metadata={"customer": "17"}, items=[HELLO])
     (added,) = await store.call("add_conversation_items", made.id, [HELLO | {"content": "Grüße."}])
     listed = await store.call("list_conversation_items", made.id, page_size=1)

@@ -54,7 +54,7 @@ def test_a_file_that_was_moved_away_is_opened_anew(file: Path) -> None:
     assert len(lines(file)) == len(lines(file.with_suffix(".1"))) == 1
 
 
-def test_nothing_is_written_without_a_file(file: Path) -> None:
+def test_no_audit_line_is_written_without_a_file(file: Path) -> None:
     audit.configure(None)
     audit.note(ACTION)
     assert not audit.is_on()
@@ -71,7 +71,9 @@ def test_audit_lines_are_in_no_other_log(file: Path) -> None:
     assert (len(lines(file)), seen) == (1, [])
 
 
-def test_a_line_that_cannot_be_written_is_told_in_the_other_log(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_audit_line_that_cannot_be_written_is_reported_in_the_main_log(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     audit.configure(Path("/dev/full"))
     audit.note(ACTION)
     assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
@@ -79,7 +81,7 @@ def test_a_line_that_cannot_be_written_is_told_in_the_other_log(file: Path, capl
     ]
 
 
-def test_the_setting_names_the_file(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_setting_names_the_file(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging, "basicConfig", lambda **_options: None)
     logs.configure(LogSettings(audit=tmp_path / "another"))
     audit.note(ACTION)

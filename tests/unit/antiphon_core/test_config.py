@@ -28,7 +28,7 @@ def pump(environ: dict[str, str] | None = None, **more: Any) -> Pump:
     return loaded
 
 
-def test_defaults() -> None:
+def test_settings_without_sources_have_their_defaults() -> None:
     assert pump() == Pump()
 
 
@@ -72,7 +72,7 @@ def test_text_becomes_the_declared_type() -> None:
         ({"ANTIPHON_PUMP_PROT": "1"}, "ANTIPHON_PUMP_PROT is not a setting; did you mean 'ANTIPHON_PUMP_PORT'"),
     ],
 )
-def test_mistakes_are_named(environ: dict[str, str], says: str) -> None:
+def test_invalid_settings_of_the_environment_are_rejected_by_name(environ: dict[str, str], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         pump(environ)
 
@@ -94,7 +94,7 @@ def test_mistakes_are_named(environ: dict[str, str], says: str) -> None:
         ("[pump]\ntags = [['a']]\n", r"\[pump\] tags=\['a'\]: must be text"),
     ],
 )
-def test_mistakes_in_files_are_named(tmp_path: Path, content: str, says: str) -> None:
+def test_invalid_settings_of_a_file_are_rejected_by_name(tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "a.toml"
     file.write_text(content)
     with pytest.raises(SettingsError, match=says):

@@ -19,7 +19,7 @@ def test_the_envelope_has_all_four_keys() -> None:
     }
 
 
-def test_a_cause_makes_the_same_answer_again() -> None:
+def test_an_error_revived_from_its_cause_has_the_same_envelope() -> None:
     error = InvalidRequest("No.", field="text.format", code="invalid_json_schema", position=3)
     cause = cause_of(error)
     assert cause == {"reason": "INVALID_REQUEST", "field": "text.format", "code": "invalid_json_schema"}

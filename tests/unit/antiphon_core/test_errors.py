@@ -15,7 +15,7 @@ CLASSES = [
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_every_class_has_one_row_and_stands_in_the_drawing(cls: type[AntiphonError]) -> None:
+def test_every_error_class_has_one_row_and_is_drawn_in_the_docstring(cls: type[AntiphonError]) -> None:
     assert [row.error for row in TABLE].count(cls) == 1
     assert errors.__doc__ is not None
     assert f"─ {cls.__name__}" in errors.__doc__
@@ -27,7 +27,7 @@ def test_reasons_are_unique() -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
-def test_an_error_is_the_same_after_a_journey(row: errors.Row) -> None:
+def test_a_revived_error_keeps_class_message_field_and_facts(row: errors.Row) -> None:
     error = row.error("what happened", field="input[3]", id="resp_1", count=7)
     facts = error.facts | {"field": "input[3]"}
     back = revive(error.reason, error.message, facts)
@@ -39,7 +39,7 @@ def test_an_unknown_reason_is_an_internal_error() -> None:
     assert isinstance(revive("FROM_THE_FUTURE", "?", {}), errors.InternalError)
 
 
-def test_the_code_of_a_request_error_is_the_one_it_was_given() -> None:
+def test_an_invalid_request_has_the_given_code() -> None:
     assert InvalidRequest("no", code="invalid_type").code == "invalid_type"
     assert InvalidRequest("no").code is None
 
@@ -58,30 +58,30 @@ def test_the_code_of_a_request_error_is_the_one_it_was_given() -> None:
         (errors.Unimplemented.of("Fork"), "Fork is not implemented."),
     ],
 )
-def test_messages_name_the_culprit(error: AntiphonError, message: str) -> None:
+def test_error_messages_name_their_subject(error: AntiphonError, message: str) -> None:
     assert str(error) == message
 
 
-def test_facts_are_fields_not_prose() -> None:
+def test_error_facts_are_separate_from_the_message() -> None:
     error = errors.ContextLengthExceeded.of(input_tokens=9_000, context_length=8_192)
     assert error.facts == {"input_tokens": "9000", "context_length": "8192"}
     assert error.field == "input"
 
 
-def test_what_repeats_something_long_is_cut_and_ends_as_it_would() -> None:
+def test_a_long_value_in_an_error_is_cut_in_message_facts_and_field() -> None:
     error = errors.ItemNotFound.of("x" * 100_000)
     assert error.message == str(error) == "Item with id '" + "x" * 582 + " [...] " + "x" * 584 + "' not found."
     assert error.facts == {"id": "x" * 124 + " [...] " + "x" * 124}
     assert len(InvalidRequest("?", field="metadata." + "x" * 100_000).field or "") == 255
 
 
-def test_a_fact_that_is_not_known_is_none() -> None:
+def test_an_error_code_of_none_is_not_a_fact() -> None:
     error = errors.InvalidRequest("what happened", field="input", code=None)
     assert (error.facts, error.code) == ({}, None)
 
 
 @pytest.mark.parametrize("error", [errors.Unauthenticated("no"), errors.PermissionDenied.of("edge", tenant="t")])
-def test_a_refusal_between_services_does_not_blame_who_asked_over_http(error: AntiphonError) -> None:
+def test_an_authentication_error_between_services_is_a_server_error_over_http(error: AntiphonError) -> None:
     row = row_of(error)
     assert (row.http_status, row.openai_type) == (500, "server_error")
 
@@ -94,7 +94,7 @@ def test_a_refusal_between_services_does_not_blame_who_asked_over_http(error: An
         (errors.TokenRateExceeded("no", retry_after_ms=250), 429, "tokens", "rate_limit_exceeded"),
     ],
 )
-def test_who_asks_and_how_often_is_answered_in_openais_words(
+def test_api_key_and_rate_limit_errors_have_openais_types_and_codes(
     error: AntiphonError, status: int, openai_type: str, code: str
 ) -> None:
     row = row_of(error)

@@ -35,7 +35,7 @@ async def switch_interval_s() -> float:
     return sys.getswitchinterval()
 
 
-def test_a_busy_thread_gives_the_gil_to_the_loop_soon() -> None:
+def test_programs_run_with_a_short_gil_switch_interval() -> None:
     before = sys.getswitchinterval()
     try:
         assert event_loop.run(switch_interval_s()) == pytest.approx(event_loop.SWITCH_INTERVAL_S)

@@ -17,7 +17,7 @@ def test_decoding_undoes_encoding_whatever_the_text() -> None:
     assert events.decode(b"".join(map(events.encode, log))) == log
 
 
-def test_clients_are_told_all_but_that_it_was_cancelled() -> None:
+def test_the_cancelled_event_is_removed_for_clients() -> None:
     line = "\nevent: response.cancelled\n"
     told = events.encode({"type": events.OUTPUT_TEXT_DELTA, "delta": line}) + events.DONE_FRAME
     cancelled = events.encode({"type": events.CANCELLED, "response": {"metadata": {"a": line}}})
@@ -35,7 +35,7 @@ def test_the_error_event_can_be_read_in_both_shapes() -> None:
     assert event == {"type": "error", "sequence_number": 7, **flat, "error": {"type": "server_error", **flat}}
 
 
-def test_an_error_that_has_no_code_is_told_with_its_type() -> None:
+def test_an_error_event_without_a_code_has_the_type_as_code() -> None:
     event = events.error_event(0, InvalidRequest("No.", field="input"))
     assert (event["code"], event["param"], event["error"]["type"]) == (
         "invalid_request_error",

@@ -6,7 +6,7 @@ from antiphon_core.flow import Flow
 
 
 class Source:
-    """Notes what a flow tells it."""
+    """Records the calls of a flow."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -18,7 +18,7 @@ class Source:
         self.told.append("resume")
 
 
-async def test_flow_is_paused_while_one_receiver_pauses_it() -> None:
+async def test_flow_stays_paused_until_every_receiver_resumes() -> None:
     flow, source, first, second = Flow(), Source(), object(), object()
     with flow.listening(pause=source.pause, resume=source.resume):
         flow.pause(first)
@@ -38,7 +38,7 @@ async def test_source_of_a_paused_flow_is_paused_at_once() -> None:
         assert source.told == ["pause"]
 
 
-async def test_source_and_its_timer_are_both_told_until_they_leave() -> None:
+async def test_every_listener_is_paused_and_resumed_until_it_leaves() -> None:
     flow, source, timer = Flow(), Source(), Source()
     with flow.listening(pause=source.pause, resume=source.resume):
         with flow.listening(pause=timer.pause, resume=timer.resume):

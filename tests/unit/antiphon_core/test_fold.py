@@ -14,7 +14,7 @@ ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status":
 
 
 def log_of(*deltas: str) -> list[Object]:
-    """The log of a response that says the deltas and is still going on."""
+    """The log of a response in progress with these deltas."""
     bodies: list[Object] = [
         {"type": events.CREATED, "response": {"id": "resp_1", "status": "in_progress", "output": []}},
         {"type": events.IN_PROGRESS, "response": {"id": "resp_1", "status": "in_progress", "output": []}},
@@ -95,7 +95,7 @@ def scored(delta: str, *tokens: str) -> Object:
     return {"delta": delta, "logprobs": logprobs}
 
 
-def test_log_probabilities_of_deltas_add_up_however_it_is_folded() -> None:
+def test_log_probabilities_of_deltas_add_up_in_both_kinds_of_fold() -> None:
     deltas: list[Object] = [scored("ab", "a", "b"), scored(""), {"delta": "c"}, scored("d", "d")]
     log = log_of("", "", "", "")
     log[4:] = [event | delta for event, delta in zip(log[4:], deltas, strict=True)]
@@ -132,7 +132,7 @@ def test_a_batch_may_have_any_number_of_events(count: int) -> None:
 
 
 def numbered(event: Object, number: int) -> Object:
-    """The event as the machine writes it: what says which part it belongs to stands before its number."""
+    """The event in the machine's order: the members that name its part, its number, then the others."""
     members = {name: value for name, value in event.items() if name not in ("sequence_number", "delta", "logprobs")}
     rest = {name: event[name] for name in ("delta", "logprobs") if name in event}
     return members | {"sequence_number": number} | rest
@@ -140,7 +140,7 @@ def numbered(event: Object, number: int) -> Object:
 
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("words", [5, 2_000])
-def test_deltas_with_one_head_are_kept_without_it_and_fold_as_ever(count: int, words: int) -> None:
+def test_deltas_with_a_common_head_are_kept_compactly_and_folded_correctly(count: int, words: int) -> None:
     log = [numbered(event, number) for number, event in enumerate(log_of(*['"}\n\n{,\\'] * words))]
     log[-3] |= {"logprobs": [{"token": "a"}]}
     log.insert(-2, {"type": "response.something_new", "sequence_number": 7})
@@ -178,7 +178,7 @@ def test_a_batch_with_another_head_in_its_middle_is_folded_whole() -> None:
     assert passing.response() == fold(log)
 
 
-def test_a_number_within_another_member_is_no_head() -> None:
+def test_a_nested_sequence_number_does_not_confuse_the_fold() -> None:
     log = [numbered(event, number) for number, event in enumerate(log_of("a", "b"))]
     for number in (-2, -1):
         log[number] = {"type": log[number]["type"], "about": {"sequence_number": 1}} | log[number]

@@ -62,7 +62,7 @@ def test_a_fork_is_in_no_tree_if_its_source_names_none() -> None:
 @pytest.mark.parametrize(
     "text", ["", "resp_", "resp_" + "g" * 48, "resp_" + "a" * 47, "RESP_" + "a" * 48, "msg_" + "a" * 48]
 )
-def test_what_is_not_a_response_id(text: str) -> None:
+def test_a_malformed_response_id_is_rejected_and_has_no_tree(text: str) -> None:
     assert not is_response_id(text)
     assert tree_tag(text) is None
 
@@ -111,6 +111,6 @@ def test_derived_ids_follow_from_their_seed_alone() -> None:
     assert all(re.fullmatch("[0-9a-f]{48}", each) for each in first)
 
 
-def test_what_a_tenant_is_called() -> None:
+def test_a_tenant_is_printable_ascii_of_at_most_128_characters() -> None:
     assert all(is_tenant(name) for name in ("default", "acme/eu-1", "a" * 128, "*"))
     assert not any(is_tenant(name) for name in ("", "two words", "é", "a" * 129, "line\n"))

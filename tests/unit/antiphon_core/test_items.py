@@ -26,7 +26,7 @@ def test_an_assistants_string_becomes_output_text() -> None:
     assert item["content"] == [{"annotations": [], "logprobs": [], "type": "output_text", "text": "hi"}]
 
 
-def test_what_the_client_gave_is_kept_and_null_counts_as_absent() -> None:
+def test_given_members_are_kept_and_null_members_count_as_absent() -> None:
     given = {"id": "msg_mine", "role": "user", "content": "x", "status": None, "phase": None, "x_extra": {"a": 1}}
     (item,) = normalise_input([given], SequentialIds())
     assert (item["id"], item["status"], item["x_extra"]) == ("msg_mine", "completed", {"a": 1})
@@ -53,14 +53,16 @@ ITEMS = dumps([{"id": f"msg_{number}"} for number in range(5)])
         (None, 5, Order.DESCENDING, ["msg_4", "msg_3", "msg_2", "msg_1", "msg_0"], False),
     ],
 )
-def test_pages(after: str | None, limit: int, order: Order, ids: list[str], has_more: bool) -> None:
+def test_a_page_of_items_has_the_expected_ids_and_bounds(
+    after: str | None, limit: int, order: Order, ids: list[str], has_more: bool
+) -> None:
     found: Any = page(ITEMS, after=after, limit=limit, order=order)
     assert [item["id"] for item in loads(found.items)] == ids
     assert found.has_more is has_more
     assert (found.first_id, found.last_id) == ((ids[0], ids[-1]) if ids else (None, None))
 
 
-def test_a_page_after_a_stranger_is_none() -> None:
+def test_a_page_after_an_unknown_item_is_none() -> None:
     assert page(ITEMS, after="msg_9", limit=2, order=Order.ASCENDING) is None
 
 
@@ -79,7 +81,7 @@ def test_pages_show_everything_once_where_an_id_stands_again(order: Order, limit
     assert seen == (entries if order is Order.ASCENDING else entries[::-1])
 
 
-def test_what_follows_does_not_move_a_page() -> None:
+def test_appended_items_do_not_move_a_page() -> None:
     entries = [{"id": name} for name in "aab"]
     first: Any = page(dumps(entries), after=None, limit=2, order=Order.ASCENDING)
     grown = [*entries, {"id": "a"}, {"id": "b"}]

@@ -56,19 +56,19 @@ def test_with_member_adds_one_member(body: dict[str, Any], value: Any) -> None:
         (b"[" * 5_000, "could not be parsed"),
     ],
 )
-def test_what_is_not_an_object_is_refused(data: bytes, says: str) -> None:
+def test_invalid_json_or_a_value_other_than_an_object_is_rejected(data: bytes, says: str) -> None:
     with pytest.raises(InvalidRequest, match=says):
         parse_object(data)
 
 
-def test_the_field_is_named() -> None:
+def test_a_wrong_json_type_is_rejected_with_its_field() -> None:
     with pytest.raises(InvalidRequest, match="'input' must be a JSON array, but is an object") as caught:
         parse_array(b"{}", field="input")
     assert (caught.value.field, caught.value.code) == ("input", "invalid_type")
 
 
 @pytest.mark.parametrize(("levels", "accepted"), [(JSON_DEPTH_MAX, True), (JSON_DEPTH_MAX + 1, False)])
-def test_depth_is_bounded(levels: int, accepted: bool) -> None:
+def test_json_nested_too_deeply_is_rejected(levels: int, accepted: bool) -> None:
     nested = b'{"a":' * levels + b"1" + b"}" * levels
     if accepted:
         assert parse_object(nested)
@@ -81,7 +81,7 @@ def test_depth_is_bounded(levels: int, accepted: bool) -> None:
     ("text", "name"),
     [(b"{}", "an object"), (b"true", "a boolean"), (b"1", "an integer"), (b"1.5", "a number"), (b"null", "null")],
 )
-def test_kinds_are_named_for_people(text: bytes, name: str) -> None:
+def test_json_kinds_have_readable_names(text: bytes, name: str) -> None:
     assert kind(orjson.loads(text)) == name
 
 
@@ -89,17 +89,17 @@ MARKED = st.text(st.sampled_from('ab,[{]}"\\\n\u00e9'), max_size=30)
 DEEP = st.recursive(SCALARS | MARKED, lambda inner: st.lists(inner) | st.dictionaries(MARKED, inner), max_leaves=30)
 
 
-def beginnings(value: Any) -> int:
+def separators(value: Any) -> int:
     """Commas and opening brackets in the JSON of a value."""
     if not isinstance(value, dict | list):
         return 0
     inner = list(value.values()) if isinstance(value, dict) else value
-    return max(1, len(inner)) + sum(map(beginnings, inner))
+    return max(1, len(inner)) + sum(map(separators, inner))
 
 
 @given(DEEP, st.integers(1, 9))
 def test_values_are_counted_without_parsing(value: Any, piece_bytes: int) -> None:
-    data, count = dumps(value), beginnings(value)
+    data, count = dumps(value), separators(value)
     assert not has_values_over(data, count, piece_bytes=piece_bytes)
     assert count == 0 or has_values_over(data, count - 1, piece_bytes=piece_bytes)
 
@@ -118,7 +118,7 @@ def test_many_small_values_are_more_work_than_a_text() -> None:
     assert work_bytes(values) == 32 * 1_500 > 10 * len(values)
 
 
-def test_marks_in_texts_are_no_values() -> None:
+def test_commas_and_brackets_inside_texts_are_not_counted() -> None:
     text = ",[{" * JSON_VALUES_MAX
     assert parse_array(dumps([text])) == [text]
 
@@ -128,7 +128,7 @@ def test_everything_that_was_parsed_can_be_written(value: Any) -> None:
     assert loads(dumps(parse_array(dumps([value])))) == [value]
 
 
-def test_how_deep_known_elements_nest_is_not_looked_at_again() -> None:
+def test_known_json_is_not_checked_for_depth_again() -> None:
     deep = b"[" * (JSON_DEPTH_MAX + 2) + b"]" * (JSON_DEPTH_MAX + 2)
     with pytest.raises(InvalidRequest, match="nested deeper"):
         parse_array(deep)
@@ -138,7 +138,7 @@ def test_how_deep_known_elements_nest_is_not_looked_at_again() -> None:
             parse_array(wrong, is_known=True)
 
 
-def test_what_is_kept_occupies_hardly_more_than_its_bytes() -> None:
+def test_compact_json_uses_little_more_memory_than_its_bytes() -> None:
     tracemalloc.start()
     try:
         kept = [compact({"number": number}) for number in range(100)]

@@ -13,7 +13,7 @@ from antiphon_core.lifecycle import building, run
 
 @dataclass
 class Recorder:
-    """A part that writes down what happens to it."""
+    """A part that records its starts and stops in `diary`."""
 
     name: str
     diary: list[str]
@@ -52,7 +52,7 @@ async def test_a_part_that_fails_to_start_stops_those_before_it() -> None:
     assert diary == ["start a", "stop a"]
 
 
-async def test_a_signal_during_the_start_ends_it() -> None:
+async def test_a_signal_during_the_start_stops_the_started_parts() -> None:
     diary: list[str] = []
     slow = Recorder("b", diary, hangs=True)
     running = asyncio.create_task(run([Recorder("a", diary), slow], on_started=lambda: diary.append("up")))
@@ -62,7 +62,7 @@ async def test_a_signal_during_the_start_ends_it() -> None:
     assert diary == ["start a", "stop a"]
 
 
-def test_what_is_made_while_a_process_is_built_is_not_looked_through_again() -> None:
+def test_objects_made_while_building_are_frozen_for_the_garbage_collector() -> None:
     frozen_before = gc.get_freeze_count()
     with building():
         assert not gc.isenabled()

@@ -44,13 +44,13 @@ def test_json_lines_are_one_object_each(capsys: pytest.CaptureFixture[str]) -> N
     assert "ValueError: broken" in entry["exception"]
 
 
-def test_the_level_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_below_the_log_level_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(LogSettings(level="WARNING"))
     logging.getLogger("x").info("quiet")
     assert capsys.readouterr().err == ""
 
 
-def test_lines_of_one_process_among_several_say_which(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_a_worker_process_have_its_number(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(LogSettings(), worker=2)
     logging.getLogger("x").info("hello")
     logs.configure(LogSettings(json=True), worker=2)
@@ -60,7 +60,7 @@ def test_lines_of_one_process_among_several_say_which(capsys: pytest.CaptureFixt
     assert loads(second)["worker"] == 2
 
 
-def test_an_error_is_followed_by_what_to_do_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_logged_error_is_followed_by_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(LogSettings())
     logging.getLogger("x").error("it failed", extra=remedies.REPORT)
     logs.configure(LogSettings(json=True))
@@ -91,7 +91,7 @@ def test_a_json_line_has_the_ids_of_its_task_and_declared_fields_only(capsys: py
     }
 
 
-def test_what_ends_a_line_or_steers_a_terminal_is_escaped() -> None:
+def test_line_ends_and_control_characters_are_escaped() -> None:
     assert logs.one_line("a\nb\x1b[0m\u2028c\u202ed\udcff") == r"a\nb\x1b[0m\u2028c\u202ed\udcff"
     assert logs.one_line("tab\tand \u00e9") == "tab\\tand \u00e9"
 

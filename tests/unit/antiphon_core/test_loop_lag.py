@@ -9,7 +9,7 @@ import pytest
 from antiphon_core.loop_lag import PERIOD_S, RECENT_S, WARNING_EVERY_S, WARNING_S, LoopLag
 
 
-def test_the_maximum_is_kept_and_the_recent_one_passes() -> None:
+def test_the_maximum_lag_is_kept_and_the_recent_maximum_expires() -> None:
     lag = LoopLag()
     assert (lag.last_s, lag.max_s, lag.recent_max_s) == (0, 0, 0)
     lag.note(0.2, now_s=100.0)
@@ -35,13 +35,13 @@ async def test_a_call_that_blocks_the_loop_is_measured() -> None:
     lag = LoopLag()
     async with lag.watched():
         await asyncio.sleep(0)  # the watch begins
-        time.sleep(PERIOD_S + 0.08)  # noqa: ASYNC251 - it is what is measured
+        time.sleep(PERIOD_S + 0.08)  # noqa: ASYNC251 - the test measures this block
         while lag.max_s == 0:
             await asyncio.sleep(0.001)
     assert lag.max_s >= 0.07
 
 
-async def test_nothing_runs_behind_the_context() -> None:
+async def test_the_watch_task_ends_with_its_context() -> None:
     before = asyncio.all_tasks()
     async with LoopLag().watched():
         assert len(asyncio.all_tasks()) == len(before) + 1

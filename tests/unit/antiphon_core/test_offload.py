@@ -14,7 +14,7 @@ LARGE = INLINE_BYTES_MAX + 1
 
 
 class Gate:
-    """Holds up the threads that come to it, and notes in which order they do."""
+    """Holds threads until the gate is open, and records their order."""
 
     def __init__(self, pool: WorkPool) -> None:
         self.open = threading.Event()
@@ -67,7 +67,7 @@ async def test_only_large_work_goes_to_another_thread(pool: WorkPool, size_bytes
     assert (thread is threading.current_thread()) is is_here
 
 
-async def test_the_caller_decides_what_is_large(pool: WorkPool) -> None:
+async def test_the_caller_can_lower_the_size_of_large_work(pool: WorkPool) -> None:
     thread = await pool.run(threading.current_thread, size_bytes=11, inline_bytes_max=10)
     assert thread is not threading.current_thread()
 
@@ -186,7 +186,7 @@ async def test_large_work_has_half_of_the_threads() -> None:
         pool.close()
 
 
-async def test_work_that_nobody_waits_for_ends_where_it_asks(pool: WorkPool, gate: Gate) -> None:
+async def test_abandoned_work_ends_at_its_next_check(pool: WorkPool, gate: Gate) -> None:
     ended = threading.Event()
 
     def work() -> None:
@@ -205,6 +205,6 @@ async def test_work_that_nobody_waits_for_ends_where_it_asks(pool: WorkPool, gat
     await asyncio.to_thread(ended.wait)
 
 
-async def test_work_that_is_waited_for_goes_on(pool: WorkPool) -> None:
+async def test_work_that_is_still_wanted_passes_its_check(pool: WorkPool) -> None:
     await pool.run(pool.require_wanted, size_bytes=LARGE)
-    pool.require_wanted()  # a thread of somebody else
+    pool.require_wanted()  # a thread outside the pool

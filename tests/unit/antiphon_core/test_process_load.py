@@ -19,7 +19,7 @@ def test_memory_is_measured_twice_a_second() -> None:
     assert load.memory_share == 0.9
 
 
-def test_the_lag_is_the_standing_one() -> None:
+def test_the_lag_of_a_process_is_the_standing_lag_of_its_loop() -> None:
     lag = LoopLag()
     load = ProcessLoad(lag=lag)
     for number, lag_s in enumerate([0.7, 0.6, 0.8]):
@@ -38,5 +38,5 @@ def test_the_limit_of_a_container_counts_where_there_is_one(
     assert available_bytes((path,)) == (expected or machine)
 
 
-def test_a_process_knows_its_memory() -> None:
+def test_resident_memory_is_below_available_memory() -> None:
     assert 2**20 < resident_bytes() < available_bytes()

@@ -20,7 +20,7 @@ def text(value: str, **more: Any) -> Object:
 
 
 def input_of(content: Any, **values: Any) -> Any:
-    """The content of the one message of a prompt, with values."""
+    """The content of the single message of a prompt, rendered with values."""
     (said,) = rendered("pmpt_1", {"input": [message(content)]}, values).input
     return said["content"]
 
@@ -34,7 +34,7 @@ def test_variables_are_named_once_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("given", ["{city}", "{{}}", "{{ 1st }}", "{{a b}}", "{{city", "{{" + "x" * 65 + "}}"])
-def test_other_braces_are_text(given: str) -> None:
+def test_braces_that_are_no_variable_stay_text(given: str) -> None:
     assert variables_of({"instructions": given}) == []
     assert rendered("pmpt_1", {"instructions": given}, {}).instructions == given
 
@@ -87,7 +87,7 @@ def test_a_prompt_without_variables_is_as_it_was_written() -> None:
         ({"city": IMAGE}, "city", "invalid_type"),
     ],
 )
-def test_what_is_wrong_with_the_values_is_named(values: Any, name: str, code: str) -> None:
+def test_missing_unknown_or_invalid_values_are_rejected_by_name(values: Any, name: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         rendered("pmpt_1", {"instructions": "In {{city}}"}, values)
     assert (raised.value.field, raised.value.code) == (f"prompt.variables.{name}", code)

@@ -1,5 +1,4 @@
-"""The effect of a request on buckets and places. The common promises of all engines are in
-`antiphon_store.testing.quotas`."""
+"""The effect of a request on buckets and stream slots. `antiphon_store.testing.quotas` tests all backends."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def test_a_clock_that_is_set_back_fills_nothing_twice() -> None:
     at_least=st.integers(1, 10**6),
     elapsed_ms=st.lists(st.integers(0, 10**6), max_size=20),
 )
-def test_who_comes_back_when_told_is_let_through(
+def test_a_request_repeated_after_its_retry_delay_is_admitted(
     level: float, per_minute: float, at_least: int, elapsed_ms: list[int]
 ) -> None:
     draw = Draw("b", amount=1, at_least=at_least, capacity=10**6, per_minute=per_minute)
@@ -48,7 +47,7 @@ def test_who_comes_back_when_told_is_let_through(
         assert quotas.take(QuotaRequest([draw]), now_ms + shortage.retry_after_ms).shortage is None
 
 
-def test_the_answer_of_an_engine() -> None:
+def test_a_quota_answer_has_the_levels_and_the_shortage() -> None:
     buckets = {"a": Bucket(0, 3, 3, NOW_MS), "b": Bucket(-1, 60, 60, NOW_MS)}
     draws = [replace(ONE, name="a", at_least=0), replace(ONE, name="b")]
     assert [(level.name, level.full_in_ms) for level in answer_of(draws, buckets, None).levels] == [
@@ -59,7 +58,7 @@ def test_the_answer_of_an_engine() -> None:
     assert answer_of(draws, buckets, "").shortage == Shortage(None)
 
 
-def test_tenants_who_left_nothing_to_remember_are_forgotten() -> None:
+def test_idle_tenants_without_debt_are_forgotten() -> None:
     tenants = LocalQuotas()
     tenants.take("debtor", QuotaRequest([replace(ONE, amount=100_000, at_least=0)]), NOW_MS)
     for number in range(20):
@@ -73,7 +72,7 @@ def test_tenants_who_left_nothing_to_remember_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("hold", [None, Hold(["p"], 2 * limits.QUOTA_MEMORY_MS)])
-def test_a_tenant_that_holds_a_place_is_not_idle(hold: Hold | None) -> None:
+def test_a_tenant_that_holds_a_stream_slot_is_not_idle(hold: Hold | None) -> None:
     quotas = TenantQuotas()
     quotas.take(QuotaRequest([ONE], hold), NOW_MS)
     assert not quotas.is_idle(NOW_MS)

@@ -27,7 +27,7 @@ def record_of(ended: Object) -> Record:
     return Record(ended["id"], Status(ended["status"]), body, output_items=output_items)
 
 
-def retold(ended: Object) -> list[Object]:
+def replayed(ended: Object) -> list[Object]:
     return [event for frame in frames_of(record_of(ended)) for event in events.decode(frame)]
 
 
@@ -49,31 +49,31 @@ def without_cuts(log: list[Object]) -> list[Object]:
 
 
 @pytest.mark.parametrize("said", [SAID, CUSTOM, ("Ja.",), ()])
-async def test_it_is_the_stream_with_each_text_in_one_piece(said: tuple[str, ...]) -> None:
+async def test_a_replay_of_a_stored_response_is_its_stream_with_each_text_in_one_piece(said: tuple[str, ...]) -> None:
     log = await streamed(*said)
-    told = retold(log[-1]["response"])
-    assert without_cuts(told) == without_cuts(log)
-    assert [event["sequence_number"] for event in told] == list(range(len(told)))
-    assert fold(told) == log[-1]["response"]
+    found = replayed(log[-1]["response"])
+    assert without_cuts(found) == without_cuts(log)
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    assert fold(found) == log[-1]["response"]
 
 
-def test_a_summary_is_told_as_it_was() -> None:
+def test_a_replay_contains_the_events_of_the_reasoning_summary() -> None:
     log = log_of_play(*SAID, served=replace(thinker(), reasons=True), tools=[WEATHER], reasoning={"summary": "auto"})
     assert "response.reasoning_summary_text.done" in [event["type"] for event in log]
-    told = retold(log[-1]["response"])
-    assert without_cuts(told) == without_cuts(log)
-    assert fold(told) == log[-1]["response"]
+    found = replayed(log[-1]["response"])
+    assert without_cuts(found) == without_cuts(log)
+    assert fold(found) == log[-1]["response"]
 
 
-async def test_what_was_cut_off_is_told_so() -> None:
+async def test_a_replay_of_an_incomplete_response_ends_as_incomplete() -> None:
     log = await streamed(*SAID, max_output_tokens=8, tools=[WEATHER])
     ended = log[-1]["response"]
     assert ended["status"] == "incomplete"
-    told = retold(ended)
-    assert (told[-1]["type"], fold(told)) == (events.INCOMPLETE, ended)
-    assert told[0]["response"]["incomplete_details"] is None
-    for event in told:
-        if not event["type"].startswith("response.reasoning_text"):  # there OpenAI and Open Responses differ
+    found = replayed(ended)
+    assert (found[-1]["type"], fold(found)) == (events.INCOMPLETE, ended)
+    assert found[0]["response"]["incomplete_details"] is None
+    for event in found:
+        if not event["type"].startswith("response.reasoning_text"):  # OpenAI and Open Responses differ in these events
             validate_event(event)
 
 
@@ -90,28 +90,28 @@ ITEM: Object = {
     "error", [EngineFault("broken"), ContextLengthExceeded.of(input_tokens=9, context_length=8)], ids=repr
 )
 @pytest.mark.parametrize("output", [[], [ITEM]])
-def test_a_failure_is_an_error_and_then_the_failed_response(output: list[Object], error: AntiphonError) -> None:
+def test_a_replay_of_a_failed_response_ends_with_error_and_failed(output: list[Object], error: AntiphonError) -> None:
     born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1) | {"output": output}
     ended = response.failed(born, error)
-    told = retold(ended)
-    assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
-    assert told[-2] == events.error_event(len(told) - 2, error)
-    assert fold(told) == ended
+    found = replayed(ended)
+    assert [event["type"] for event in found[-2:]] == [events.ERROR, events.FAILED]
+    assert found[-2] == events.error_event(len(found) - 2, error)
+    assert fold(found) == ended
 
 
-def test_a_cancelled_one_ends_as_cancelled() -> None:
+def test_a_replay_of_a_cancelled_response_ends_as_cancelled() -> None:
     ended = response.cancelled(response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1))
-    assert retold(ended)[-1] == {"type": events.CANCELLED, "response": ended, "sequence_number": 2}
+    assert replayed(ended)[-1] == {"type": events.CANCELLED, "response": ended, "sequence_number": 2}
 
 
-def test_parts_and_items_that_are_not_streamed_are_told_whole() -> None:
+def test_a_replay_sends_unstreamed_parts_and_items_whole() -> None:
     refusal = {"type": "refusal", "refusal": "No."}
     message = ITEM | {"status": "completed", "content": [refusal]}
     compaction = {"id": "cmp_1", "type": "compaction", "encrypted_content": "x"}
     body = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
     ended = body | {"status": "completed", "output": [message, compaction]}
-    told = retold(ended)
-    assert fold(told) == ended
-    added = [event["item"] for event in told if event["type"] == events.OUTPUT_ITEM_ADDED]
+    found = replayed(ended)
+    assert fold(found) == ended
+    added = [event["item"] for event in found if event["type"] == events.OUTPUT_ITEM_ADDED]
     assert "status" not in added[1]
     assert loads(frames_of(record_of(ended))[-1].split(b"data: ")[1])["response"] == ended

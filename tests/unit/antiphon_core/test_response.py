@@ -18,22 +18,22 @@ from antiphon_core.jsons import dumps, loads
 PARAMETERS = {"model": "m", "temperature": 0.2, "text": {"verbosity": None}, "reasoning": {"effort": "low"}}
 
 
-def born() -> dict[str, object]:
+def new_response() -> dict[str, object]:
     return response.skeleton(PARAMETERS, response_id="resp_1", created_at=1_700_000_000)
 
 
 def test_a_new_response_is_a_valid_resource() -> None:
-    ResponseResource.model_validate(born())
+    ResponseResource.model_validate(new_response())
 
 
-def test_it_echoes_what_was_asked_and_fills_in_the_rest() -> None:
-    new = born()
+def test_a_new_response_echoes_parameters_and_fills_in_defaults() -> None:
+    new = new_response()
     assert (new["temperature"], new["top_p"], new["service_tier"]) == (0.2, 1.0, "default")
     assert new["text"] == {"format": {"type": "text"}, "verbosity": "medium"}
     assert new["reasoning"] == {"effort": "low", "summary": None}
 
 
-def test_it_echoes_the_form_of_an_answer_whole() -> None:
+def test_a_new_response_echoes_the_whole_text_format() -> None:
     asked = {"type": "json_schema", "name": "person", "schema": {"type": "object", "default": None}}
     text = {"format": asked, "verbosity": "low"}
     new = response.skeleton({"model": "m", "text": text}, response_id="resp_1", created_at=1)
@@ -41,7 +41,7 @@ def test_it_echoes_the_form_of_an_answer_whole() -> None:
     text["format"] = asked | {"strict": True, "description": "Who."}
     new = response.skeleton({"model": "m", "text": text}, response_id="resp_1", created_at=1)
     assert new["text"]["format"] == text["format"]
-    # Open Responses' own type of this member admits no schema at all, so the echo is not held against it.
+    # The echo is not validated, because the type of this member in Open Responses allows no schema.
 
 
 def test_usage_adds_up() -> None:
@@ -50,10 +50,10 @@ def test_usage_adds_up() -> None:
     assert usage["input_tokens_details"]["cached_tokens"] == 2
 
 
-def test_a_failed_response_keeps_what_it_had() -> None:
+def test_a_failed_response_keeps_its_output() -> None:
     item = {"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []}
     done = item | {"id": "msg_0", "status": "completed"}
-    ended = response.failed(born() | {"output": [done, item]}, EngineFault("gone"))
+    ended = response.failed(new_response() | {"output": [done, item]}, EngineFault("gone"))
     assert ended["status"] == "failed"
     assert ended["error"] == {"code": "server_error", "message": "gone", "cause": {"reason": "ENGINE_FAULT"}}
     assert [part["status"] for part in ended["output"]] == ["completed", "incomplete"]
@@ -68,13 +68,13 @@ def test_a_failed_response_keeps_what_it_had() -> None:
         RequestRateExceeded("Too many.", retry_after_ms=1_500),
     ],
 )
-def test_what_a_response_failed_with_can_be_told_again(error: AntiphonError) -> None:
-    again = response.error_of(loads(dumps(response.failed(born(), error))))
+def test_the_error_of_a_failed_response_can_be_read_back(error: AntiphonError) -> None:
+    again = response.error_of(loads(dumps(response.failed(new_response(), error))))
     assert (type(again), again.facts, envelope(again)) == (type(error), error.facts, envelope(error))
 
 
-def test_only_what_callers_are_shown_is_kept_of_an_error() -> None:
-    assert response.failed(born(), StaleFence.of("s", token=7))["error"]["cause"] == {"reason": "STALE_FENCE"}
+def test_internal_facts_of_an_error_are_not_kept_in_a_failed_response() -> None:
+    assert response.failed(new_response(), StaleFence.of("s", token=7))["error"]["cause"] == {"reason": "STALE_FENCE"}
 
 
 def test_a_failure_of_an_older_version_is_a_fault_of_the_server() -> None:
@@ -83,18 +83,18 @@ def test_a_failure_of_an_older_version_is_a_fault_of_the_server() -> None:
 
 
 def test_a_cancelled_response_has_no_error() -> None:
-    ended = response.cancelled(born())
+    ended = response.cancelled(new_response())
     assert (ended["status"], ended["error"]) == ("cancelled", None)
 
 
 def test_splitting_and_joining_is_lossless() -> None:
-    whole = born() | {"output": [{"id": "msg_1"}]}
+    whole = new_response() | {"output": [{"id": "msg_1"}]}
     body, output_items = response.split(whole)
     assert b'"output"' not in body
     assert loads(response.join(body, output_items)) == whole
 
 
-def test_how_caches_are_used_is_said_whatever_was_hinted_at() -> None:
+def test_given_prompt_cache_options_are_echoed_as_implicit() -> None:
     def told(**members: object) -> object:
         parameters = {"model": "m", **members}
         new = response.skeleton(parameters, response_id="resp_1", created_at=1)

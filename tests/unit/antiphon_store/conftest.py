@@ -15,7 +15,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def rows(clock: ManualClock) -> SpiedRows:
-    """Rows in memory that are watched."""
+    """Rows in memory that record their programs."""
     rows = SpiedRows(clock)
     await rows.open()
     return rows

@@ -1,4 +1,4 @@
-"""Checks by the names of parameters. Which value of which argument is refused: `antiphon_store.testing.arguments`."""
+"""Checks by the names of parameters. `antiphon_store.testing.arguments` tests the values that are rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from antiphon_store.arguments import CHECKS, EXCEPTIONS, implements
 from antiphon_store.service import StoreService
 
 UNCHECKED = {"order", "from_root", "follow", "status", "outcome"}
-"""Their types have no bad values."""
+"""Parameters whose types have no invalid values."""
 
 
 class Service:
@@ -36,13 +36,13 @@ RESPONSE = "resp_" + "0" * 48
         (("t", RESPONSE), {"limit": 1_001}, "limit"),
     ],
 )
-async def test_an_argument_is_refused_by_its_name(args: Any, kwargs: Any, field: str) -> None:
+async def test_the_error_for_an_invalid_argument_names_its_field(args: Any, kwargs: Any, field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         await Service().children(*args, **kwargs)
     assert caught.value.field == field
 
 
-async def test_what_is_left_out_is_completed_and_none_is_not_checked() -> None:
+async def test_omitted_arguments_get_defaults_and_none_is_not_checked() -> None:
     named = {"tenant": "t", "response_id": RESPONSE, "cursor": None, "limit": limits.LIST_ITEMS_DEFAULT}
     found: list[Any] = [await Service().children("t", RESPONSE), await Service().children("t", RESPONSE, cursor=None)]
     assert found == [named, named]
@@ -60,12 +60,12 @@ async def test_what_is_left_out_is_completed_and_none_is_not_checked() -> None:
         (("t",), {"depth": 1}),
     ],
 )
-async def test_arguments_that_the_port_has_not_are_a_type_error(args: Any, kwargs: Any) -> None:
+async def test_missing_or_unknown_arguments_raise_a_type_error(args: Any, kwargs: Any) -> None:
     with pytest.raises(TypeError):
         await Service().children(*args, **kwargs)
 
 
-def test_a_method_has_the_name_and_the_words_of_its_port() -> None:
+def test_an_implemented_method_has_the_name_and_docstring_of_its_port() -> None:
     assert (Service.children.__name__, Service.children.__doc__) == ("children", LineageStore.children.__doc__)
 
 

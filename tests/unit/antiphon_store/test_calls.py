@@ -1,4 +1,4 @@
-"""Every argument and every result of the ports survives the wire. That the calls do what they say is the kit's."""
+"""Every argument and every result of the ports survives the wire. `antiphon_store.testing` tests the calls."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from tests.support.sent import sent
 from tests.support.volume import volume
 
 Values = st.SearchStrategy[Any]
-EACH = settings(max_examples=volume(10, 1000))  # of a hundred messages; a member that is lost shows in every second one
+EACH = settings(
+    max_examples=volume(10, 1000)
+)  # for each of a hundred messages; every second example shows a lost member
 
-# Without zeros, which may stand for a default: test_shapes.py has those.
+# Without zeros, because zero may stand for a default: test_shapes.py tests zeros.
 SCALARS: dict[type, Values] = {
     str: st.text("abc_-0ä", min_size=1, max_size=8),
     int: st.integers(1, 2**31),
@@ -39,7 +41,7 @@ PAGES = st.builds(ItemPage, SCALARS[bytes], st.none(), st.none(), st.just(False)
     ItemPage, SCALARS[bytes], SCALARS[str], SCALARS[str], st.booleans()
 )
 BIND_PUT = binder(ResponseStore.put)
-# Parameters that an RPC does not carry: to try is not to wait.
+# Parameters that an RPC does not carry: TryAcquireSession never waits.
 LEFT_OUT = {"TryAcquireSession": {"wait_ms"}}
 
 
@@ -69,7 +71,7 @@ def _collections(container: type, members: Values, default: object) -> Values:
 
 
 def arguments_of(rpc: str) -> dict[str, Values]:
-    """Values for the parameters of an RPC's method, behind the tenant."""
+    """Values for the parameters of an RPC's method, without the tenant."""
     port = STORE.methods[rpc].row.port
     hints, parameters = get_type_hints(port), list(signature(port).parameters.values())[2:]
     left_out = LEFT_OUT.get(rpc, set())
@@ -81,7 +83,7 @@ def result_of(rpc: str) -> Values:
     return values(get_args(hint)[0] if get_origin(hint) is AsyncGenerator else hint)
 
 
-def test_every_rpc_has_a_codec_but_the_one_that_joins_others() -> None:
+def test_every_rpc_except_append_to_logs_has_a_codec() -> None:
     assert set(CODECS) == set(STORE.methods) - {"AppendToLogs"}
 
 
@@ -116,7 +118,7 @@ def test_a_member_that_the_wire_cannot_carry_is_refused() -> None:
         CODECS["PutResponseRecord"].request(BIND_PUT(("t", replace(draft(), version=-1)), {}))
 
 
-def test_errors_name_fields_of_pages_as_their_reader_does() -> None:
+def test_errors_name_paging_fields_for_the_wire_and_for_the_port() -> None:
     codec = CODECS["ListTree"]
     error = InvalidRequest("'max_nodes' must be from 1 to 10000, but is 0.", field="max_nodes")
     codec.name_for_wire(error)
@@ -126,7 +128,7 @@ def test_errors_name_fields_of_pages_as_their_reader_does() -> None:
     assert error.field == "max_nodes"
 
 
-def test_other_fields_keep_their_names() -> None:
+def test_errors_keep_the_names_of_fields_other_than_paging() -> None:
     error = InvalidRequest("'id' must be.", field="id")
     CODECS["ListTree"].name_for_wire(error)
     assert error.field == "id"
@@ -140,7 +142,7 @@ def test_a_method_whose_fields_differ_from_its_parameters_is_refused(rpc: str, o
         Codec(Method(rpc, given.service, wanted.request, given.response, False, row))
 
 
-def test_an_error_without_a_field_stays() -> None:
+def test_an_error_without_a_field_is_left_unchanged() -> None:
     error = NotFound("gone")
     CODECS["ListTree"].name_for_wire(error)
     assert error.field is None

@@ -13,18 +13,20 @@ frames = st.lists(st.binary(min_size=1, max_size=5).map(lambda text: text.replac
 
 
 @given(frames, st.data())
-def test_frames_are_cut_where_they_end(parts: list[bytes], data: st.DataObject) -> None:
+def test_without_first_removes_whole_frames(parts: list[bytes], data: st.DataObject) -> None:
     count = data.draw(st.integers(0, len(parts)))
     assert without_first(b"".join(parts), count) == b"".join(parts[count:])
 
 
-def test_what_is_not_there_cannot_be_cut_off() -> None:
+def test_removing_more_frames_than_there_are_raises_an_error() -> None:
     with pytest.raises(ValueError, match="not found"):
         without_first(b"a\n\n", 2)
 
 
 @given(frames, st.data())
-def test_batches_join_however_they_were_cut(parts: list[bytes], data: st.DataObject) -> None:
+def test_joined_batches_have_all_frames_and_checkpoints_however_they_were_cut(
+    parts: list[bytes], data: st.DataObject
+) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(parts)))) | {0, len(parts)})
     batches = [
         EventBatch(10 + start, end - start, b"".join(parts[start:end]), end == len(parts), (Checkpoint(start, ()),))

@@ -14,7 +14,7 @@ IN_TURN = Limits(together=3, together_bytes=1000, runs=2)
 
 
 class Server:
-    """Answers each call with itself, or as `outcomes` says; `is_open` holds the answers back."""
+    """Answers each call with itself or with its outcome in `outcomes`, as soon as `is_open` is set."""
 
     def __init__(self, outcomes: Sequence[Any] = ()) -> None:
         self.outcomes = outcomes
@@ -36,7 +36,7 @@ async def outcomes_of(calls: JointCalls[Any, Any], *all_calls: Any) -> list[Any]
     return await asyncio.gather(*map(calls.run, all_calls), return_exceptions=True)
 
 
-async def test_calls_of_one_moment_go_out_together_and_each_gets_its_answer() -> None:
+async def test_concurrent_calls_are_sent_together_and_each_gets_its_answer() -> None:
     server = Server()
     calls = JointCalls(server.run, AT_ONCE)
     assert await outcomes_of(calls, 1, 2, 3) == [1, 2, 3]
@@ -49,7 +49,7 @@ async def test_a_call_that_failed_fails_alone() -> None:
     assert await outcomes_of(JointCalls(Server([1, error, 3]).run, AT_ONCE), 1, 2, 3) == [1, error, 3]
 
 
-async def test_an_error_of_the_connection_is_raised_to_every_caller_as_its_own() -> None:
+async def test_a_connection_error_is_raised_to_each_caller_as_a_separate_instance() -> None:
     server = Server()
     server.error = StoreUnavailable("away")
     first, second = await outcomes_of(JointCalls(server.run, AT_ONCE), 1, 2)
@@ -66,7 +66,7 @@ async def test_callers_of_a_run_that_was_stopped_are_cancelled() -> None:
     ] * 2
 
 
-async def test_a_call_happens_though_its_caller_has_gone() -> None:
+async def test_a_cancelled_caller_does_not_disturb_calls_sent_with_its_own() -> None:
     server = Server()
     server.is_open.clear()
     calls = JointCalls(server.run, AT_ONCE)
@@ -95,7 +95,7 @@ async def test_settling_waits_for_calls_whose_callers_have_gone() -> None:
     await settling
 
 
-async def test_settling_waits_for_one_alone_and_for_those_behind_it() -> None:
+async def test_settling_waits_for_running_and_queued_calls() -> None:
     server = Server()
     server.is_open.clear()
     calls = JointCalls(server.run, Limits(together=3, together_bytes=1000, runs=1))
@@ -112,7 +112,7 @@ async def test_settling_waits_for_one_alone_and_for_those_behind_it() -> None:
 
 
 @pytest.mark.parametrize(("size_bytes", "together"), [(0, 64), (500, 2), (2000, 1)])
-async def test_no_more_goes_out_together_than_the_limits_allow(size_bytes: int, together: int) -> None:
+async def test_calls_sent_together_stay_within_count_and_byte_limits(size_bytes: int, together: int) -> None:
     server = Server()
     await outcomes_of(JointCalls(server.run, AT_ONCE, size_bytes=lambda _call: size_bytes), *range(65))
     assert [len(asked) for asked in server.asked] == [together] * (65 // together) + [1] * bool(65 % together)
@@ -125,20 +125,20 @@ async def test_calls_that_do_not_fit_go_apart_and_keep_their_order() -> None:
     assert server.asked == [list("xab"), list("xa"), ["x"]]
 
 
-async def test_a_mistake_reaches_every_caller() -> None:
+async def test_an_unexpected_error_is_raised_to_every_caller() -> None:
     server = Server()
     server.error = ZeroDivisionError()
     assert [type(each) for each in await outcomes_of(JointCalls(server.run, AT_ONCE), 1, 2)] == [ZeroDivisionError] * 2
 
 
-async def test_one_alone_does_not_wait_where_runs_take_turns() -> None:
+async def test_a_single_call_is_sent_at_once_with_limited_runs() -> None:
     server = Server()
     calls = JointCalls(server.run, IN_TURN)
     assert [await calls.run(each) for each in "ab"] == ["a", "b"]
     assert server.asked == [["a"], ["b"]]
 
 
-async def test_no_more_runs_are_under_way_than_the_limits_allow_and_what_waits_goes_together() -> None:
+async def test_runs_are_limited_and_waiting_calls_are_sent_together() -> None:
     server = Server()
     server.is_open.clear()
     calls = JointCalls(server.run, IN_TURN)

@@ -1,4 +1,4 @@
-"""The server's table and its edges. That it does what the service does: tests/contract/store/test_suites.py."""
+"""The server's table, and requests of foreign clients. tests/contract/store/test_suites.py tests the RPCs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CULPRITS: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("rpc", "field", "fields"), CULPRITS)
-async def test_what_a_foreign_client_gets_wrong_is_named(
+async def test_an_invalid_request_is_rejected_with_its_field(
     service: StoreService, rpc: str, field: str, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
@@ -83,7 +83,7 @@ async def test_what_a_foreign_client_gets_wrong_is_named(
     assert caught.value.field == field
 
 
-async def test_zero_means_the_default(service: StoreService, clock: ManualClock) -> None:
+async def test_a_request_with_omitted_fields_uses_defaults(service: StoreService, clock: ManualClock) -> None:
     session_id = new_session_id()
     record = draft(tag=session_id, session_id=session_id)
     await call(service, "PutResponseRecord", **stored(record))
@@ -113,7 +113,7 @@ async def test_try_acquire_does_not_wait_for_a_lease(service: StoreService) -> N
         await call(service, "TryAcquireSession", session_id="s", holder="other")
 
 
-async def test_without_a_name_the_store_chooses_one(service: StoreService) -> None:
+async def test_a_fork_without_a_session_id_gets_one(service: StoreService) -> None:
     record = draft()
     await service.put("t", record)
     made = await call(service, "Fork", up_to_response_id=record.id)
@@ -121,7 +121,7 @@ async def test_without_a_name_the_store_chooses_one(service: StoreService) -> No
     assert made.head_response_id == record.id
 
 
-async def test_the_tenant_is_that_of_the_call(service: StoreService) -> None:
+async def test_a_record_of_another_tenant_is_not_found(service: StoreService) -> None:
     record = draft()
     await service.put("t", record)
     assert (await call(service, "GetResponseRecord", id=record.id)).record.id == record.id
@@ -141,7 +141,7 @@ async def test_a_stream_is_closed_with_its_reader(service: StoreService) -> None
         finally:
             closed = True
 
-    setattr(service, "read_events", read)  # noqa: B010 - mypy knows it as a method
+    setattr(service, "read_events", read)  # noqa: B010 - mypy sees a method there
     answers: Any = handlers(service)["ReadEvents"](STORE.methods["ReadEvents"].request.message(), CALL)
     assert (await anext(answers)).frames == b"x"
     await answers.aclose()

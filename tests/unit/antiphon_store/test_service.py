@@ -1,5 +1,5 @@
-"""Every operation ends with its rows, keeps to its tenant, and says what it promises. `tests/contract/store` tests the
-behaviour of a store."""
+"""Every operation fails after closing, uses rows of its tenant only, and is documented. `tests/contract/store` tests
+the behaviour of a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(rows: SpiedRows) -> StoreService:
 
 
 @pytest.mark.parametrize("call", CALLS)
-async def test_a_closed_store_answers_nothing(store: StoreService, call: str) -> None:
+async def test_every_operation_of_a_closed_store_is_unavailable(store: StoreService, call: str) -> None:
     await store.close()
     with pytest.raises(StoreUnavailable):
         await CALLS[call](store)
@@ -35,14 +35,14 @@ async def test_a_closed_store_answers_nothing(store: StoreService, call: str) ->
 
 async def test_an_operation_touches_its_own_tenant_only(store: StoreService, rows: SpiedRows) -> None:
     for call in CALLS.values():
-        with suppress(AntiphonError):  # what they answer is told elsewhere
+        with suppress(AntiphonError):  # other tests check the answers
             await call(store)
     await store.enqueue_job(TENANT, JobDraft(draft().id, DISPATCH_QUEUE, b""))
-    assert {partition.tenant for partition, _ in rows.programs} == {TENANT, DISPATCH_TENANT}  # which has the tickets
+    assert {partition.tenant for partition, _ in rows.programs} == {TENANT, DISPATCH_TENANT}  # the latter for tickets
     assert {operation_of(call) for call in CALLS} <= set(dir(store))
 
 
-async def test_it_is_ready_when_its_rows_are(clock: ManualClock) -> None:
+async def test_a_store_is_ready_only_when_its_rows_are_open(clock: ManualClock) -> None:
     rows = row_backend("memory://", clock=clock)
     store = StoreService(rows)
     with pytest.raises(StoreUnavailable):
@@ -51,11 +51,11 @@ async def test_it_is_ready_when_its_rows_are(clock: ManualClock) -> None:
     await store.ready()
 
 
-def test_its_durability_is_that_of_its_rows(store: StoreService, rows: SpiedRows) -> None:
+def test_a_store_has_the_durability_of_its_rows(store: StoreService, rows: SpiedRows) -> None:
     assert store.durability is rows.durability
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_operation_says_what_it_promises(name: str) -> None:
+def test_every_operation_has_a_docstring(name: str) -> None:
     port = getattr(FullStore, name, getattr(Retention, name, None))
     assert inspect.getdoc(getattr(StoreService, name)) or inspect.getdoc(port)

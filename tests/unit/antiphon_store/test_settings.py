@@ -24,7 +24,7 @@ def test_settings_load_from_the_environment() -> None:
     assert load(SECTIONS, environ=environ)["store"] == expected
 
 
-def test_lifetimes_may_be_unlimited() -> None:
+def test_an_empty_default_ttl_means_no_expiry() -> None:
     settings = load(SECTIONS, environ={"ANTIPHON_STORE_DEFAULT_TTL_S": ""})["store"]
     assert settings.default_ttl_s is None
 
@@ -54,7 +54,7 @@ def test_impossible_settings_are_refused(values: dict[str, int | None]) -> None:
         (StoreSettings(url="sqlite:///a.db", host="0.0.0.0", insecure=True), "callers are not authenticated"),
     ],
 )
-def test_unwise_settings_are_named(settings: StoreSettings, words: str) -> None:
+def test_risky_settings_are_warned_about(settings: StoreSettings, words: str) -> None:
     ((message, explanation),) = settings.warnings()
     assert words in message
     assert explanation
@@ -64,6 +64,6 @@ def test_safe_settings_have_no_warning() -> None:
     assert not list(StoreSettings(url="sqlite:///a.db").warnings())
 
 
-def test_an_open_address_needs_callers_that_are_known() -> None:
+def test_an_open_address_without_authentication_is_rejected() -> None:
     with pytest.raises(SettingsError, match="ANTIPHON_STORE_TOKEN_FILE"):
         StoreSettings(host="0.0.0.0")

@@ -1,4 +1,4 @@
-"""Shapes by themselves. That every value of the ports survives the wire: test_calls.py."""
+"""Single shapes. test_calls.py sends every value of the ports over the wire."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def test_members_have_the_fields_of_their_names_or_aliases() -> None:
     assert names == {"response_id": "response_id", "limit": "page_size", "after": "page_token", "nothing": None}
 
 
-def test_a_member_without_a_field_is_a_mistake_of_ours() -> None:
+def test_a_member_without_a_field_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="no field for 'nothing'"):
         make_slot("nothing", str, MISSING, LIST.DESCRIPTOR)
 
 
-def test_a_field_without_a_member_is_a_mistake_of_ours() -> None:
+def test_a_field_without_a_member_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="has fields that Stamp lacks"):
         Shape.of_all(Stamp, RECORD)
 
 
-def test_an_enum_with_other_members_is_a_mistake_of_ours() -> None:
+def test_an_enum_with_other_members_raises_a_type_error() -> None:
     class Direction(StrEnum):
         UP = "up"
 
@@ -42,7 +42,7 @@ def test_an_enum_with_other_members_is_a_mistake_of_ours() -> None:
         make_slot("order", Direction, MISSING, LIST.DESCRIPTOR)
 
 
-def test_absence_is_none_or_the_default() -> None:
+def test_an_absent_field_becomes_none_or_its_default() -> None:
     shape = Shape(TurnRequest, STORE.methods["BeginTurn"].request.strict.DESCRIPTOR)
     assert shape.get(STORE.methods["BeginTurn"].request.strict()) == TurnRequest()
     assert make_slot("order", Order, Order.DESCENDING, LIST.DESCRIPTOR).get(LIST()) is Order.DESCENDING
@@ -51,7 +51,7 @@ def test_absence_is_none_or_the_default() -> None:
     assert slot.put(Precondition()) is None
 
 
-def test_the_unwritten_version_differs_from_none() -> None:
+def test_version_zero_differs_from_no_version_on_the_wire() -> None:
     shape = Shape(Precondition, PRECONDITION)
     for version in (None, 0, 7):
         request = PUT(precondition=shape.put(Precondition(version=version, fence=Fence("s", 1))))
@@ -89,7 +89,7 @@ def test_sets_are_sent_in_order() -> None:
     )
 
 
-def test_a_page_of_items_names_the_next_one() -> None:
+def test_a_page_of_items_has_a_next_page_token_only_if_more_follow() -> None:
     answer = STORE.methods["ListInputItems"].response.strict
     shape = Shape(ItemPage, answer.DESCRIPTOR)
     assert shape.put(ItemPage(b"[]", "a", "b", has_more=True))["next_page_token"] == "b"

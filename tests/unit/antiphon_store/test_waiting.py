@@ -13,7 +13,7 @@ NEVER_S = 3600.0
 
 
 class Lock:
-    """Something that can be had when it is free."""
+    """A lock that can be taken while it is free."""
 
     def __init__(self) -> None:
         self.free = False
@@ -27,13 +27,13 @@ class Lock:
         return "mine"
 
 
-async def test_what_is_free_is_had_at_once() -> None:
+async def test_a_free_lock_is_taken_at_once() -> None:
     lock = Lock()
     lock.free = True
     assert await WaitingLines(poll_s=NEVER_S).until_free(KEY, lock.take, wait_ms=0) == "mine"
 
 
-async def test_without_waiting_there_is_one_attempt() -> None:
+async def test_a_wait_of_zero_makes_one_attempt() -> None:
     lock = Lock()
     with pytest.raises(SessionLocked):
         await WaitingLines(poll_s=NEVER_S).until_free(KEY, lock.take, wait_ms=0)
@@ -50,7 +50,7 @@ async def test_a_wake_up_ends_the_wait() -> None:
     assert lock.attempts == 2
 
 
-async def test_a_wake_up_for_others_does_not() -> None:
+async def test_a_wake_up_for_another_key_does_not_end_the_wait() -> None:
     queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0)
@@ -61,7 +61,7 @@ async def test_a_wake_up_for_others_does_not() -> None:
     waiting.cancel()
 
 
-async def test_polling_finds_what_nobody_announced() -> None:
+async def test_polling_takes_a_lock_that_was_freed_without_a_wake_up() -> None:
     queue, lock = WaitingLines(poll_s=0.005), Lock()
     waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0.02)
@@ -69,14 +69,14 @@ async def test_polling_finds_what_nobody_announced() -> None:
     assert await asyncio.wait_for(waiting, 30) == "mine"
 
 
-async def test_the_wait_ends_with_a_last_attempt() -> None:
+async def test_a_timed_out_wait_makes_a_last_attempt() -> None:
     queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     with pytest.raises(SessionLocked):
         await asyncio.wait_for(queue.until_free(KEY, lock.take, wait_ms=10), 30)
     assert lock.attempts == 2
 
 
-async def test_those_in_line_are_woken_in_turn() -> None:
+async def test_waiters_of_a_lock_are_woken_in_order() -> None:
     queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     order: list[int] = []
 
@@ -95,7 +95,7 @@ async def test_those_in_line_are_woken_in_turn() -> None:
     assert order == [0, 1, 2]
 
 
-async def test_who_gave_up_is_not_woken() -> None:
+async def test_a_cancelled_waiter_is_not_woken() -> None:
     queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     first = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     second = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
@@ -111,7 +111,7 @@ async def test_who_gave_up_is_not_woken() -> None:
 
 
 class Jobs:
-    """Jobs that can be claimed, counted by queue-less attempts."""
+    """Claimable jobs, with a count of the attempts."""
 
     def __init__(self) -> None:
         self.there: list[str] = []
@@ -122,13 +122,13 @@ class Jobs:
         return self.there.pop() if self.there else None
 
 
-async def test_one_who_need_not_wait_asks_once() -> None:
+async def test_a_claim_without_waiting_makes_one_attempt() -> None:
     jobs = Jobs()
     assert await WaitingLines(poll_s=0.001).until_there([Q], jobs.claim, wait_ms=0) is None
     assert jobs.attempts == 1
 
 
-async def test_the_first_in_line_is_woken() -> None:
+async def test_a_wake_up_reaches_the_first_claimer_of_the_queue() -> None:
     jobs, claimers = Jobs(), WaitingLines(poll_s=60)
     waiting = [
         asyncio.create_task(claimers.until_there([("t", queue) for queue in queues], jobs.claim, wait_ms=60_000))
@@ -146,7 +146,7 @@ async def test_the_first_in_line_is_woken() -> None:
     assert not claimers._lines
 
 
-async def test_polling_finds_a_job_that_nobody_announced() -> None:
+async def test_polling_claims_a_job_that_came_without_a_wake_up() -> None:
     jobs, claimers = Jobs(), WaitingLines(poll_s=0.005)
     waiting = asyncio.create_task(claimers.until_there([Q], jobs.claim, wait_ms=60_000))
     await asyncio.sleep(0.01)
@@ -154,7 +154,7 @@ async def test_polling_finds_a_job_that_nobody_announced() -> None:
     assert await asyncio.wait_for(waiting, 30) == "job"
 
 
-async def test_waiting_has_an_end() -> None:
+async def test_a_timed_out_claim_returns_none_after_a_last_attempt() -> None:
     jobs = Jobs()
     assert await WaitingLines(poll_s=60).until_there([Q], jobs.claim, wait_ms=20) is None
     assert jobs.attempts == 2
@@ -163,10 +163,10 @@ async def test_waiting_has_an_end() -> None:
 # ---- Event logs ----
 
 
-async def test_news_come_at_once_to_all_who_follow() -> None:
+async def test_a_wake_up_reaches_every_follower_of_its_log_only() -> None:
     followers = WaitingLines(poll_s=60)
     with followers.waiter([KEY]) as one, followers.waiter([KEY]) as two, followers.waiter([("t", "x")]) as other:
-        waiting = [asyncio.create_task(news.wait()) for news in (one, two, other)]
+        waiting = [asyncio.create_task(waiter.wait()) for waiter in (one, two, other)]
         await asyncio.sleep(0)
         followers.wake_all(KEY)
         await asyncio.wait_for(asyncio.gather(*waiting[:2]), 30)
@@ -174,23 +174,23 @@ async def test_news_come_at_once_to_all_who_follow() -> None:
         waiting[2].cancel()
 
 
-async def test_news_from_before_the_waiting_are_not_lost() -> None:
+async def test_a_wake_up_before_the_wait_is_not_lost() -> None:
     followers = WaitingLines(poll_s=60)
-    with followers.waiter([KEY]) as news:
+    with followers.waiter([KEY]) as waiter:
         followers.wake_all(KEY)
-        await asyncio.wait_for(news.wait(), 30)
-        waiting = asyncio.create_task(news.wait())
+        await asyncio.wait_for(waiter.wait(), 30)
+        waiting = asyncio.create_task(waiter.wait())
         await asyncio.sleep(0.01)
         assert not waiting.done()
         waiting.cancel()
 
 
-async def test_without_news_waiting_ends_after_a_while() -> None:
-    with WaitingLines(poll_s=0.01).waiter([KEY]) as news:
-        await asyncio.wait_for(news.wait(), 30)
+async def test_a_wait_without_a_wake_up_ends_at_the_poll_interval() -> None:
+    with WaitingLines(poll_s=0.01).waiter([KEY]) as waiter:
+        await asyncio.wait_for(waiter.wait(), 30)
 
 
-async def test_those_who_left_are_forgotten() -> None:
+async def test_followers_that_left_are_forgotten() -> None:
     followers = WaitingLines(poll_s=60)
     with followers.waiter([KEY]):
         pass
@@ -201,7 +201,7 @@ async def test_those_who_left_are_forgotten() -> None:
 # ---- The process stops ----
 
 
-async def test_a_process_that_stops_ends_all_waiting_for_sessions() -> None:
+async def test_a_stopping_process_ends_waits_for_sessions_as_unavailable() -> None:
     queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0)
@@ -209,12 +209,12 @@ async def test_a_process_that_stops_ends_all_waiting_for_sessions() -> None:
     for each in (waiting, queue.until_free(KEY, lock.take, wait_ms=60_000)):
         with pytest.raises(StoreUnavailable) as caught:
             await each
-        assert caught.value.is_away  # the caller goes on with the next process
+        assert caught.value.is_away  # the caller retries at the next process
     lock.free = True
     assert await queue.until_free(KEY, lock.take, wait_ms=60_000) == "mine"
 
 
-async def test_a_process_that_stops_ends_all_waiting_for_jobs() -> None:
+async def test_a_stopping_process_ends_waits_for_jobs_without_a_job() -> None:
     jobs, claimers = Jobs(), WaitingLines(poll_s=NEVER_S)
     waiting = asyncio.create_task(claimers.until_there([Q], jobs.claim, wait_ms=3_600_000))
     await asyncio.sleep(0)
@@ -225,14 +225,14 @@ async def test_a_process_that_stops_ends_all_waiting_for_jobs() -> None:
     assert await claimers.until_there([Q], jobs.claim, wait_ms=3_600_000) == "job"
 
 
-async def test_a_process_that_stops_ends_all_following_behind_what_there_is() -> None:
+async def test_a_stopping_process_ends_waits_of_followers_as_unavailable() -> None:
     followers = WaitingLines(poll_s=NEVER_S)
-    with followers.waiter([KEY]) as place:
-        waiting = asyncio.create_task(place.wait())
+    with followers.waiter([KEY]) as waiter:
+        waiting = asyncio.create_task(waiter.wait())
         await asyncio.sleep(0)
         followers.end_waits()
-        await waiting  # for a last look at the log
+        await waiting  # ends without an error, for a last look at the log
         with followers.waiter([KEY]) as later:
-            for each in (place, later):
+            for each in (waiter, later):
                 with pytest.raises(StoreUnavailable):
                     await each.wait()

@@ -12,7 +12,7 @@ from antiphon_store_client.channels import DEADLINES_S, OPTIONS, CallOptions, tl
 from tests.support.certificates import authority, signed_by
 
 
-def test_the_service_config_is_that_of_the_table_of_methods() -> None:
+def test_retries_and_deadlines_are_those_of_the_table_of_methods() -> None:
     configs = json.loads(dict(OPTIONS)["grpc.service_config"])["methodConfig"]
     can_repeat = {
         f"/{name['service']}/{name['method']}": "retryPolicy" in config for config in configs for name in config["name"]

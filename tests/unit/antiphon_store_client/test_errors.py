@@ -11,7 +11,7 @@ from antiphon_store_client.errors import Aborted, InvalidArgument, StoreError, U
 
 
 class FailedCall(grpc.RpcError):
-    """An error as gRPC raises it: one that is a call."""
+    """An error of gRPC, which is also the failed call."""
 
     def __init__(self, code: grpc.StatusCode, details: str | None, metadata: Any) -> None:
         self._code, self._details, self._metadata = code, details, metadata
@@ -31,7 +31,7 @@ def failed(error: AntiphonError) -> StoreError:
     return store_error(FailedCall(status.code, status.details, status.trailing_metadata))
 
 
-def test_a_wrong_field_is_named() -> None:
+def test_an_invalid_argument_error_names_its_field() -> None:
     error = failed(InvalidRequest("The 'id' is wrong.", field="id"))
     assert type(error) is InvalidArgument
     assert (error.code, error.reason, error.field) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST", "id")
@@ -39,20 +39,20 @@ def test_a_wrong_field_is_named() -> None:
     assert error.retry_after_s is None
 
 
-def test_a_lost_race_says_when_to_try_again() -> None:
+def test_a_locked_session_error_has_its_retry_delay() -> None:
     error = failed(SessionLocked("Locked.", session_id="order-17", retry_after_ms=1250))
     assert type(error) is Aborted
     assert (error.reason, error.retry_after_s, error.field) == ("SESSION_LOCKED", 1.25, None)
     assert error.facts["session_id"] == "order-17"
 
 
-def test_a_call_that_never_arrived_has_no_reason() -> None:
+def test_an_unavailable_error_without_details_has_no_reason() -> None:
     error = store_error(FailedCall(grpc.StatusCode.UNAVAILABLE, None, None))
     assert type(error) is Unavailable
     assert (error.reason, str(error)) == ("", "UNAVAILABLE: UNAVAILABLE")
 
 
-def test_other_codes_are_errors_too() -> None:
+def test_an_error_with_an_unmapped_code_is_a_store_error() -> None:
     assert type(store_error(FailedCall(grpc.StatusCode.INTERNAL, "A bug.", ()))) is StoreError
 
 

@@ -6,14 +6,14 @@ from antiphon_core.ids import is_conversation_id, is_response_id, tree_tag
 from antiphon_store_client.ids import new_conversation_id, new_fork_id, new_response_id
 
 
-def test_ids_are_those_of_the_store() -> None:
+def test_new_ids_are_valid_in_the_store() -> None:
     assert is_response_id(new_response_id())
     assert is_conversation_id(new_conversation_id())
     assert new_response_id() != new_response_id()
 
 
 @pytest.mark.parametrize("relative", ["resp_" + "0a" * 24, "conv_" + "1b" * 24])
-def test_relatives_are_of_one_tree(relative: str) -> None:
+def test_ids_made_from_a_relative_share_its_tree(relative: str) -> None:
     assert tree_tag(new_response_id(relative)) == tree_tag(relative)
     fork = new_fork_id(relative)
     assert is_conversation_id(fork)

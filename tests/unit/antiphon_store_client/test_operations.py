@@ -24,7 +24,7 @@ def test_items_and_metadata_travel_as_json() -> None:
 
 
 def test_forks_and_conversations_have_ids_before_they_are_sent() -> None:
-    """The channel may send a call twice; both times it must be the same fork."""
+    """The channel may send a call twice. Both calls must make the same fork."""
     forked = operations.fork(up_to_response_id="resp_" + "ab" * 24).request
     assert isinstance(forked, v1.ForkRequest)
     assert forked.new_session_id.startswith("conv_" + "ab" * 8)
@@ -36,7 +36,7 @@ def test_forks_and_conversations_have_ids_before_they_are_sent() -> None:
     assert made.id.startswith("conv_")
 
 
-def test_a_version_of_nothing_is_no_missing_version() -> None:
+def test_expected_version_zero_is_sent_and_none_is_not() -> None:
     absent = operations.update_conversation("conv_1", {}).request
     zero = operations.update_conversation("conv_1", {}, expected_version=0).request
     assert not absent.HasField("expected_version")

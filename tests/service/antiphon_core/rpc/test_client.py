@@ -97,12 +97,12 @@ async def test_an_rpc_that_is_not_served_is_named(served: Served) -> None:
         await served[2].call("ListTree", v1.ListTreeRequest())
 
 
-async def test_a_deadline_is_a_timeout(served: Served) -> None:
+async def test_a_call_over_its_deadline_times_out(served: Served) -> None:
     with pytest.raises(Timeout):
         await served[2].call("GetResponseRecord", Request(id="slow"), timeout_s=0.1)
 
 
-async def test_a_deadline_is_the_handlers_too(served: Served) -> None:
+async def test_a_call_over_its_deadline_cancels_the_handler(served: Served) -> None:
     service, _, client = served
     await client.call("GetResponseRecord", Request(id="r"))
     deadline_s = STORE.methods["GetResponseRecord"].deadline_s
@@ -124,7 +124,7 @@ async def test_a_stream_that_breaks_raises_after_what_it_gave(served: Served) ->
     seen = []
     with pytest.raises(StoreUnavailable, match="the disk is gone"):
         async for answer in served[2].stream("ReadEvents", internal.ReadEventsRequest(response_id="breaks")):
-            seen.append(answer.first_sequence)  # noqa: PERF401 - what came before the fault counts
+            seen.append(answer.first_sequence)  # noqa: PERF401 - the answers before the error are kept
     assert seen == [0, 1, 2]
 
 
@@ -134,7 +134,7 @@ async def test_leaving_a_stream_cancels_it(served: Served) -> None:
     await asyncio.wait_for(served[0].closed.wait(), WAIT_MAX_S)
 
 
-async def test_a_closed_channel_is_unavailability_and_not_our_own_cancellation(served: Served) -> None:
+async def test_closing_the_client_during_a_stream_is_unavailable_and_not_cancelled(served: Served) -> None:
     client = served[2]
     with pytest.raises(StoreUnavailable):
         async with aclosing(client.stream("ReadEvents", internal.ReadEventsRequest(follow=True))) as answers:
@@ -156,7 +156,7 @@ async def test_a_task_that_is_cancelled_stays_cancelled(served: Served) -> None:
         await task
 
 
-async def test_readiness_is_the_services_own(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ready_fails_when_the_service_is_not_ready(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", WAIT_MAX_S)
     service, _, client = served
     await client.ready()
@@ -168,7 +168,7 @@ async def test_readiness_is_the_services_own(served: Served, monkeypatch: pytest
                 await asyncio.sleep(0.05)
 
 
-async def test_nobody_there_is_said_at_once() -> None:
+async def test_a_call_to_an_unreachable_server_fails_at_once() -> None:
     async with RpcClient("127.0.0.1:1", STORE, unavailable=StoreUnavailable) as client:
         with pytest.raises(StoreUnavailable):
             await asyncio.wait_for(
@@ -199,7 +199,7 @@ async def test_a_token_that_leaves_the_machine_without_encryption_is_warned_of(
     assert "token-0123456789abcdef" not in caplog.text
 
 
-def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
+def test_the_retry_policy_leaves_out_methods_that_are_not_repeatable() -> None:
     config = json.loads(dict(_options(STORE))["grpc.service_config"])
     (policy,) = config["methodConfig"]
     repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
@@ -214,9 +214,9 @@ async def test_a_call_waits_for_a_server_that_restarts() -> None:
             await client.ready()
         assert caught.value.is_away
         calling = asyncio.create_task(client.call("GetResponseRecord", Request(id="r")))
-        with pytest.raises(StoreUnavailable):  # which cannot be repeated
+        with pytest.raises(StoreUnavailable):  # not repeatable
             await client.call("AddConversationItems", v1.AddConversationItemsRequest())
-        with pytest.raises(StoreUnavailable):  # it would give the job of another tenant
+        with pytest.raises(StoreUnavailable):  # a repeated claim would give the job of another tenant
             await client.call("ClaimJob", ClaimRequest(), tenant=DISPATCH_TENANT)
         claiming = asyncio.create_task(client.call("ClaimJob", ClaimRequest(), tenant="t"))
         await asyncio.sleep(0)

@@ -122,19 +122,19 @@ async def test_a_bug_of_the_server_is_an_internal_error(world: World) -> None:
         await world.read("bug")
 
 
-async def test_a_call_that_was_turned_away_is_tried_again(world: World) -> None:
+async def test_a_call_that_fails_before_its_first_answer_is_retried(world: World) -> None:
     assert await world.read("away once") == [0, 1, 2]
     assert len(world.service.calls) == 2
 
 
-async def test_a_call_that_is_turned_away_again_and_again_fails_with_the_last_error(world: World) -> None:
+async def test_a_call_that_keeps_failing_raises_the_last_error_after_three_attempts(world: World) -> None:
     with pytest.raises(StoreUnavailable, match="the disk is gone") as caught:
         await world.read("away")
     assert caught.value.facts == {"id": "resp_1"}
     assert len(world.service.calls) == 3
 
 
-async def test_a_call_that_broke_behind_its_first_answer_is_not_tried_again(world: World) -> None:
+async def test_a_call_that_fails_after_its_first_answer_is_not_retried(world: World) -> None:
     with pytest.raises(StoreUnavailable, match="the disk is gone"):
         await world.read("breaks")
     assert len(world.service.calls) == 1
@@ -150,7 +150,7 @@ async def test_cancelling_ends_the_rpc(world: World) -> None:
         await reading
 
 
-async def test_what_a_receiver_raises_ends_the_rpc(world: World) -> None:
+async def test_an_exception_of_the_receiver_ends_the_rpc(world: World) -> None:
     def refuse(_message: Any) -> None:
         raise LookupError("full")
 
@@ -160,7 +160,7 @@ async def test_what_a_receiver_raises_ends_the_rpc(world: World) -> None:
     await world.service.closed.wait()
 
 
-async def test_nobody_there_is_unavailable_without_an_address_in_the_message() -> None:
+async def test_an_unreachable_server_is_unavailable_without_its_address() -> None:
     streams = LeanStreams("127.0.0.1:1", STORE, unavailable=TranslatorUnavailable)
     with pytest.raises(TranslatorUnavailable, match=r"^The translator cannot be reached\.$"):
         await streams.run("ReadEvents", internal.ReadEventsRequest(response_id="r"), print)
@@ -176,7 +176,7 @@ async def test_a_closed_client_ends_its_calls(world: World) -> None:
         await reading
 
 
-async def test_the_token_of_the_moment_is_sent(tmp_path: Path) -> None:
+async def test_a_call_sends_its_token_and_is_unauthenticated_without_one(tmp_path: Path) -> None:
     known, own = tmp_path / "known", tmp_path / "own"
     known.write_text(f"edge {TOKEN} * gateway")
     own.write_text(TOKEN)
@@ -188,7 +188,7 @@ async def test_the_token_of_the_moment_is_sent(tmp_path: Path) -> None:
             await world.read()
 
 
-def test_an_endpoint_of_another_kind_is_refused() -> None:
+def test_a_unix_socket_endpoint_is_rejected() -> None:
     with pytest.raises(ValueError, match="not an endpoint"):
         LeanStreams("unix:/tmp/x", STORE, unavailable=StoreUnavailable)
 
@@ -202,7 +202,7 @@ async def test_a_server_of_a_known_authority_is_read_over_tls(tmp_path: Path) ->
             assert await world.read() == [0, 1, 2]
 
 
-async def test_a_server_of_another_authority_is_not_talked_to(tmp_path: Path) -> None:
+async def test_a_server_certificate_of_another_authority_is_rejected(tmp_path: Path) -> None:
     ca, other = authority(tmp_path, "ca"), authority(tmp_path, "other")
     server = signed_by(other, tmp_path, "server")
     security = ServerSecurity.of(RpcServerSettings(tls_cert_file=server.cert, tls_key_file=server.key))
@@ -212,7 +212,7 @@ async def test_a_server_of_another_authority_is_not_talked_to(tmp_path: Path) ->
     assert not world.service.calls
 
 
-async def test_a_certificate_is_shown_where_one_is_asked_for(tmp_path: Path) -> None:
+async def test_a_client_certificate_is_sent_to_a_server_that_requires_one(tmp_path: Path) -> None:
     ca = authority(tmp_path, "ca")
     server, client = signed_by(ca, tmp_path, "server"), signed_by(ca, tmp_path, "client")
     settings = RpcServerSettings(tls_cert_file=server.cert, tls_key_file=server.key, tls_client_ca_file=ca.cert)

@@ -76,14 +76,14 @@ def count(histogram: Instrument[HistogramChild], code: str) -> int:
 
 
 async def until_ended(tracer: RecordingTracer) -> None:
-    """The server ends a call after its answer."""
+    """Waits until every span has ended, because the server ends a call after its answer."""
     async with asyncio.timeout(WAIT_MAX_S):
         while not all(span.has_ended for span in tracer.spans):
             await asyncio.sleep(0)
 
 
 async def audit_lines(path: Path, count: int) -> list[str]:
-    """This many lines of the audit log. The server writes the line of a call after its answer."""
+    """Waits for `count` lines of the audit log, because the server writes a line after its answer."""
     async with asyncio.timeout(WAIT_MAX_S):
         while len(lines := lines_of(path)) < count:
             await asyncio.sleep(0.001)

@@ -22,7 +22,7 @@ async def ready() -> None:
 
 @pytest.fixture
 async def endpoint(tmp_path: Path) -> AsyncIterator[str]:
-    """A server that asks for tokens."""
+    """A server that requires tokens."""
     path = tmp_path / "credentials"
     path.write_text(f"billing {TOKEN} acme reader\n")
     server = RpcServer(ServerSecurity(Guard(path)))
@@ -40,13 +40,15 @@ async def services(endpoint: str, *metadata: tuple[str, str]) -> set[str]:
         return {service.name for service in listed.list_services_response.service}
 
 
-async def test_a_token_of_any_tenant_opens_the_description(endpoint: str) -> None:
+async def test_reflection_is_served_with_a_token_of_any_tenant(endpoint: str) -> None:
     assert STORE.name in await services(endpoint, ("authorization", f"Bearer {TOKEN}"))
 
 
 @pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),)], ids=["none", "wrong"])
-async def test_without_a_token_nothing_is_described(endpoint: str, metadata: tuple[tuple[str, str], ...]) -> None:
-    """Nothing is sent but the headers: they are refused before a message is read, and writing one may fail then."""
+async def test_reflection_without_a_valid_token_is_unauthenticated(
+    endpoint: str, metadata: tuple[tuple[str, str], ...]
+) -> None:
+    """Sends only headers: the server rejects them before it reads a message, so writing a message may fail."""
     async with grpc.aio.insecure_channel(endpoint) as opened:
         channel: Any = opened
         stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)

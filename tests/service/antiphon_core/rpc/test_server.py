@@ -64,7 +64,7 @@ class Fixture:
 async def fixture(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> AsyncIterator[tuple[Fixture, RpcServer, grpc.aio.Channel]]:
-    """Readiness is asked for as often as the test says: where it says nothing, not again."""
+    """A server that polls readiness at the interval of the parameter; without a parameter, only once."""
     monkeypatch.setattr(server_module, "READY_POLL_S", getattr(request, "param", 3600.0))
     state, server = Fixture(), RpcServer()
     server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
@@ -94,7 +94,7 @@ async def test_a_handler_sees_request_tenant_request_id_and_deadline(fixture: Se
     assert 0 < seen.time_remaining_s < 6  # gRPC rounds what it sends
 
 
-async def test_the_tenant_defaults(fixture: Setup) -> None:
+async def test_a_call_without_a_tenant_gets_the_default_tenant(fixture: Setup) -> None:
     state, _, channel = fixture
     await call(channel, "GetResponseRecord", bytes(Request(id="x")))
     assert state.calls[0].tenant == "default"
@@ -119,7 +119,7 @@ async def test_the_tenant_defaults(fixture: Setup) -> None:
         ("Fork", b"", grpc.StatusCode.UNIMPLEMENTED, "antiphon.store.v1.Trees.Fork"),
     ],
 )
-async def test_faults_become_statuses(
+async def test_errors_of_handlers_become_grpc_statuses(
     fixture: Setup, name: str, data: bytes, code: grpc.StatusCode, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -159,7 +159,7 @@ async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) ->
 
 
 @pytest.mark.parametrize("fixture", [0.02], indirect=True)
-async def test_a_full_store_serves_all_but_turns_and_room_is_seen_at_once(
+async def test_readiness_reports_a_full_store_and_is_refreshed_at_once(
     fixture: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = fixture[0]
@@ -176,7 +176,7 @@ async def test_a_full_store_serves_all_but_turns_and_room_is_seen_at_once(
                     fault = error
         assert fault.is_full
         monkeypatch.setattr(server_module, "READY_POLL_S", 3600.0)
-        await asyncio.sleep(0.1)  # the last of the frequent looks
+        await asyncio.sleep(0.1)  # the last of the frequent polls
         state.fault = None
         await client.ready()
 
@@ -195,8 +195,8 @@ async def test_reflection_lists_the_services_and_gives_their_files(fixture: Setu
 
 
 async def outcome(channel: grpc.aio.Channel) -> grpc.StatusCode:
-    """How one more call ends. One that arrives in the very moment of the stop is cancelled instead of refused, or gets
-    no answer at all until the drain is over."""
+    """The status of one more call. A call that arrives at the moment of the stop is cancelled instead of rejected, or
+    gets no answer until the drain is over."""
     try:
         async with asyncio.timeout(1):
             await call(channel, "GetResponseRecord", bytes(Request(id="x")))
@@ -222,7 +222,7 @@ async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setu
 
 
 async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client whose connection ends looks its servers up again, and so finds new ones."""
+    """A client looks its servers up again when a connection ends, and so finds new servers."""
     options = dict(server_module._OPTIONS)
     assert "grpc.max_connection_age_ms" in options
     options["grpc.max_connection_age_ms"] = 50

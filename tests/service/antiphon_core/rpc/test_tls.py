@@ -28,8 +28,8 @@ TOKEN = "token-0123456789abcdef"
 
 
 @dataclass(frozen=True)
-class Papers:
-    """Two authorities that know nothing of each other, and what each of them signed."""
+class Certificates:
+    """Two independent authorities, and the certificates that each of them signed."""
 
     ca: Certificate
     server: Certificate
@@ -40,10 +40,10 @@ class Papers:
 
 
 @pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     folder = tmp_path_factory.mktemp("papers")
     ca, other = authority(folder, "ca"), authority(folder, "other-ca")
-    return Papers(
+    return Certificates(
         ca=ca,
         server=signed_by(ca, folder, "server"),
         client=signed_by(ca, folder, "client"),
@@ -79,67 +79,71 @@ async def serving(settings: RpcServerSettings) -> AsyncIterator[str]:
     await server.drain(0)
 
 
-async def asked(endpoint: str, credentials: ClientCredentials, tenant: str = "acme") -> str:
-    """The tenant of a call, over a connection of its own."""
+async def tenant_of_call(endpoint: str, credentials: ClientCredentials, tenant: str = "acme") -> str:
+    """The tenant of a call over a new connection."""
     async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials) as client:
         answer = await client.call("GetResponseRecord", v1.GetResponseRecordRequest(), tenant=tenant)
         return str(answer.record.id)
 
 
-async def test_a_client_that_knows_the_authority_is_served(papers: Papers) -> None:
-    async with serving(settings_of(papers.server)) as endpoint:
-        assert await asked(endpoint, shown(papers.ca)) == "acme"
+async def test_a_client_that_knows_the_authority_is_served(certificates: Certificates) -> None:
+    async with serving(settings_of(certificates.server)) as endpoint:
+        assert await tenant_of_call(endpoint, shown(certificates.ca)) == "acme"
 
 
-async def test_a_server_of_another_authority_is_not_talked_to(papers: Papers) -> None:
-    async with serving(settings_of(papers.other_server)) as endpoint:
+async def test_a_server_certificate_of_another_authority_is_rejected(certificates: Certificates) -> None:
+    async with serving(settings_of(certificates.other_server)) as endpoint:
         with pytest.raises(StoreUnavailable):
-            await asked(endpoint, shown(papers.ca))
+            await tenant_of_call(endpoint, shown(certificates.ca))
 
 
-async def test_plaintext_is_not_answered(papers: Papers) -> None:
-    async with serving(settings_of(papers.server)) as endpoint:
+async def test_plaintext_is_not_answered(certificates: Certificates) -> None:
+    async with serving(settings_of(certificates.server)) as endpoint:
         with pytest.raises(StoreUnavailable):
-            await asked(endpoint, ANONYMOUS)
+            await tenant_of_call(endpoint, ANONYMOUS)
 
 
-async def test_a_certificate_of_the_right_authority_speaks_for_every_tenant(papers: Papers) -> None:
-    async with serving(settings_of(papers.server, tls_client_ca_file=papers.ca.cert)) as endpoint:
+async def test_a_certificate_of_the_right_authority_speaks_for_every_tenant(certificates: Certificates) -> None:
+    async with serving(settings_of(certificates.server, tls_client_ca_file=certificates.ca.cert)) as endpoint:
         for tenant in ("acme", "globex"):
-            assert await asked(endpoint, shown(papers.ca, papers.client), tenant) == tenant
+            assert await tenant_of_call(endpoint, shown(certificates.ca, certificates.client), tenant) == tenant
 
 
 @pytest.mark.parametrize("client", [None, "other_client"], ids=["no certificate", "another authority's"])
-async def test_no_certificate_of_the_right_authority_is_refused(papers: Papers, client: str | None) -> None:
-    async with serving(settings_of(papers.server, tls_client_ca_file=papers.ca.cert)) as endpoint:
+async def test_a_client_without_a_certificate_of_the_authority_is_rejected(
+    certificates: Certificates, client: str | None
+) -> None:
+    async with serving(settings_of(certificates.server, tls_client_ca_file=certificates.ca.cert)) as endpoint:
         with pytest.raises(StoreUnavailable):
-            await asked(endpoint, shown(papers.ca, getattr(papers, client) if client else None))
+            await tenant_of_call(endpoint, shown(certificates.ca, getattr(certificates, client) if client else None))
 
 
-async def test_with_both_a_certificate_does_not_make_up_for_a_token(papers: Papers, tmp_path: Path) -> None:
+async def test_a_server_with_tokens_and_client_certificates_requires_both(
+    certificates: Certificates, tmp_path: Path
+) -> None:
     tokens = tmp_path / "credentials"
     tokens.write_text(f"edge {TOKEN} * gateway\n")
-    asks_for_both = settings_of(papers.server, tls_client_ca_file=papers.ca.cert, token_file=tokens)
+    asks_for_both = settings_of(certificates.server, tls_client_ca_file=certificates.ca.cert, token_file=tokens)
     async with serving(asks_for_both) as endpoint:
-        assert await asked(endpoint, shown(papers.ca, papers.client, token=TOKEN)) == "acme"
+        assert await tenant_of_call(endpoint, shown(certificates.ca, certificates.client, token=TOKEN)) == "acme"
         with pytest.raises(Unauthenticated):
-            await asked(endpoint, shown(papers.ca, papers.client))
+            await tenant_of_call(endpoint, shown(certificates.ca, certificates.client))
         with pytest.raises(StoreUnavailable):
-            await asked(endpoint, shown(papers.ca, token=TOKEN))
+            await tenant_of_call(endpoint, shown(certificates.ca, token=TOKEN))
 
 
-async def test_a_certificate_that_the_file_names_needs_no_token(papers: Papers, tmp_path: Path) -> None:
+async def test_a_certificate_that_the_file_names_needs_no_token(certificates: Certificates, tmp_path: Path) -> None:
     credentials = tmp_path / "credentials"
     credentials.write_text("edge certificate:client acme gateway\n")
-    settings = settings_of(papers.server, tls_client_ca_file=papers.ca.cert, token_file=credentials)
+    settings = settings_of(certificates.server, tls_client_ca_file=certificates.ca.cert, token_file=credentials)
     async with serving(settings) as endpoint:
-        assert await asked(endpoint, shown(papers.ca, papers.client)) == "acme"
+        assert await tenant_of_call(endpoint, shown(certificates.ca, certificates.client)) == "acme"
         with pytest.raises(PermissionDenied, match="'edge' may not speak for the tenant 'globex'"):
-            await asked(endpoint, shown(papers.ca, papers.client), "globex")
+            await tenant_of_call(endpoint, shown(certificates.ca, certificates.client), "globex")
 
 
 async def test_new_connections_see_rotated_certificates(
-    papers: Papers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     own = Certificate(cert=tmp_path / "tls.crt", key=tmp_path / "tls.key")
@@ -150,36 +154,36 @@ async def test_new_connections_see_rotated_certificates(
         shutil.copy(certificate.key, own.key)
         shutil.copy(ca.cert, client_ca)
 
-    put(papers.server, papers.ca)
+    put(certificates.server, certificates.ca)
     async with serving(settings_of(own, tls_client_ca_file=client_ca)) as endpoint:
-        assert await asked(endpoint, shown(papers.ca, papers.client)) == "acme"
-        put(papers.other_server, papers.other_ca)
-        assert await asked(endpoint, shown(papers.other_ca, papers.other_client)) == "acme"
+        assert await tenant_of_call(endpoint, shown(certificates.ca, certificates.client)) == "acme"
+        put(certificates.other_server, certificates.other_ca)
+        assert await tenant_of_call(endpoint, shown(certificates.other_ca, certificates.other_client)) == "acme"
         with pytest.raises(StoreUnavailable):
-            await asked(endpoint, shown(papers.ca, papers.client))
-        shutil.copy(papers.server.key, own.key)  # half of a rotation: a key that does not belong to the certificate
-        assert await asked(endpoint, shown(papers.other_ca, papers.other_client)) == "acme"
+            await tenant_of_call(endpoint, shown(certificates.ca, certificates.client))
+        shutil.copy(certificates.server.key, own.key)  # half of a rotation: the key of another certificate
+        assert await tenant_of_call(endpoint, shown(certificates.other_ca, certificates.other_client)) == "acme"
         assert "the last content stays valid" in caplog.text
 
 
-def test_a_key_of_another_certificate_is_refused(papers: Papers) -> None:
+def test_a_key_of_another_certificate_is_refused(certificates: Certificates) -> None:
     with pytest.raises(SettingsError, match="server.pem and .*client.key are not a certificate and its key"):
-        KeyPair(papers.server.cert, papers.client.key).read()
+        KeyPair(certificates.server.cert, certificates.client.key).read()
 
 
-def test_files_that_hold_something_else_are_refused(papers: Papers, tmp_path: Path) -> None:
+def test_malformed_certificate_or_key_files_are_rejected(certificates: Certificates, tmp_path: Path) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("nothing of the kind")
     with pytest.raises(SettingsError, match="not a certificate and its key"):
-        KeyPair(nonsense, papers.server.key).read()
+        KeyPair(nonsense, certificates.server.key).read()
     with pytest.raises(SettingsError, match="nonsense holds no certificates of authorities"):
         read_authorities(nonsense)
     with pytest.raises(SettingsError, match="Cannot read the private key .*gone"):
-        KeyPair(papers.server.cert, tmp_path / "gone").read()
+        KeyPair(certificates.server.cert, tmp_path / "gone").read()
 
 
-def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(papers: Papers, tmp_path: Path) -> None:
+def test_a_key_with_a_password_is_rejected_without_a_prompt(certificates: Certificates, tmp_path: Path) -> None:
     locked = tmp_path / "locked.key"
-    lock(papers.server.key, locked, "secret")
+    lock(certificates.server.key, locked, "secret")
     with pytest.raises(SettingsError, match="without a password"):
-        KeyPair(papers.server.cert, locked).read()
+        KeyPair(certificates.server.cert, locked).read()

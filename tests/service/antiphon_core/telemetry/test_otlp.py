@@ -32,11 +32,11 @@ def test_another_exporter_is_refused() -> None:
         otlp.is_wanted({"OTEL_TRACES_EXPORTER": "console"})
 
 
-def test_without_a_variable_nothing_is_imported() -> None:
+def test_without_a_variable_there_is_no_tracer() -> None:
     assert otlp.tracer_of({}, service="s", version="1") is None
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_opentelemetry_package_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     for name in [name for name in sys.modules if name.startswith(("opentelemetry.", "antiphon_core.telemetry.otlp_"))]:
         monkeypatch.delitem(sys.modules, name)
@@ -45,7 +45,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         otlp.tracer_of(ENDPOINT, service="s", version="1")
 
 
-def test_the_module_needs_no_library() -> None:
+def test_importing_otlp_imports_no_opentelemetry() -> None:
     program = (
         "import sys, antiphon_core.telemetry.otlp; print([n for n in sys.modules if n.startswith('opentelemetry')])"
     )

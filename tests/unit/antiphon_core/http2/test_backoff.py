@@ -8,7 +8,7 @@ def middle(low: float, high: float) -> float:
 
 
 def failed_delays(backoff: Backoff, count: int) -> list[float]:
-    """How long each of so many failures in a row closes the backoff, to a millisecond."""
+    """The delay after each of `count` failures in a row, to a millisecond."""
     delays = []
     for number in range(count):
         start_s = 100.0 * number
@@ -25,7 +25,7 @@ def test_first_attempt_need_not_wait() -> None:
     assert Backoff(0.25, 1.0, middle).can_try(0.0)
 
 
-def test_success_opens_and_starts_over() -> None:
+def test_a_success_ends_the_delay_and_resets_the_backoff() -> None:
     backoff = Backoff(0.25, 1.0, middle)
     failed_delays(backoff, 4)
     backoff.failed(1_000.0)

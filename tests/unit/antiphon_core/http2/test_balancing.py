@@ -118,7 +118,7 @@ async def test_an_address_that_is_lost_is_used_again_when_it_is_back(network: Ne
     await balanced.close()
 
 
-async def test_nobody_there_is_said_with_the_reason(network: Network) -> None:
+async def test_a_call_without_a_reachable_address_fails_with_the_reason(network: Network) -> None:
     network.down.update(network.addresses)
     balanced, _ = made()
     with pytest.raises(ConnectionLost, match="refused"):
@@ -201,7 +201,7 @@ async def test_a_closed_client_closes_everything_and_takes_no_calls(network: Net
         await balanced.choose()
 
 
-async def test_an_address_without_a_sign_of_life_is_avoided_until_something_comes(network: Network) -> None:
+async def test_a_silent_address_is_avoided_until_it_answers(network: Network) -> None:
     balanced, _ = made()
     silent = await balanced.choose()
     await settle()

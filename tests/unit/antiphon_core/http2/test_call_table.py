@@ -1,4 +1,4 @@
-"""The table by itself; what frames do to it is in test_connection.py."""
+"""The call table alone. test_connection.py tests the effect of frames on the table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CANCELLED = GrpcError(1, "cancelled")
 
 
 class Table(CallTable):
-    """With what was sent and what callers heard, in order."""
+    """A call table that records sent bytes, and messages and ends of calls in order."""
 
     def __init__(self, streams_max: int = 100) -> None:
         self.out: list[bytes] = []
@@ -104,7 +104,7 @@ def test_cancel_wins_over_an_end_that_was_not_reported(table: Table) -> None:
     assert len(table.out) == sent  # no reset of a stream that is over
 
 
-def test_connection_that_takes_no_calls_says_why(table: Table) -> None:
+def test_connection_that_takes_no_calls_gives_the_reason(table: Table) -> None:
     table.refuse_above(0, "maintenance")
     with pytest.raises(ConnectionLost, match="maintenance") as caught:
         table.call()

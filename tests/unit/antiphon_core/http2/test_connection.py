@@ -31,7 +31,7 @@ OPTIONS = Options(stream_window_bytes=WINDOW, message_bytes_max=60_000)
 
 
 class Session:
-    """A connection, its peer, and what each call heard: lists of messages, then how it ended."""
+    """A connection, its peer, and the events of each call: lists of messages, then the end."""
 
     def __init__(self, settings: dict[int, int] | None = None, *, calls: int = 0) -> None:
         self.connection = Connection(OPTIONS)
@@ -76,7 +76,7 @@ def kinds(frames: list[Frame]) -> list[str]:
     return [type(frame).__name__.removesuffix("Frame") for frame in frames]
 
 
-# ---- the usual way ----
+# ---- successful calls ----
 
 
 def test_connection_begins_with_preface_settings_and_the_connections_window() -> None:
@@ -132,7 +132,7 @@ def test_informational_headers_unknown_frames_and_unknown_flags_are_ignored() ->
     session = Session(calls=1)
     peer = session.peer
     data = bytearray(peer.data(1, message(b"a")))
-    data[4] |= 0x40  # a flag that nobody has defined
+    data[4] |= 0x40  # an undefined flag
     data[5] |= 0x80  # the reserved bit of the stream's id
     unknown = b"\0\0\x03\xee\xff\0\0\0\x01abc"
     priority = b"\0\0\x05\x02\0\0\0\0\x01\0\0\0\0\x10"
@@ -153,7 +153,7 @@ def test_ping_is_answered_and_settings_are_acknowledged() -> None:
 # ---- how calls end ----
 
 
-def test_trailers_alone_say_the_error() -> None:
+def test_trailers_only_response_carries_the_error() -> None:
     session = Session(calls=1)
     session.receive(session.peer.trailers(1, [*HEADERS, ("grpc-status", "5"), ("grpc-message", "no%20model")]))
     assert (session.end_of().status, session.end_of().message) == (5, "no model")
@@ -167,14 +167,14 @@ def test_trailers_alone_say_the_error() -> None:
         (ErrorCode.CANCEL, "CANCELLED", False),
     ],
 )
-def test_reset_ends_a_call_after_what_came_before(code: ErrorCode, status: str, is_unprocessed: bool) -> None:
+def test_reset_ends_a_call_after_its_earlier_messages(code: ErrorCode, status: str, is_unprocessed: bool) -> None:
     session = Session(calls=1)
     session.receive(session.peer.headers(1), session.peer.messages(1, b"a"), session.peer.reset(1, code))
     assert session.heard[0][0] == [b"a"]
     assert (name_of(session.end_of().status), session.end_of().is_unprocessed) == (status, is_unprocessed)
 
 
-def test_refused_call_is_sent_again_before_those_that_wait() -> None:
+def test_refused_call_is_retried_before_waiting_calls() -> None:
     session = Session({SettingsFrame.MAX_CONCURRENT_STREAMS: 1}, calls=2)
     peer = session.peer
     session.receive(peer.reset(1, ErrorCode.REFUSED_STREAM))
@@ -231,7 +231,7 @@ def test_malformed_call_ends_alone(make: Callable[[Http2Peer], bytes], status: s
     assert session.heard[1] == [[b"b"], None]
 
 
-def test_what_a_receiver_raises_ends_its_call_alone() -> None:
+def test_exception_of_a_receiver_ends_its_call_only() -> None:
     session = Session(calls=2)
     peer, error = session.peer, ValueError("mine")
 
@@ -247,7 +247,7 @@ def test_what_a_receiver_raises_ends_its_call_alone() -> None:
     assert (reset.stream_id, reset.error_code) == (1, ErrorCode.CANCEL)
 
 
-def test_what_a_receiver_raises_wins_over_the_servers_ok() -> None:
+def test_exception_of_a_receiver_wins_over_the_servers_ok() -> None:
     session = Session(calls=1)
     error = ValueError("mine")
 
@@ -268,7 +268,7 @@ def test_cancel_resets_the_stream_and_later_frames_are_ignored() -> None:
     assert kinds(session.sent()) == ["RstStream"]
     session.receive(peer.messages(1, b"b"), peer.trailers(1, [("x", "y" * 50), ("grpc-status", "0")]), peer.reset(1, 8))
     assert len(session.heard[0]) == 2
-    session.call()  # what the trailers put into the compression context is there
+    session.call()  # the compression context has the headers of the ignored trailers
     session.receive(peer.headers(3), peer.trailers(3, [("x", "y" * 50), ("grpc-status", "0")]))
     assert session.heard[1] == [None]
 
@@ -322,7 +322,7 @@ def test_full_socket_gets_answers_but_no_bodies() -> None:
 
 
 def fill(session: Session, stream_id: int, size: int) -> None:
-    """DATA frames of so many bytes in all, in messages of 10,000."""
+    """Receives DATA frames of `size` bytes, in messages of 10,000 bytes."""
     for _ in range(size // 10_000):
         session.receive(session.peer.messages(stream_id, b"x" * 9_995))
 
@@ -412,7 +412,7 @@ def test_calls_wait_for_streams_that_the_server_allows() -> None:
     assert [stream.id for stream in session.streams] == [1, 3, 5]
 
 
-def test_goaway_refuses_what_was_not_begun_and_lets_the_rest_end() -> None:
+def test_goaway_refuses_unsent_calls_and_lets_the_others_end() -> None:
     session = Session({SettingsFrame.MAX_CONCURRENT_STREAMS: 3}, calls=4)
     peer = session.peer
     session.receive(peer.headers(1), peer.goaway(2**31 - 1))  # a warning
@@ -440,7 +440,7 @@ def test_close_tells_the_server_and_ends_all_calls() -> None:
     assert session.sent() == []
 
 
-def test_lost_connection_ends_calls_after_what_came() -> None:
+def test_lost_connection_ends_calls_after_their_messages() -> None:
     session = Session(calls=1)
     session.receive(session.peer.headers(1), session.peer.messages(1, b"a"))
     session.connection.lose("gone")
@@ -462,7 +462,7 @@ FAULTS = {
     "header block not continued": b"\0\0\0\x01\0\0\0\0\x01" + Http2Peer().ping(),
     "header block continued elsewhere": b"\0\0\0\x01\0\0\0\0\x01" + b"\0\0\0\x09\x04\0\0\0\x03",
     "data inside a header block": b"\0\0\0\x01\0\0\0\0\x01" + Http2Peer().data(3, b""),
-    "headers that are none": b"\0\0\x01\x01\x04\0\0\0\x01\xff",
+    "headers that cannot be decoded": b"\0\0\x01\x01\x04\0\0\0\x01\xff",
     "push": b"\0\0\x04\x05\x04\0\0\0\x01\0\0\0\x02",
     "settings of a stream": b"\0\0\0\x04\0\0\0\0\x01",
     "settings cut off": b"\0\0\x03\x04\0\0\0\0\0abc",
@@ -474,7 +474,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("data", FAULTS.values(), ids=list(FAULTS))
-def test_broken_rules_end_the_connection(data: bytes) -> None:
+def test_protocol_violation_ends_the_connection_with_goaway(data: bytes) -> None:
     session = Session(calls=2)
     session.receive(session.peer.headers(3), session.peer.messages(3, b"a"), data, session.peer.messages(3, b"b"))
     goaway = session.sent()[-1]
@@ -503,7 +503,7 @@ def test_more_than_the_connections_window_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", Http2Peer().ping(), b"\0\0\0\x04\x01\0\0\0\0"])
-def test_server_that_does_not_begin_with_settings_is_none(data: bytes) -> None:
+def test_connection_to_a_server_that_does_not_begin_with_settings_is_closed(data: bytes) -> None:
     connection = Connection(OPTIONS)
     connection.receive(data)
     assert not connection.is_ready

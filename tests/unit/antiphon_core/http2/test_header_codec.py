@@ -33,7 +33,7 @@ def test_repeated_headers_are_written_as_hpack_writes_them() -> None:
         assert codec.encode(headers) == encoder.encode(headers, huffman=False)
 
 
-def test_repeated_blocks_are_read_by_the_table_of_their_moment() -> None:
+def test_repeated_blocks_are_decoded_with_the_current_table() -> None:
     codec, encoder = HeaderCodec(), Encoder()
     for number in range(200):
         for headers in ([("a", "b")], [("a", "b")], [("a", str(number % 90))], [("a", str(number % 90)), ("a", "b")]):
@@ -41,7 +41,7 @@ def test_repeated_blocks_are_read_by_the_table_of_their_moment() -> None:
             assert list(codec.decode(encoder.encode(headers))) == expected
 
 
-def test_kept_blocks_have_a_limit() -> None:
+def test_number_of_cached_blocks_is_limited() -> None:
     codec, encoder = HeaderCodec(), Encoder()
     codec.decode(encoder.encode(HEADERS))
     block = encoder.encode(HEADERS)
@@ -60,7 +60,7 @@ def test_table_size_is_followed_down_and_up_again() -> None:
         assert decoded(decoder, codec.encode(HEADERS)) == HEADERS
 
 
-def test_smallest_size_since_the_last_block_is_said_too() -> None:
+def test_smallest_table_size_since_the_last_block_is_announced() -> None:
     codec = HeaderCodec()
     codec.limit_table(0)
     codec.limit_table(4_096)

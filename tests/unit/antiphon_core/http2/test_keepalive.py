@@ -3,7 +3,7 @@ from __future__ import annotations
 from antiphon_core.http2.keepalive import Keepalive, Step
 
 
-def test_silence_brings_a_ping_and_then_the_end() -> None:
+def test_silence_leads_to_a_ping_and_then_to_giving_up() -> None:
     keepalive = Keepalive(300, 20, now_s=0)
     assert keepalive.due_s == 300
     assert keepalive.step(300, has_calls=True) is Step.PING
@@ -35,7 +35,7 @@ def test_idle_connection_is_not_pinged() -> None:
     assert keepalive.step(600, has_calls=True) is Step.PING
 
 
-def test_how_long_a_peer_has_been_silent() -> None:
+def test_silence_counts_from_the_last_sign_of_life() -> None:
     keepalive = Keepalive(300, 20, now_s=10)
     assert keepalive.silence_s(25) == 15
     keepalive.heard(24)

@@ -1,4 +1,4 @@
-"""A link with a transport and a clock of the test's own; with real sockets: tests/contract/http2."""
+"""A link with a fake transport and a manual clock. tests/contract/http2 uses real sockets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Timer:
 
 
 class ManualLoop:
-    """Timers run when `advance` comes to them."""
+    """An event loop whose timers run when `advance` reaches them."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -54,7 +54,7 @@ class ManualLoop:
 
 
 class Wire(asyncio.Transport):
-    """Takes everything; while it is full it keeps it."""
+    """A transport that records all data, and keeps data in its buffer while `is_full`."""
 
     def __init__(self, link: Link, connected: socket.socket) -> None:
         super().__init__({"socket": connected})
@@ -203,7 +203,7 @@ def test_connection_closes_after_goaway_and_the_last_call(line: Line) -> None:
     assert line.wire.end == "closed"
 
 
-def test_refused_call_is_sent_again_a_moment_later(line: Line) -> None:
+def test_refused_call_is_retried_after_a_delay(line: Line) -> None:
     line.call()
     line.sent()
     line.link.data_received(line.peer.reset(1, 7))
@@ -213,7 +213,7 @@ def test_refused_call_is_sent_again_a_moment_later(line: Line) -> None:
     assert (kinds(frames), {frame.stream_id for frame in frames}) == (["Headers", "Data"], {3})
 
 
-def test_close_says_goodbye_and_cuts_a_peer_that_does_not_take_it(line: Line) -> None:
+def test_close_sends_goaway_and_aborts_a_peer_that_does_not_close(line: Line) -> None:
     line.link.close("enough")
     assert kinds(line.sent()) == ["GoAway"]
     assert line.wire.end == "closed"
@@ -221,7 +221,7 @@ def test_close_says_goodbye_and_cuts_a_peer_that_does_not_take_it(line: Line) ->
     assert line.wire.end == "aborted"
 
 
-def test_broken_rules_are_told_and_close_the_connection(line: Line) -> None:
+def test_protocol_violation_sends_goaway_and_closes_the_connection(line: Line) -> None:
     heard = line.call()
     line.sent()
     line.link.data_received(b"\0\0\x05\x06\0\0\0\0\0abcde")
@@ -241,7 +241,7 @@ def test_lost_connection_ends_calls_and_timers(line: Line) -> None:
     assert all(timer.callback is None for timer in line.loop.timers)
 
 
-def test_connection_that_comes_after_it_was_given_up_is_cut() -> None:
+def test_connection_made_after_an_abort_is_aborted() -> None:
     target = Target("host", 1, "host:1")
     with socket.socket() as connected:
         link = Link(cast(asyncio.AbstractEventLoop, ManualLoop()), target, Options(), lambda _link: None)

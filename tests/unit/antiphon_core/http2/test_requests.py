@@ -9,7 +9,7 @@ def request(*metadata: tuple[str, str], timeout_s: float | None = None) -> Reque
     return Request("host:1", "http", "/service/Method", b"", metadata, timeout_s)
 
 
-def test_headers_are_those_that_grpc_asks_for() -> None:
+def test_request_headers_follow_the_grpc_protocol() -> None:
     headers = request(("x-request-id", "abc"), timeout_s=1.5).headers
     assert headers[:4] == [
         (":method", "POST"),

@@ -17,7 +17,7 @@ def ended(**fields: bytes) -> GrpcError | None:
 
 
 @pytest.mark.parametrize("content_type", [b"application/grpc", b"application/grpc+proto"])
-def test_messages_follow_the_headers_of_grpc(content_type: bytes) -> None:
+def test_grpc_content_types_are_accepted(content_type: bytes) -> None:
     assert refused(content_type=content_type) is None
 
 
@@ -36,13 +36,13 @@ def test_other_content_type_is_refused() -> None:
     assert error.status == 2
 
 
-def test_status_wins_over_http() -> None:
+def test_grpc_status_wins_over_http_status() -> None:
     error = error_in_headers({b":status": b"503", b"grpc-status": b"8", b"grpc-message": b"full"})
     assert error is not None
     assert (error.status, error.message) == (8, "full")
 
 
-def test_ok_is_no_error() -> None:
+def test_grpc_status_zero_is_no_error() -> None:
     assert ended(grpc_status=b"0") is None
     assert outcome({b"grpc-status": b"0", b":status": b"200"}, is_only_answer=True) is None
 
@@ -60,7 +60,7 @@ def test_missing_status_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("status", [b"17", b"-1", b"", b"x", b"999999999999999999999", "²".encode()])
-def test_status_that_is_none_is_unknown(status: bytes) -> None:
+def test_invalid_grpc_status_is_unknown(status: bytes) -> None:
     error = ended(grpc_status=status)
     assert error is not None
     assert error.status == 2
@@ -73,10 +73,10 @@ def test_details_are_base64_with_or_without_padding(text: bytes, details: bytes)
     assert error.details == details
 
 
-def test_first_value_of_a_name_counts() -> None:
+def test_first_of_several_header_values_counts() -> None:
     assert fields_of([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]) == {b"a": b"1", b"b": b"2"}
 
 
 @pytest.mark.parametrize(("status", "expected"), [(b"103", True), (b"200", False), (b"1", False), (b"", False)])
-def test_informational_headers_are_not_the_headers(status: bytes, expected: bool) -> None:
+def test_only_1xx_statuses_are_informational(status: bytes, expected: bool) -> None:
     assert is_informational({b":status": status}) is expected

@@ -9,7 +9,7 @@ PLENTY = 2**30
 
 
 def sent(sender: Sender, bytes_max: int = PLENTY) -> list[tuple[int, bytes, bool]]:
-    """(stream, content, whether it is the last) of each frame."""
+    """(stream, content, is last) of each frame."""
     pieces = list(sender.frames(bytes_max))
     frames = []
     for header, content in zip(pieces[::2], pieces[1::2], strict=True):
@@ -34,7 +34,7 @@ def test_body_goes_in_frames_of_the_peers_size() -> None:
     assert sent(subject) == []
 
 
-def test_bodies_take_turns() -> None:
+def test_frames_of_several_bodies_take_turns() -> None:
     subject = sender(frame=2)
     subject.add(1, b"aaaaaa")
     subject.add(3, b"bb")
@@ -62,7 +62,7 @@ def test_all_bodies_wait_for_the_window_of_the_connection() -> None:
     assert sent(subject) == [(3, b"bb", True)]
 
 
-def test_burst_ends_and_goes_on_later() -> None:
+def test_burst_stops_at_its_size_and_continues_later() -> None:
     subject = sender(frame=4)
     subject.add(1, b"0123456789")
     assert sent(subject, 5) == [(1, b"0123", False), (1, b"4567", False)]

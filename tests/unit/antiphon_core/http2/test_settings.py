@@ -9,7 +9,7 @@ from antiphon_core.http2.settings import check_settings, own_settings
 from antiphon_core.http2.statuses import ErrorCode
 
 
-def test_own_settings_forbid_pushes_and_say_the_window() -> None:
+def test_own_settings_disable_push_and_announce_the_window() -> None:
     settings = own_settings(Options(stream_window_bytes=100_000))
     assert settings[SettingsFrame.ENABLE_PUSH] == 0
     assert settings[SettingsFrame.INITIAL_WINDOW_SIZE] == 100_000

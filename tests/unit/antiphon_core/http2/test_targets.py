@@ -24,6 +24,6 @@ def test_endpoints_are_read(endpoint: str, target: Target) -> None:
     "endpoint",
     ["", "triton", ":8001", "triton:", "triton:0", "triton:65536", "http://triton:80", "::1:80", "unix:/x:1"],
 )
-def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
+def test_invalid_endpoint_is_rejected(endpoint: str) -> None:
     with pytest.raises(ValueError, match="not an endpoint"):
         read_target(endpoint)

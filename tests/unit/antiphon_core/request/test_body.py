@@ -13,7 +13,7 @@ def parse(**members: Any) -> CreateRequest:
     return CreateRequest.parse(dumps({"model": "m", "input": "x"} | members))
 
 
-def test_only_what_was_given_is_asked() -> None:
+def test_asked_contains_only_the_given_members() -> None:
     request = parse(temperature=0, store=False, metadata={"a": "b"}, user=None)
     assert request.asked() == {"model": "m", "temperature": 0.0, "store": False, "metadata": {"a": "b"}}
 
@@ -50,7 +50,7 @@ UNSUPPORTED = "unsupported_parameter"
         {"stream_options": {"include_obfuscation": False}, "stream": True},
     ],
 )
-def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None:
+def test_members_that_known_clients_send_are_accepted(members: dict[str, Any]) -> None:
     parse(**members)
 
 
@@ -83,13 +83,13 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
         ({"stream_options": {"include_usage": True}}, "stream_options.include_usage", "unknown_parameter"),
     ],
 )
-def test_nothing_asked_for_is_dropped_in_silence(members: dict[str, Any], field: str, code: str) -> None:
+def test_an_unsupported_or_unknown_member_is_rejected_by_name(members: dict[str, Any], field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(**members)
     assert (caught.value.field, caught.value.code) == (field, code)
 
 
-def test_what_cannot_be_included_is_refused_with_what_can() -> None:
+def test_an_unknown_include_value_is_rejected_with_the_known_values() -> None:
     with pytest.raises(InvalidRequest, match="'message.output_text.logprobs'") as caught:
         parse(include=["reasoning.encrypted_content", "message.output_text.logprob"])
     assert (caught.value.field, caught.value.code) == ("include[1]", "invalid_value")
@@ -103,7 +103,7 @@ def test_parameters_travel_without_input() -> None:
 
 
 @pytest.mark.parametrize("members", [{}, {"input": None}])
-def test_what_is_counted_need_not_say_anything_new(members: dict[str, Any]) -> None:
+def test_a_count_request_needs_no_input(members: dict[str, Any]) -> None:
     request = CountRequest.parse(dumps({"model": "m", "previous_response_id": "resp_1", "personality": "x"} | members))
     assert request.input_given == []
     assert request.asked() == {"model": "m", "previous_response_id": "resp_1"}
@@ -117,7 +117,7 @@ def test_what_is_counted_need_not_say_anything_new(members: dict[str, Any]) -> N
         ({"prompt": {}}, "prompt.id", "missing_required_parameter"),
     ],
 )
-def test_it_is_checked_like_a_create_request(members: dict[str, Any], field: str, code: str) -> None:
+def test_a_count_request_is_validated_like_a_create_request(members: dict[str, Any], field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         CountRequest.parse(dumps({"model": "m"} | members))
     assert (caught.value.field, caught.value.code) == (field, code)

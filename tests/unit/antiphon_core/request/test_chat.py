@@ -29,7 +29,7 @@ def parse(**members: Any) -> ChatRequest:
         {"max_tokens": None, "max_completion_tokens": 5},
     ],
 )
-def test_accepted(members: dict[str, Any]) -> None:
+def test_a_supported_chat_request_is_accepted(members: dict[str, Any]) -> None:
     assert parse(**members).model == "m"
 
 
@@ -58,7 +58,7 @@ def test_accepted(members: dict[str, Any]) -> None:
         ({"response_format": {"type": "xml"}}, "response_format.type", "invalid_value"),
     ],
 )
-def test_refused(members: dict[str, Any], field: str, code: str) -> None:
+def test_an_unsupported_chat_member_is_rejected_by_name(members: dict[str, Any], field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(**members)
     assert (caught.value.field, caught.value.code) == (field, code)

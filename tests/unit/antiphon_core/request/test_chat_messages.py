@@ -24,7 +24,7 @@ def parse(message: dict[str, Any]) -> ChatRequest:
         {"role": "user", "content": [{"type": "text", "text": "Hi", "new": 1}]},
     ],
 )
-def test_a_message_is_kept_with_all_that_it_says(message: dict[str, Any]) -> None:
+def test_a_chat_message_is_kept_with_all_its_members(message: dict[str, Any]) -> None:
     (kept,) = parse(message).messages
     assert kept.model_dump(exclude_unset=True) == message
 
@@ -43,7 +43,7 @@ def test_a_message_is_kept_with_all_that_it_says(message: dict[str, Any]) -> Non
         ),
     ],
 )
-def test_what_is_none_is_refused_by_its_path(message: dict[str, Any], field: str, code: str) -> None:
+def test_an_invalid_chat_message_is_rejected_with_its_path(message: dict[str, Any], field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(message)
     assert (caught.value.field, caught.value.code) == (f"messages[0].{field}", code)

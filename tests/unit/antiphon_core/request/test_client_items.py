@@ -29,7 +29,7 @@ SCREEN: Object = {"type": "computer_screenshot", "image_url": "data:image/png;ba
         {"type": "computer_call_output", "call_id": "c", "output": SCREEN},
     ],
 )
-def test_calls_and_what_came_of_them(item: Object) -> None:
+def test_calls_and_outputs_of_client_tools_are_accepted(item: Object) -> None:
     assert ADAPTER.validate_python(item).type == item["type"]
     assert is_client_item(item["type"])
 
@@ -46,11 +46,11 @@ def test_calls_and_what_came_of_them(item: Object) -> None:
         {"type": "shell_call_output", "call_id": "c" * 257, "output": []},
     ],
 )
-def test_what_nobody_could_run_or_read(item: Object) -> None:
+def test_an_invalid_call_or_output_of_a_client_tool_is_rejected(item: Object) -> None:
     with pytest.raises(ValidationError):
         ADAPTER.validate_python(item)
 
 
-def test_their_types() -> None:
+def test_function_call_is_not_among_the_eight_client_item_types() -> None:
     assert len({*CALL_TYPES, *OUTPUT_TYPES}) == 8
     assert not is_client_item("function_call")

@@ -48,7 +48,7 @@ def test_a_compaction_without_an_id_gets_one_of_its_kind() -> None:
         ({"type": "configuration_update", "text": {"format": {"type": "xml"}}}, "text.format.type", "invalid_value"),
     ],
 )
-def test_what_is_wrong_in_an_item_is_named(item: Object, field: str, code: str) -> None:
+def test_an_invalid_context_item_is_rejected_with_its_path(item: Object, field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         parse(input=[item])
     assert (raised.value.field, raised.value.code) == (f"input[0].{field}", code)
@@ -75,7 +75,7 @@ def test_context_management_travels_with_the_parameters() -> None:
         ([{"type": "compaction"}] * 2, "context_management", "array_above_max_length"),
     ],
 )
-def test_what_is_wrong_in_context_management_is_named(given: Any, field: str, code: str) -> None:
+def test_an_invalid_context_management_is_rejected_with_its_path(given: Any, field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         parse(context_management=given)
     assert (raised.value.field, raised.value.code) == (field, code)

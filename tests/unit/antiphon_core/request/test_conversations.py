@@ -27,12 +27,12 @@ def test_items_are_kept_as_the_client_wrote_them() -> None:
     assert AddItems.parse(dumps({"items": items})).items_given == items
 
 
-def test_metadata_is_replaced_or_cleared_but_never_left_out() -> None:
+def test_metadata_of_an_update_can_be_replaced_or_cleared() -> None:
     assert UpdateConversation.parse(b'{"metadata":{"a":"b"}}').metadata == {"a": "b"}
     assert UpdateConversation.parse(b'{"metadata":null}').metadata is None
 
 
-def test_a_fork_may_say_where_and_under_which_name() -> None:
+def test_a_fork_accepts_a_response_id_and_a_session_id() -> None:
     assert not ForkSession.parse(b"{}").model_fields_set
     asked = ForkSession.parse(b'{"up_to_response_id":"r","new_session_id":"s"}')
     assert (asked.up_to_response_id, asked.new_session_id) == ("r", "s")
@@ -60,13 +60,15 @@ def test_a_fork_may_say_where_and_under_which_name() -> None:
         (ForkSession, {"upto": "x"}, "upto", "unknown_parameter"),
     ],
 )
-def test_what_is_wrong_is_named(model: Any, body: Any, field: str, code: str) -> None:
+def test_an_invalid_conversation_request_is_rejected_with_its_path(
+    model: Any, body: Any, field: str, code: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         model.parse(dumps(body))
     assert (caught.value.field, caught.value.code) == (field, code)
 
 
 @pytest.mark.parametrize("members", [{}, {"type": None}])
-def test_a_reference_says_that_it_is_one(members: dict[str, Any]) -> None:
+def test_an_added_item_with_only_an_id_becomes_an_item_reference(members: dict[str, Any]) -> None:
     given = AddItems.parse(dumps({"items": [{"id": "msg_1"} | members, {"role": "user", "content": "x"}]}))
     assert given.items_given == [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "x"}]

@@ -63,7 +63,7 @@ def user(content: Any) -> dict[str, Any]:
         ({"foo": 1}, "foo", "unknown_parameter"),
     ],
 )
-def test_each_mistake_has_its_code_and_its_place(members: dict[str, Any], field: str, code: str) -> None:
+def test_an_invalid_member_is_rejected_with_its_code_and_path(members: dict[str, Any], field: str, code: str) -> None:
     body = {name: value for name, value in ({"model": "m", "input": "x"} | members).items() if value is not OMIT}
     with pytest.raises(InvalidRequest) as caught:
         CreateRequest.parse(dumps(body))
@@ -71,7 +71,7 @@ def test_each_mistake_has_its_code_and_its_place(members: dict[str, Any], field:
     assert field in caught.value.message
 
 
-def test_what_our_own_validators_find_is_told_with_its_place() -> None:
+def test_an_error_of_a_custom_validator_names_its_path() -> None:
     part = {"type": "input_image", "file_id": "file_1"}
     with pytest.raises(InvalidRequest) as caught:
         CreateRequest.parse(dumps({"model": "m", "input": [user([part])]}))
@@ -80,7 +80,7 @@ def test_what_our_own_validators_find_is_told_with_its_place() -> None:
     )
 
 
-def test_the_wording_is_that_of_openai() -> None:
+def test_error_messages_have_the_wording_of_openai() -> None:
     with pytest.raises(InvalidRequest, match=r"^Missing required parameter: 'model'\.$"):
         CreateRequest.parse(b'{"input": "x"}')
     with pytest.raises(InvalidRequest, match=r"^Unknown parameter: 'foo'\.$"):
@@ -93,7 +93,7 @@ def test_an_integer_of_many_digits_is_too_large() -> None:
     assert caught.value.code == "integer_above_max_value"
 
 
-def test_a_place_is_told_from_where_it_was_looked_for() -> None:
+def test_a_path_begins_with_the_given_prefix() -> None:
     with pytest.raises(ValidationError) as caught:
         ConversationRef.model_validate({"id": 5})
     error = from_validation(caught.value, where="input[1]")

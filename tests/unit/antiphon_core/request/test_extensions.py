@@ -14,7 +14,7 @@ def parse(**request: Any) -> Parameters:
     return Parameters.parse(dumps({"model": "m"} | request))
 
 
-def refusal(**request: Any) -> tuple[str | None, str | None]:
+def rejection(**request: Any) -> tuple[str | None, str | None]:
     with pytest.raises(InvalidRequest) as caught:
         parse(**request)
     return caught.value.field, caught.value.code
@@ -34,7 +34,7 @@ def refusal(**request: Any) -> tuple[str | None, str | None]:
         ({"greedy": False, "ignore_eos": True}, {}),
     ],
 )
-def test_what_it_says_of_sampling_goes_by_the_names_of_chat_completions(given: Object, wishes: Object) -> None:
+def test_sampling_extensions_have_the_names_of_chat_completions(given: Object, wishes: Object) -> None:
     assert parse(nvext=given).extensions.sampling() == wishes
 
 
@@ -53,12 +53,12 @@ def test_a_request_without_extensions_has_empty_ones() -> None:
         ({"guided_json": "x"}, "nvext.guided_json", "invalid_type"),
     ],
 )
-def test_what_is_wrong_in_it_is_named(given: Object, field: str, code: str) -> None:
-    assert refusal(nvext=given) == (field, code)
+def test_an_invalid_extension_is_rejected_with_its_path(given: Object, field: str, code: str) -> None:
+    assert rejection(nvext=given) == (field, code)
 
 
-def test_one_thing_says_what_the_answer_must_look_like() -> None:
-    assert refusal(nvext={"guided_regex": "a", "guided_choice": ["a"]}) == (None, "mutually_exclusive_parameters")
+def test_more_than_one_output_constraint_is_rejected() -> None:
+    assert rejection(nvext={"guided_regex": "a", "guided_choice": ["a"]}) == (None, "mutually_exclusive_parameters")
     with pytest.raises(InvalidRequest, match=r"'text\.format' and 'nvext\.guided_regex'"):
         parse(nvext={"guided_regex": "a"}).extensions.require_one_guide(["text.format"])
 
@@ -81,4 +81,4 @@ def test_stop_texts_are_one_or_several() -> None:
     ],
 )
 def test_stop_and_seed_have_bounds(request_: Object, field: str, code: str) -> None:
-    assert refusal(**request_) == (field, code)
+    assert rejection(**request_) == (field, code)

@@ -31,7 +31,7 @@ def test_deferred_tools_are_shown_at_once() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"input": "Hi"}, {"tools": None}, {"tools": {}, "input": [{"tools": 1}]}])
-def test_what_has_no_tools_is_left_as_it_is(given: Object) -> None:
+def test_a_request_without_tools_is_unchanged(given: Object) -> None:
     assert hosted_tools.dropped(given) == given
 
 
@@ -39,7 +39,7 @@ def test_malformed_tools_are_left_for_the_check_that_names_them() -> None:
     assert hosted_tools.dropped({"tools": [5, {"type": []}]}) == {"tools": [5, {"type": []}]}
 
 
-def test_a_client_does_not_say_what_was_dropped() -> None:
+def test_dropped_tools_sent_by_a_client_are_rejected() -> None:
     with pytest.raises(InvalidRequest):
         hosted_tools.reject_note({"dropped_tools": []})
 

@@ -38,7 +38,7 @@ def test_items_are_kept_as_they_were_written(item: Object) -> None:
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.get("type", "message"))
-def test_in_full_they_have_an_id_and_a_type(item: Object) -> None:
+def test_normalised_items_have_an_id_and_a_type(item: Object) -> None:
     (full,) = normalise_input(parse(item).input_given, SequentialIds())
     assert full["id"]
     assert full["type"] == item.get("type", "message")
@@ -102,14 +102,14 @@ def test_in_full_they_have_an_id_and_a_type(item: Object) -> None:
         ),
     ],
 )
-def test_a_mistake_in_an_item_is_named(item: Object, field: str, code: str) -> None:
+def test_an_invalid_item_is_rejected_with_its_path(item: Object, field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(item)
     assert (caught.value.field, caught.value.code) == (f"input[0].{field}", code)
 
 
 @pytest.mark.parametrize("members", [{}, {"type": None}, {"type": "item_reference"}])
-def test_an_id_alone_is_a_reference_whatever_it_says_of_its_type(members: Object) -> None:
+def test_an_item_with_only_an_id_is_an_item_reference(members: Object) -> None:
     assert parse({"id": "msg_1"} | members).input_given == [{"type": "item_reference", "id": "msg_1"}]
 
 

@@ -39,7 +39,7 @@ def test_options_are_kept_as_they_were_given(members: dict[str, Any]) -> None:
         ({"service_tier": "gold"}, "service_tier"),
     ],
 )
-def test_others_are_refused_by_name(members: dict[str, Any], field: str) -> None:
+def test_an_invalid_option_is_rejected_with_its_path(members: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(**members)
     assert caught.value.field == field

@@ -16,14 +16,14 @@ def parse(**members: Any) -> CreateRequest:
     return CreateRequest.parse(dumps({"model": "m", "input": "x"} | members))
 
 
-def test_a_whole_response_can_be_brought_with_all_that_it_has() -> None:
+def test_a_previous_response_is_kept_with_output_and_encrypted_context() -> None:
     request = parse(previous_response=PREVIOUS | {"usage": {"total_tokens": 3}, "encrypted_context": "v1.k.x"})
     assert request.previous_response is not None
     assert request.previous_response.output_given == OUTPUT
     assert (request.previous_response.id, request.previous_response.encrypted_context) == ("resp_1", "v1.k.x")
 
 
-def test_the_translator_is_told_its_id_alone() -> None:
+def test_a_previous_response_is_passed_on_as_its_id_only() -> None:
     asked = parse(previous_response=PREVIOUS).asked()
     assert asked == {"model": "m", "previous_response_id": "resp_1"}
     assert Parameters.parse(dumps(asked)).asked() == asked
@@ -37,7 +37,7 @@ def test_the_translator_is_told_its_id_alone() -> None:
         {"previous_response_id": "resp_1", "conversation": "conv_1", "previous_response": None},
     ],
 )
-def test_only_one_history_can_be_continued(others: Object) -> None:
+def test_more_than_one_history_is_rejected(others: Object) -> None:
     with pytest.raises(InvalidRequest) as raised:
         parse(**({"previous_response": PREVIOUS} | others))
     assert raised.value.code == "mutually_exclusive_parameters"
@@ -61,7 +61,7 @@ def test_only_one_history_can_be_continued(others: Object) -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_it_is_named(previous: Any, field: str, code: str) -> None:
+def test_an_invalid_previous_response_is_rejected_with_its_path(previous: Any, field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         parse(previous_response=previous)
     assert (raised.value.field, raised.value.code) == (field, code)

@@ -15,7 +15,7 @@ IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,AA==", "deta
 FILE = {"type": "input_file", "file_data": "data:text/plain;base64,QQ==", "filename": "a.txt"}
 
 
-def asked(**members: Any) -> CreateRequest:
+def parse(**members: Any) -> CreateRequest:
     return CreateRequest.parse(dumps({"model": "m", "prompt": {"id": "pmpt_1"} | members}))
 
 
@@ -24,7 +24,7 @@ def test_a_reference_has_the_members_of_the_sdk() -> None:
 
 
 def test_a_request_with_a_prompt_needs_no_input() -> None:
-    request = asked(version="2", variables={"a": "x", "b": {"type": "input_text", "text": "y"}, "c": IMAGE, "d": FILE})
+    request = parse(version="2", variables={"a": "x", "b": {"type": "input_text", "text": "y"}, "c": IMAGE, "d": FILE})
     assert request.input == []
     assert request.prompt is not None
     assert request.prompt.values["a"] == "x"
@@ -49,9 +49,9 @@ def test_a_request_with_a_prompt_needs_no_input() -> None:
         ({"other": 1}, "prompt.other"),
     ],
 )
-def test_what_is_wrong_with_a_reference_is_named(members: Any, field: str) -> None:
+def test_an_invalid_prompt_reference_is_rejected_with_its_path(members: Any, field: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        asked(**members)
+        parse(**members)
     assert raised.value.field == field
 
 
@@ -76,7 +76,7 @@ def test_a_prompt_is_stored_as_it_was_written_without_ids() -> None:
         ({"model": "m", "instructions": "i"}, "model"),
     ],
 )
-def test_what_is_no_prompt_is_refused_by_name(body: Any, field: str) -> None:
+def test_an_invalid_stored_prompt_is_rejected_with_its_path(body: Any, field: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         PutPrompt.parse(dumps(body))
     assert raised.value.field == field

@@ -30,16 +30,16 @@ def parse(**members: Any) -> Parameters:
 def test_a_format_is_kept_as_it_was_given(given: dict[str, Any]) -> None:
     asked = parse(text={"format": given, "verbosity": "low"}).asked()
     assert asked["text"] == {"format": given, "verbosity": "low"}
-    assert parse(**asked).asked() == asked  # it travels from service to service
+    assert parse(**asked).asked() == asked  # services pass the format on
 
 
-def test_null_is_as_good_as_nothing() -> None:
+def test_null_members_of_a_format_are_left_out() -> None:
     given = FORMAT | {"strict": None, "description": None}
     assert parse(text={"format": given}).asked()["text"]["format"] == FORMAT
     assert parse(text={"format": None}).asked()["text"] == {}
 
 
-def test_a_schema_is_read_by_its_own_name() -> None:
+def test_a_json_schema_format_keeps_its_schema() -> None:
     text = parse(text={"format": FORMAT}).text
     assert text is not None
     assert isinstance(text.format, JsonSchema)
@@ -63,14 +63,14 @@ def test_a_schema_is_read_by_its_own_name() -> None:
         ({"type": "json_object"}, "name", "unknown_parameter"),
     ],
 )
-def test_a_mistake_is_named_by_its_path(changes: dict[str, Any], field: str, code: str) -> None:
+def test_an_invalid_format_is_rejected_with_its_path(changes: dict[str, Any], field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(text={"format": FORMAT | changes})
     assert (caught.value.field, caught.value.code) == (f"text.format.{field}", code)
 
 
 @pytest.mark.parametrize("missing", ["type", "name", "schema"])
-def test_what_is_missing_is_named(missing: str) -> None:
+def test_a_missing_member_of_a_format_is_rejected_by_name(missing: str) -> None:
     given = {name: value for name, value in FORMAT.items() if name != missing}
     with pytest.raises(InvalidRequest) as caught:
         parse(text={"format": given})
@@ -88,7 +88,7 @@ def test_what_is_missing_is_named(missing: str) -> None:
         ({"response_format": {"type": "json_object"}}, "response_format", "it is 'text.format'"),
     ],
 )
-def test_the_spelling_of_chat_completions_is_refused_with_the_right_one(
+def test_the_chat_completions_spelling_is_rejected_with_the_right_one(
     members: dict[str, Any], field: str, words: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=words) as caught:
@@ -97,7 +97,7 @@ def test_the_spelling_of_chat_completions_is_refused_with_the_right_one(
 
 
 @pytest.mark.parametrize("text", ["x", [], {"format": "json_object"}, {"format": []}])
-def test_what_is_no_object_is_no_format(text: Any) -> None:
+def test_a_text_or_format_that_is_not_an_object_is_rejected(text: Any) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(text=text)
     assert caught.value.code == "invalid_type"

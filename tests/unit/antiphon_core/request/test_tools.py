@@ -89,7 +89,9 @@ def test_every_form_of_choice_is_read(choice: Any) -> None:
         ),
     ],
 )
-def test_a_mistake_is_named(members: dict[str, Any], field: str, code: str) -> None:
+def test_an_invalid_tool_or_tool_choice_is_rejected_with_its_path(
+    members: dict[str, Any], field: str, code: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse(**members)
     assert (caught.value.field, caught.value.code) == (field, code)

@@ -6,7 +6,7 @@ from antiphon_core.rpc.absence import PAUSE_S, Absence
 AWAY = StoreUnavailable("nobody there", away=True)
 
 
-def test_a_service_is_waited_for_as_long_as_a_restart_takes() -> None:
+def test_calls_to_an_absent_service_are_retried_until_the_wait_ends() -> None:
     absence = Absence(10)
     for now_s in (100.0, 105.0, 109.9):
         pause_s = absence.pause_after(AWAY, now_s)
@@ -15,14 +15,14 @@ def test_a_service_is_waited_for_as_long_as_a_restart_takes() -> None:
     assert absence.pause_after(AWAY, 110.0) is None
 
 
-def test_an_answer_ends_the_absence() -> None:
+def test_an_answer_resets_the_wait_for_an_absent_service() -> None:
     absence = Absence(10)
     absence.pause_after(AWAY, 100.0)
     absence.is_over()
     assert absence.pause_after(AWAY, 200.0) is not None
 
 
-def test_an_error_of_the_service_is_an_answer() -> None:
+def test_an_error_of_the_service_itself_is_not_retried_and_resets_the_wait() -> None:
     absence = Absence(10)
     absence.pause_after(AWAY, 100.0)
     assert absence.pause_after(ResponseNotFound.of("r"), 105.0) is None
@@ -30,12 +30,12 @@ def test_an_error_of_the_service_is_an_answer() -> None:
     assert absence.pause_after(AWAY, 115.0) is not None
 
 
-def test_silence_is_absence_that_is_not_waited_for() -> None:
+def test_a_timeout_begins_an_absence_and_is_not_retried() -> None:
     absence = Absence(10)
     assert absence.pause_after(Timeout("nothing came"), 100.0) is None
     assert absence.pause_after(AWAY, 109.0) is not None
     assert absence.pause_after(AWAY, 110.0) is None
 
 
-def test_without_a_wait_there_is_one_attempt() -> None:
+def test_a_wait_of_zero_means_no_retry() -> None:
     assert Absence(0).pause_after(AWAY, 100.0) is None

@@ -12,14 +12,14 @@ def test_an_ipv6_address_stands_in_brackets() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
-def test_loopback(host: str) -> None:
+def test_loopback_hosts_are_recognized(host: str) -> None:
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "::", "", "10.0.0.1", "store", "localhost.example.com", "127.0.0.1.example.com", "::2"]
 )
-def test_everything_else_is_not_loopback(host: str) -> None:
+def test_other_hosts_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 
@@ -36,7 +36,7 @@ def test_everything_else_is_not_loopback(host: str) -> None:
         "unix-abstract:store",
     ],
 )
-def test_endpoints_of_this_machine(endpoint: str) -> None:
+def test_endpoints_of_this_machine_are_recognized(endpoint: str) -> None:
     assert stays_here(endpoint)
 
 
@@ -51,5 +51,5 @@ def test_endpoints_of_this_machine(endpoint: str) -> None:
         "10.0.0.1:1",
     ],
 )
-def test_endpoints_elsewhere(endpoint: str) -> None:
+def test_endpoints_of_other_machines_are_recognized(endpoint: str) -> None:
     assert not stays_here(endpoint)

@@ -85,7 +85,7 @@ def test_the_bearer_is_found_by_the_token(path: Path, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", EDGE, f"Basic {EDGE}"])
-def test_no_token_is_said(path: Path, header: str | None) -> None:
+def test_a_call_without_a_token_is_unauthenticated(path: Path, header: str | None) -> None:
     metadata = {} if header is None else {"authorization": header}
     with pytest.raises(Unauthenticated, match="carries no token") as caught:
         Guard(path).identify(metadata, {})
@@ -93,14 +93,14 @@ def test_no_token_is_said(path: Path, header: str | None) -> None:
 
 
 @pytest.mark.parametrize("token", [EDGE[:-1], EDGE + "0", " " + EDGE, "edge", "*", EDGE.upper()])
-def test_an_unknown_token_is_said_and_not_repeated(path: Path, token: str) -> None:
+def test_an_unknown_token_is_unauthenticated_and_not_echoed(path: Path, token: str) -> None:
     with pytest.raises(Unauthenticated, match="token of this call is unknown") as caught:
         Guard(path).admit(bearer(token), {}, "acme", "/s/m", ALL_ROLES)
     assert token not in caught.value.message or token in "edge*"
     assert caught.value.facts == {}
 
 
-def test_tenants_are_those_of_the_line(path: Path) -> None:
+def test_a_tenant_outside_the_credential_is_denied(path: Path) -> None:
     guard = Guard(path)
     for tenant in ("acme", "globex", "default", "*"):
         guard.admit(bearer(EDGE), {}, tenant, "/s/m", ALL_ROLES)
@@ -112,7 +112,7 @@ def test_tenants_are_those_of_the_line(path: Path) -> None:
         assert caught.value.facts == {"name": "billing", "tenant": tenant}
 
 
-def test_one_of_the_roles_of_a_method_is_enough(path: Path) -> None:
+def test_one_role_of_a_method_suffices_and_none_is_denied(path: Path) -> None:
     guard = Guard(path)
     guard.admit(bearer(BILLING), {}, "acme", "/s/m", frozenset({Role.WRITER, Role.GATEWAY}))
     with pytest.raises(
@@ -137,7 +137,7 @@ def test_a_token_counts_before_a_certificate(path: Path) -> None:
         Guard(path).identify(bearer("certificate:cleaner.svc"), peer)
 
 
-def test_metadata_is_text_and_the_last_of_a_key_counts() -> None:
+def test_text_metadata_skips_binary_keys_and_keeps_the_last_value() -> None:
     metadata = (("a", "1"), ("a", "2"), ("b-bin", b"3"))
     assert text_metadata(metadata) == {"a": "2"}
     assert text_metadata(None) == {}

@@ -32,7 +32,7 @@ class Context:
     ("peer", "host"),
     [("ipv4:10.0.0.1:4711", "ipv4:10.0.0.1"), ("ipv6:[::1]:4711", "ipv6:[::1]"), ("unix:/a:b", "unix:/a:b")],
 )
-def test_another_port_is_no_other_caller(peer: str, host: str) -> None:
+def test_a_peer_is_identified_without_its_port(peer: str, host: str) -> None:
     assert callers.host_of(peer) == host
 
 

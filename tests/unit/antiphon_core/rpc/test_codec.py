@@ -13,7 +13,7 @@ from antiphon_protos.antiphon.store import v1
 GET = STORE.methods["GetResponseRecord"].request
 
 
-def test_a_message_survives() -> None:
+def test_a_message_survives_encoding_and_decoding() -> None:
     for message in (v1.GetResponseRecordRequest(id="resp_1"), GET.message(id="resp_1")):
         assert decode(GET, encode(GET, message)) == GET.message(id="resp_1")
 

@@ -12,12 +12,12 @@ from tests.support.certificates import authority, signed_by
 TOKEN = "token-0123456789abcdef"
 
 
-def test_nothing_is_shown_unless_it_is_given() -> None:
+def test_anonymous_credentials_have_no_token_and_no_tls() -> None:
     assert ANONYMOUS.open_token() is None
     assert ANONYMOUS.open_tls() is None
 
 
-def test_a_token_is_given_as_it_is_and_never_shown() -> None:
+def test_a_token_is_used_unchanged_and_left_out_of_the_repr() -> None:
     credentials = ClientCredentials(token=TOKEN)
     token = credentials.open_token()
     assert token is not None
@@ -65,7 +65,7 @@ FILE = Path("x")
         ({"tls_cert_file": FILE, "tls_key_file": FILE}, "needs tls_ca_file"),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(parts: dict[str, Path], says: str) -> None:
+def test_contradictory_or_incomplete_credentials_are_rejected(parts: dict[str, Path], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         ClientCredentials(**parts)  # type: ignore[arg-type]
 

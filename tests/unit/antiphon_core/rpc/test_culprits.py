@@ -23,7 +23,7 @@ MESSAGES = {
 
 
 def broken(message: Put) -> bytes:
-    """The message with its marks `??` made bytes that are no text."""
+    """The message with bytes that are not UTF-8 in the place of each `??`."""
     return bytes(message).replace(b"??", b"\xff\xfe")
 
 
@@ -47,14 +47,14 @@ def test_a_string_that_is_not_utf8_is_named(message: Put, path: str) -> None:
     assert caught.value.field == path
 
 
-def test_bytes_may_be_anything() -> None:
+def test_a_bytes_field_that_is_not_utf8_is_accepted() -> None:
     data = broken(Put(record=v1.ResponseRecord(id="r", body=b"??")))
     assert decode(PUT, data).record.body == b"\xff\xfe"
     assert culprits.not_utf8(PUT.strict.DESCRIPTOR, data) is None
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_can_be_walked(data: bytes) -> None:
+def test_searching_arbitrary_bytes_for_invalid_utf8_does_not_fail(data: bytes) -> None:
     found = culprits.not_utf8(PUT.strict.DESCRIPTOR, data)
     assert found is None or found
 

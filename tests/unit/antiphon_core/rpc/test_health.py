@@ -12,7 +12,7 @@ Answer = health_pb2.HealthCheckResponse
 
 
 async def unchanged(_service: str) -> None:
-    """Reports nothing anew."""
+    """Leaves the reported health unchanged."""
 
 
 class Context:
@@ -42,7 +42,7 @@ async def check(health: Health, context: Context) -> Any:
     return Answer.FromString(await handler.stream_unary(None, context)).status
 
 
-async def test_a_service_is_as_it_was_reported() -> None:
+async def test_a_health_check_answers_the_reported_health() -> None:
     health, asked = Health(unchanged), health_pb2.HealthCheckRequest(service="a").SerializeToString()
     await health.report("a", is_serving=True)
     assert await check(health, Context(asked)) == Answer.SERVING
@@ -50,7 +50,7 @@ async def test_a_service_is_as_it_was_reported() -> None:
     assert await check(health, Context(asked)) == Answer.NOT_SERVING
 
 
-async def test_the_health_of_a_service_may_be_reported_anew_before_it_is_told() -> None:
+async def test_a_health_check_refreshes_the_health_before_it_answers() -> None:
     async def report(service: str) -> None:
         await health.report(service, is_serving=True)
 
@@ -59,14 +59,14 @@ async def test_the_health_of_a_service_may_be_reported_anew_before_it_is_told() 
     assert await check(health, Context(asked)) == Answer.SERVING
 
 
-async def test_while_it_drains_nothing_serves() -> None:
+async def test_a_draining_server_is_not_serving() -> None:
     health = Health(unchanged)
     await health.drain()
     assert await check(health, Context(b"")) == Answer.NOT_SERVING
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"x" * (LIMITS.caller_bytes_max + 1), grpc.aio.EOF])
-async def test_what_is_no_request_is_refused(data: Any) -> None:
+async def test_an_invalid_health_request_is_rejected(data: Any) -> None:
     context = Context(data)
     with pytest.raises(grpc.aio.AbortError):
         await check(Health(unchanged), context)

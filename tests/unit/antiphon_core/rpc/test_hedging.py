@@ -9,7 +9,7 @@ from antiphon_core.rpc.hedging import HEDGES, hedged
 
 
 class Replicas:
-    """The first `frozen` calls are never answered."""
+    """Replicas that never answer the first `frozen` calls."""
 
     def __init__(self, *, frozen: int, error: Exception | None = None) -> None:
         self.frozen = frozen
@@ -36,20 +36,20 @@ async def test_a_call_that_is_answered_is_made_once() -> None:
     assert (await hedged(replicas), replicas.calls) == (1, 1)
 
 
-async def test_a_call_that_is_not_answered_is_made_again_of_others() -> None:
+async def test_an_unanswered_call_is_hedged_and_then_cancelled() -> None:
     replicas = Replicas(frozen=1)
     assert await hedged(replicas, after_s=0.01) in (2, 3)
     await asyncio.sleep(0)
     assert (replicas.calls, replicas.cancelled) == (1 + HEDGES, 1)
 
 
-async def test_an_error_is_an_answer() -> None:
+async def test_an_error_of_a_hedge_is_raised_as_its_answer() -> None:
     replicas = Replicas(frozen=1, error=InvalidRequest("no"))
     with pytest.raises(InvalidRequest):
         await hedged(replicas, after_s=0.01)
 
 
-async def test_a_caller_that_leaves_takes_its_calls_along() -> None:
+async def test_cancelling_a_hedged_call_cancels_all_its_attempts() -> None:
     replicas = Replicas(frozen=9)
     asking = asyncio.create_task(hedged(replicas, after_s=0.01))
     await asyncio.sleep(0.05)

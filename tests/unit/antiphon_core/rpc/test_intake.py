@@ -30,7 +30,7 @@ def receive(intake: Intake, context: Context, caller: str = "a") -> Any:
     return intake.receive(made, caller)
 
 
-def test_a_caller_has_its_share_and_all_have_the_total() -> None:
+def test_bytes_beyond_the_share_of_a_caller_or_the_total_are_rejected() -> None:
     budget = Budget(LIMITS)
     budget.take("a", LARGEST)
     budget.take("a", LARGEST)
@@ -63,7 +63,7 @@ async def test_a_request_counts_with_its_own_size_until_it_is_released() -> None
     assert intake.budget.is_unused
 
 
-async def test_the_end_of_the_requests_is_none() -> None:
+async def test_the_end_of_a_request_stream_is_none() -> None:
     assert await receive(Intake(LIMITS), Context(grpc.aio.EOF)) is None
 
 
@@ -91,7 +91,7 @@ async def test_a_slow_request_that_arrives_is_received() -> None:
 
 
 async def test_requests_that_arrived_while_the_loop_stood_still_are_received() -> None:
-    """The time of all three was over before one of them could be taken."""
+    """The grace of all three requests ended before the event loop could read one."""
     intake, loop = Intake(LIMITS, grace_s=1e-4), asyncio.get_running_loop()
     contexts = [Context() for _ in range(3)]
     receiving = [asyncio.ensure_future(receive(intake, context)) for context in contexts]
@@ -113,7 +113,7 @@ async def test_a_request_that_never_arrives_times_out() -> None:
     assert intake.budget.is_unused
 
 
-async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
+async def test_cancelling_a_receive_raises_cancelled_error() -> None:
     receiving = asyncio.ensure_future(receive(Intake(LIMITS), Context()))
     await asyncio.sleep(0)
     receiving.cancel()
@@ -121,5 +121,5 @@ async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
         await receiving
 
 
-def test_half_of_the_bytes_are_one_callers() -> None:
+def test_the_limit_of_one_caller_is_half_of_the_bytes() -> None:
     assert IntakeLimits.of(100).caller_bytes_max == 50

@@ -1,4 +1,4 @@
-"""The table. That its rows and the .proto files agree: tests/unit/repo/test_protos.py."""
+"""The table of methods. tests/unit/repo/test_protos.py compares its rows with the .proto files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_gateways_have_the_methods_of_writers_and_writers_those_of_readers() -> 
         assert Role.READER not in roles or Role.WRITER in roles, method.path
 
 
-def test_a_method_that_counts_is_repeated_only_with_a_key() -> None:
+def test_methods_that_are_not_idempotent_are_marked_keyed_or_held() -> None:
     keyed = {method.name for method in METHODS if method.row.repeat is Repeat.KEYED}
     assert keyed == {"AddConversationItems", "TakeQuota"}
     assert {method.name for method in METHODS if method.row.repeat is Repeat.HELD} == {"ClaimJob"}

@@ -19,7 +19,7 @@ class Pump(RpcServerSettings):
     section: ClassVar[str] = "pump"
 
 
-def test_security_is_what_the_files_hold(tmp_path: Path) -> None:
+def test_security_has_a_guard_and_tls_only_with_their_files(tmp_path: Path) -> None:
     tokens = tmp_path / "credentials"
     tokens.write_text("edge token-0123456789abcdef * gateway\n")
     ca = authority(tmp_path, "ca")
@@ -36,7 +36,7 @@ def test_security_is_what_the_files_hold(tmp_path: Path) -> None:
         ServerSecurity.of(Pump(token_file=tmp_path / "gone"))
 
 
-def test_without_its_authorities_a_server_refuses_after_the_grace(
+def test_an_unusable_client_ca_file_rejects_calls_after_the_grace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)

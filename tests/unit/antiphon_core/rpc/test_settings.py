@@ -18,13 +18,13 @@ class Pump(RpcServerSettings):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_on_loopback_nobody_needs_to_be_known(host: str) -> None:
+def test_a_loopback_host_needs_no_authentication(host: str) -> None:
     assert list(Pump(host=host).access_warnings()) == []
 
 
 @pytest.mark.parametrize("more", [{}, {"tls_cert_file": FILE, "tls_key_file": FILE}], ids=["plain", "encrypted"])
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "store", ""])
-def test_an_open_door_is_refused_and_what_would_do_is_named(host: str, more: dict[str, Any]) -> None:
+def test_an_open_host_without_authentication_is_rejected_with_remedies(host: str, more: dict[str, Any]) -> None:
     with pytest.raises(SettingsError) as caught:
         Pump(host=host, **more)
     for word in (
@@ -37,7 +37,7 @@ def test_an_open_door_is_refused_and_what_would_do_is_named(host: str, more: dic
         assert word in str(caught.value)
 
 
-def test_the_refusal_comes_with_the_loading() -> None:
+def test_loading_settings_rejects_an_open_host_without_authentication() -> None:
     environ = {"ANTIPHON_PUMP_HOST": "0.0.0.0"}
     with pytest.raises(SettingsError, match="ANTIPHON_PUMP_TOKEN_FILE"):
         load({"pump": Pump}, environ=environ)
@@ -57,7 +57,9 @@ MTLS = {"tls_cert_file": FILE, "tls_key_file": FILE, "tls_client_ca_file": FILE}
         ({**MTLS, "token_file": FILE}, "tokens and client certificates, TLS", None),
     ],
 )
-def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: str, warned_of: str | None) -> None:
+def test_an_open_host_is_accepted_with_authentication_or_as_insecure(
+    more: dict[str, Any], access: str, warned_of: str | None
+) -> None:
     settings = Pump(host="0.0.0.0", **more)
     assert settings.access() == access
     warnings = list(settings.access_warnings())
@@ -77,6 +79,6 @@ def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: 
         ({"tls_client_ca_file": FILE}, "ANTIPHON_PUMP_TLS_CLIENT_CA_FILE needs ANTIPHON_PUMP_TLS_CERT_FILE"),
     ],
 )
-def test_halves_are_refused(more: dict[str, Any], says: str) -> None:
+def test_incomplete_tls_files_are_rejected(more: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         Pump(**more)

@@ -35,7 +35,7 @@ class Loop:
         self.now_s = end_s
 
     def sleep(self, seconds: float) -> None:
-        """The process is frozen: timers fire when it wakes."""
+        """Freezes the process: timers fire after the sleep."""
         self.now_s += seconds
         self.pass_(0)
 
@@ -66,7 +66,7 @@ def silent() -> list[bool]:
 
 
 def watch(silent: list[bool], limit_s: float = LIMIT_S) -> SilenceWatch:
-    """Of a stream that has given a sign of life."""
+    """A watch of a stream that has given a sign of life."""
     watching = SilenceWatch(limit_s, lambda: silent.append(True))
     watching.heard()
     return watching
@@ -92,7 +92,7 @@ def test_after_the_first_sign_the_limit_counts(loop: Loop, silent: list[bool]) -
     assert silent == [True]
 
 
-def test_silence_for_longer_than_the_limit_is_told_once(loop: Loop, silent: list[bool]) -> None:
+def test_silence_longer_than_the_limit_is_reported_once(loop: Loop, silent: list[bool]) -> None:
     with watch(silent).running(None):
         loop.pass_(LIMIT_S)
         assert silent == []
@@ -102,7 +102,7 @@ def test_silence_for_longer_than_the_limit_is_told_once(loop: Loop, silent: list
     assert silent == [True]
 
 
-def test_whatever_comes_ends_the_silence(loop: Loop, silent: list[bool]) -> None:
+def test_any_sign_of_life_restarts_the_limit(loop: Loop, silent: list[bool]) -> None:
     watching = watch(silent)
     with watching.running(None):
         for _ in range(10):
@@ -112,7 +112,7 @@ def test_whatever_comes_ends_the_silence(loop: Loop, silent: list[bool]) -> None
     assert silent == []
 
 
-def test_nothing_is_expected_while_the_flow_is_paused(loop: Loop, silent: list[bool]) -> None:
+def test_a_paused_flow_is_not_reported_as_silent(loop: Loop, silent: list[bool]) -> None:
     flow = Flow()
     with watch(silent).running(flow):
         flow.pause(loop)
@@ -124,7 +124,7 @@ def test_nothing_is_expected_while_the_flow_is_paused(loop: Loop, silent: list[b
     assert silent == [True]
 
 
-def test_a_process_that_was_frozen_counts_anew(loop: Loop, silent: list[bool]) -> None:
+def test_the_limit_restarts_after_a_frozen_process(loop: Loop, silent: list[bool]) -> None:
     with watch(silent).running(None):
         loop.pass_(LIMIT_S - TICK_S)
         loop.sleep(10 * LIMIT_S)

@@ -52,7 +52,7 @@ def test_every_error_crosses_the_wire_as_itself(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
-def test_every_error_is_itself_after_a_way_as_bytes(row: Row) -> None:
+def test_every_error_keeps_its_class_and_facts_as_bytes(row: Row) -> None:
     error = row.error("what happened", field="record.body", id="resp_1")
     back = from_bytes(to_bytes(error), StoreUnavailable)
     assert type(back) is row.error
@@ -78,7 +78,7 @@ def details_of(error: AntiphonError, kind: type[Message]) -> list[Any]:
     return found
 
 
-def test_a_wrong_field_is_a_bad_request() -> None:
+def test_an_invalid_field_becomes_a_bad_request_detail() -> None:
     (detail,) = details_of(InvalidRequest("'id' must be.", field="id"), error_details_pb2.BadRequest)
     assert [(each.field, each.description) for each in detail.field_violations] == [("id", "'id' must be.")]
     for error in (InvalidRequest("no message"), TooLarge("too large", field="record")):
@@ -94,13 +94,13 @@ def test_a_wrong_field_is_a_bad_request() -> None:
         (RequestRateExceeded("slow down", retry_after_ms=1234), 1234),
     ],
 )
-def test_the_pause_before_another_call_is_told(error: AntiphonError, delay_ms: int) -> None:
+def test_a_retryable_error_has_a_retry_delay_detail(error: AntiphonError, delay_ms: int) -> None:
     (detail,) = details_of(error, error_details_pb2.RetryInfo)
     assert detail.retry_delay.ToMilliseconds() == delay_ms
 
 
 @pytest.mark.parametrize("error", [StaleFence.of("s", token=1), RequestRateExceeded("slow down")])
-def test_no_pause_is_told_where_none_helps_or_is_known(error: AntiphonError) -> None:
+def test_an_error_without_a_retry_delay_has_no_retry_detail(error: AntiphonError) -> None:
     assert not details_of(error, error_details_pb2.RetryInfo)
 
 
@@ -123,7 +123,7 @@ def test_errors_of_the_transport_are_named_by_their_code(code: grpc.StatusCode, 
     assert error.message == ("The store cannot be reached." if expected is StoreUnavailable else "why")
 
 
-def test_why_a_service_cannot_be_reached_is_for_its_operators(
+def test_the_address_of_an_unreachable_service_is_logged_and_not_sent(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status, "_UNREACHABLE", defaultdict(LogLimit))

@@ -19,7 +19,7 @@ class Clock:
 
 
 class Number:
-    """A file with a number, watched."""
+    """A watched file that holds a number."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -79,7 +79,7 @@ def test_a_file_that_went_away_keeps_the_value(number: Number, caplog: pytest.Lo
 
 
 def test_a_replaced_file_of_the_same_size_and_time_is_a_change(number: Number, tmp_path: Path) -> None:
-    """As Kubernetes does it: a symbolic link leads to another folder."""
+    """Kubernetes replaces files in this way: a symbolic link leads to another folder."""
     before = number.path.stat()
     other = tmp_path / "other"
     other.write_text("5")

@@ -1,8 +1,8 @@
-"""Errors and deadlines end to end, without a socket and on a clock of the test's own: grpcio-testing plays the wire.
+"""Errors and deadlines end to end, without a socket and with a manual clock: grpcio-testing replaces the wire.
 
-It knows threads and no event loops. So a servicer runs each of our asynchronous handlers to its end in the thread that
-grpcio-testing gives it, and the client's side is what the client does with an error: `from_rpc_error`. Its channel
-knows no deadlines either; its server does.
+grpcio-testing has threads and no event loop. Therefore a servicer runs each asynchronous handler to its end in the
+thread of grpcio-testing, and the client's side is `from_rpc_error`, which the client calls for an error. The channel of
+grpcio-testing has no deadlines; the server of grpcio-testing has them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class AioContext:
 
 
 class Servicer:
-    """A service as grpcio-testing wants it: an object with a method for each RPC, here our own handlers."""
+    """A service for grpcio-testing: an object with a method for each RPC, which runs our handler."""
 
     def __init__(self, handlers: dict[str, Handler]) -> None:
         for name, method in STORE.methods.items():
@@ -100,11 +100,11 @@ class Wire:
         self.channel: Any = grpc_testing.channel([RESPONSES, EVENT_LOGS], self.time)
 
     def serve(self, request: Any, *, timeout_s: float | None = None) -> Any:
-        """A Get, as the server sees it."""
+        """Sends a Get to the server."""
         return self.server.invoke_unary_unary(GET, (), bytes(request), timeout_s)
 
     def fail(self, trailing_metadata: Any, code: grpc.StatusCode, details: str) -> Exception:
-        """The error that the client raises when its Get ends in this way."""
+        """The error that the client raises for a Get with this status."""
         with ThreadPoolExecutor(1) as client:
             call = client.submit(self.channel.unary_unary(STORE.methods["GetResponseRecord"].path), b"")
             _metadata, _request, rpc = self.channel.take_unary_unary(GET)
@@ -144,7 +144,7 @@ def test_an_rpc_without_a_handler_is_unimplemented() -> None:
     assert type(wire.fail(trailing_metadata, code, details)) is Unimplemented
 
 
-def test_an_error_comes_after_what_a_stream_gave() -> None:
+def test_an_error_of_a_stream_comes_after_its_earlier_answers() -> None:
     async def events(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         for number in range(2):
             yield READ_EVENTS_RESPONSE(first_sequence=number)

@@ -20,28 +20,28 @@ def _nothing() -> Iterator[None]:
     correlation.begin(Correlation())
 
 
-def test_what_a_call_carries_is_read_at_its_end() -> None:
+def test_correlation_headers_are_read_back_by_the_called_service() -> None:
     given = Correlation("req_1", "resp_1", trace=TRACE)
     correlation.begin(given)
     assert Correlation.of_call(dict(correlation.service_headers())) == given
 
 
-def test_a_models_server_is_told_the_request_and_the_trace_only() -> None:
+def test_engine_headers_carry_request_id_and_trace_only() -> None:
     correlation.begin(Correlation("req_1", "resp_1", "job_1", TRACE))
     assert correlation.engine_headers() == [("x-request-id", "req_1"), ("traceparent", TRACEPARENT)]
 
 
-def test_nothing_is_carried_where_nothing_is_known() -> None:
+def test_an_empty_correlation_has_no_headers_and_no_fields() -> None:
     assert correlation.service_headers() == []
     assert correlation.current().fields() == {}
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a b", "", "é", "a" * 129])
-def test_what_could_forge_a_log_line_is_no_id(text: str) -> None:
+def test_an_id_that_could_forge_a_log_line_is_ignored(text: str) -> None:
     assert Correlation.of_call({"x-request-id": text, "antiphon-response-id": text}) == Correlation()
 
 
-def test_fields_are_those_that_are_known() -> None:
+def test_correlation_fields_contain_known_ids_only() -> None:
     correlation.note(response_id="resp_1", trace=TRACE)
     assert correlation.current().fields() == {"response_id": "resp_1", "trace_id": "1" * 32, "span_id": "2" * 16}
 
@@ -52,7 +52,7 @@ def test_exemplars_name_sampled_traces_only() -> None:
     assert Correlation().sampled_trace_id == ""
 
 
-async def test_tasks_work_on_what_their_starter_works_on() -> None:
+async def test_a_task_inherits_the_correlation_and_keeps_its_changes_to_itself() -> None:
     correlation.begin(Correlation("req_1"))
 
     async def work() -> str:

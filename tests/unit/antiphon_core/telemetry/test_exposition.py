@@ -47,7 +47,7 @@ def test_counters_gauges_and_histograms_have_their_values() -> None:
     assert found["antiphon_commit_duration_seconds_count", frozenset({("outcome", "exposed")})] == 3
 
 
-def test_series_of_one_process_among_several_name_it() -> None:
+def test_series_of_a_worker_process_have_its_number_as_label() -> None:
     metrics.WORKER_SLOTS.of().set(4)
     found = samples(Exposition(["worker"], worker=2))
     assert ("antiphon_worker_slots", frozenset({("worker", "2")})) in found
@@ -65,6 +65,6 @@ def test_a_sampled_trace_is_an_exemplar_in_openmetrics() -> None:
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/html,application/xhtml+xml"])
-def test_everybody_else_gets_prometheus_text(accept: str) -> None:
+def test_other_accept_headers_get_prometheus_text(accept: str) -> None:
     _, content_type = Exposition(["edge"]).text(accept)
     assert content_type.startswith("text/plain")

@@ -36,7 +36,7 @@ def test_a_bucket_keeps_the_last_sampled_trace() -> None:
     assert {bucket: (found.trace_id, found.value) for bucket, found in child.exemplars.items()} == {0: ("b", 0.25)}
 
 
-def test_a_gauge_is_set_moved_or_asked() -> None:
+def test_a_gauge_can_be_set_moved_or_computed() -> None:
     child = gauge("x", "", targets=["edge"]).of()
     child.set(3)
     child.add(-1)
@@ -69,7 +69,7 @@ def test_a_child_whose_subject_is_gone_is_forgotten() -> None:
     assert not found.children()
 
 
-def test_names_say_their_kind() -> None:
+def test_a_name_or_buckets_that_do_not_fit_the_kind_are_rejected() -> None:
     with pytest.raises(TypeError, match="ends in _total"):
         counter("x", "", targets=["edge"])
     with pytest.raises(TypeError, match="ends in _seconds"):

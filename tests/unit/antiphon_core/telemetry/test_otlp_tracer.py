@@ -49,13 +49,13 @@ def test_a_span_is_below_its_parent_and_keeps_its_state(tracer: OtlpTracer, expo
 
 
 def test_a_span_without_a_parent_begins_a_trace(tracer: OtlpTracer, exporter: InMemorySpanExporter) -> None:
-    with trace.use_span(trace.NonRecordingSpan(otlp_tracer._as_otel(PARENT))):  # of a library in this thread
+    with trace.use_span(trace.NonRecordingSpan(otlp_tracer._as_otel(PARENT))):  # the span of a library in this thread
         tracer.start("GET", SpanKind.SERVER, {}, None).end()
     (found,) = exporter.get_finished_spans()
     assert found.parent is None
 
 
-def test_what_a_parent_did_not_sample_is_not_recorded(tracer: OtlpTracer, exporter: InMemorySpanExporter) -> None:
+def test_a_span_of_an_unsampled_parent_is_not_recorded(tracer: OtlpTracer, exporter: InMemorySpanExporter) -> None:
     unsampled = TraceContext(PARENT.trace_id, PARENT.span_id, is_sampled=False)
     span = tracer.start("GET", SpanKind.SERVER, {}, unsampled)
     span.rename("POST")

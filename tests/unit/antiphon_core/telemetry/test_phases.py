@@ -22,7 +22,7 @@ async def test_a_phase_of_a_task_belongs_to_the_request_that_started_it() -> Non
     assert phases.header(0.003) == "start;dur=2.0, total;dur=3.0"
 
 
-def test_the_next_request_begins_anew() -> None:
+def test_phases_are_cleared_for_the_next_request() -> None:
     phases.begin()
     phases.note(phases.START, 0.002)
     phases.begin()

@@ -13,7 +13,7 @@ def test_the_reference_page_is_up_to_date() -> None:
     assert page == reference_page.as_markdown(), "run `make docs`"
 
 
-def test_it_names_every_instrument_with_its_kind() -> None:
+def test_the_reference_page_names_every_instrument_with_its_kind() -> None:
     lines = reference_page.as_markdown().splitlines()
     kinds = {
         declared.name: next(line.split(" | ")[1] for line in lines if f"`{declared.name}` | " in line)

@@ -12,7 +12,7 @@ ERRORS = {"error", "exception", "critical"}
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """The calls that log an error, each with its place."""
+    """The calls that log an error, each with its file and line."""
     for folder in ("libs", "services"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -29,7 +29,7 @@ def _is_error(function: ast.expr) -> bool:
     )
 
 
-def test_every_error_in_the_log_says_what_to_do() -> None:
+def test_every_logged_error_has_a_remedy() -> None:
     found = dict(calls())
     without = [
         place

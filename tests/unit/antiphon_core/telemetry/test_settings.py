@@ -6,7 +6,7 @@ from antiphon_core.config import SettingsError
 from antiphon_core.telemetry.settings import MetricsSettings
 
 
-def test_nothing_is_served_unless_it_is_asked_for() -> None:
+def test_metrics_are_off_by_default() -> None:
     settings = MetricsSettings()
     assert (settings.host, settings.port, settings.open, settings.tenants) == ("127.0.0.1", None, False, 0)
 

@@ -12,7 +12,7 @@ def test_a_traceparent_is_read(flags: str, is_sampled: bool) -> None:
     assert TraceContext.parse(f"00-{TRACE}-{SPAN}-{flags}") == TraceContext(TRACE, SPAN, is_sampled)
 
 
-def test_what_is_written_is_read_again() -> None:
+def test_written_trace_headers_are_read_back() -> None:
     context = TraceContext(TRACE, SPAN, is_sampled=True, state="a=1,b=2")
     headers = dict(context.headers())
     assert headers == {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "a=1,b=2"}
@@ -33,11 +33,11 @@ def test_what_is_written_is_read_again() -> None:
         f"00-{TRACE}-{SPAN}",
     ],
 )
-def test_what_is_no_traceparent_is_left_out(text: str) -> None:
+def test_an_invalid_traceparent_is_ignored(text: str) -> None:
     assert TraceContext.parse(text) is None
 
 
-def test_a_later_version_may_say_more() -> None:
+def test_a_traceparent_of_a_later_version_may_have_more_fields() -> None:
     assert TraceContext.parse(f"01-{TRACE}-{SPAN}-01-more") == TraceContext(TRACE, SPAN, is_sampled=True)
 
 

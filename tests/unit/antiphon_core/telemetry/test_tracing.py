@@ -39,7 +39,7 @@ def test_ids_that_are_noted_inside_a_span_stay() -> None:
         assert correlation.current().response_id == "resp_1"
 
 
-def test_a_span_that_was_begun_is_nobodys_parent_by_itself() -> None:
+def test_a_begun_span_is_not_the_parent_of_the_next() -> None:
     with recorded() as tracer:
         tracing.begin("one", SpanKind.CLIENT)
         tracing.begin("two", SpanKind.CLIENT)

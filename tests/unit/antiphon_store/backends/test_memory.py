@@ -1,4 +1,4 @@
-"""Rows in memory, the measure of tests/contract/store/test_rows.py, which therefore proves nothing about them."""
+"""Rows in memory. tests/contract/store/test_rows.py compares other backends with them and so does not test them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def grow(node_id: str, parent: str | None = None, items: bytes = b"", **fields: 
     return Grow(node_id, parent, defaults | fields, items, b"body")
 
 
-async def test_one_failing_guard_changes_nothing_and_tells_all_that_fail(rows: MemoryRows) -> None:
+async def test_a_failing_guard_prevents_all_changes_and_every_failing_guard_is_reported(rows: MemoryRows) -> None:
     await apply(rows, Put(ONE, {"n": 1}, b"i", b"b"))
     guards: list[Guard | Fewer] = [
         Guard(ONE, Condition.PRESENT),
@@ -93,13 +93,13 @@ async def test_rows_count_their_changes_and_keep_what_a_set_leaves_out(rows: Mem
     assert await read(rows, Get(ONE)) is None
 
 
-async def test_a_prefix_takes_only_its_kind_away(rows: MemoryRows) -> None:
+async def test_deleting_below_a_prefix_removes_rows_of_its_kind_only(rows: MemoryRows) -> None:
     refs = [Ref(Kind.BATCH, "a/1"), Ref(Kind.BATCH, "a/2"), Ref(Kind.BATCH, "ab/1"), Ref(Kind.LOG, "a/1")]
     await apply(rows, *(Put(ref, {}) for ref in refs), DeleteBelow(Kind.BATCH, "a/"))
     assert [await read(rows, Get(ref)) is not None for ref in refs] == [False, False, True, True]
 
 
-async def test_a_node_is_born_behind_its_parent_with_its_entries(rows: MemoryRows) -> None:
+async def test_a_grown_node_has_its_depth_times_and_index_entries(rows: MemoryRows) -> None:
     await apply(rows, grow("a"), grow("b", "a", session="s"))
     node = await read(rows, Get(Ref(Kind.NODE, "b"), Payload.ALL))
     assert {name: node.fields[name] for name in ("v", "depth", "created", "updated")} == {
@@ -174,7 +174,9 @@ async def test_entries_are_in_order_moved_and_paged_both_ways(rows: MemoryRows) 
     assert await page((1, "b"), descending=True) == ["d"]
 
 
-async def test_what_is_due_is_taken_once_and_comes_back(rows: MemoryRows, clock: ManualClock) -> None:
+async def test_a_due_entry_is_taken_once_and_is_due_again_after_its_hiding_time(
+    rows: MemoryRows, clock: ManualClock
+) -> None:
     await apply(rows, *(File(Index.ENDS, "", each, Now(at)) for each, at in (("b", 0), ("a", 0), ("c", 0), ("d", 1))))
 
     async def take() -> list[str]:
@@ -185,7 +187,7 @@ async def test_what_is_due_is_taken_once_and_comes_back(rows: MemoryRows, clock:
     assert await take() == ["d", "a"]
 
 
-async def test_indexes_are_the_trees_or_the_tenants(rows: MemoryRows) -> None:
+async def test_an_index_is_visible_in_its_tree_or_in_its_whole_tenant(rows: MemoryRows) -> None:
     await apply(rows, File(Index.ENDS, "", "x"), File(Index.MADE, "s", "x"))
     for partition, expected in ((Partition("t", "other"), [1, 0]), (Partition("u", "tree"), [0, 0]), (HERE, [1, 1])):
         pages = [
@@ -197,7 +199,7 @@ async def test_indexes_are_the_trees_or_the_tenants(rows: MemoryRows) -> None:
     assert await rows.tenants() == []
 
 
-async def test_a_subtree_goes_so_many_levels_down(rows: MemoryRows) -> None:
+async def test_a_subtree_is_limited_in_levels_and_nodes(rows: MemoryRows) -> None:
     await apply(rows, grow("a"), grow("b", "a"), grow("c", "b"), grow("d", "a"))
     for levels, expected in ((0, "a"), (1, "abd"), (None, "abcd")):
         _, found = await rows.subtree(HERE, ["a", "nothing"], max_nodes=9, levels=levels)
@@ -206,7 +208,7 @@ async def test_a_subtree_goes_so_many_levels_down(rows: MemoryRows) -> None:
     assert len(found) == 2
 
 
-async def test_a_closed_backend_answers_nothing(rows: MemoryRows) -> None:
+async def test_a_closed_backend_is_unavailable(rows: MemoryRows) -> None:
     await rows.ready()
     for _ in range(2):
         await rows.close()

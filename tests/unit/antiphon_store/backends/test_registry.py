@@ -33,7 +33,7 @@ def test_sqlite_has_relative_and_absolute_files(url: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["redis://a", "rediss://a:1/2", "redis+sentinel://a,b:1/main", "redis+cluster://a,b"])
-def test_redis_has_four_forms(url: str) -> None:
+def test_every_form_of_redis_url_selects_redis(url: str) -> None:
     backend = row_backend(url)
     assert isinstance(backend, RedisRows)
     assert backend.durability is Durability.DISK
@@ -43,7 +43,7 @@ def test_durability_is_named_in_settings_by_its_value() -> None:
     assert [level.value for level in Durability] == ["memory", "process", "disk", "quorum"]
 
 
-def test_durable_unless_said_otherwise() -> None:
+def test_the_default_durability_is_disk() -> None:
     assert row_backend("sqlite:///a.db").durability is Durability.DISK
 
 
@@ -64,7 +64,7 @@ def test_durable_unless_said_otherwise() -> None:
         ("sqlite:///:memory:", "memory://"),
     ],
 )
-def test_other_urls_are_refused_with_advice(url: str, words: str) -> None:
+def test_an_invalid_store_url_is_rejected_with_advice(url: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         row_backend(url)
 
@@ -85,7 +85,7 @@ def test_a_durability_that_sqlite_lacks_is_refused(durability: str) -> None:
         row_backend("sqlite:///a.db", durability=durability)
 
 
-def test_postgresql_is_named_by_a_url_of_its_own() -> None:
+def test_a_postgresql_url_selects_postgresql() -> None:
     backend = row_backend("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
     assert isinstance(backend, PostgresRows)
     assert backend.durability is Durability.QUORUM
@@ -100,7 +100,7 @@ def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another package is installed, which adds a scheme."""
+    """Installs another package, which adds a scheme."""
     metadata = tmp_path / "another-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
@@ -126,7 +126,7 @@ async def test_an_installed_package_adds_a_scheme() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_the_schemes_of_installed_packages_are_named() -> None:
+def test_the_error_for_an_unknown_scheme_names_schemes_of_packages() -> None:
     with pytest.raises(SettingsError, match=r"Known are: .*postgresql://, another://"):
         row_backend("nowhere://x")
     with pytest.raises(SettingsError, match="write another://here"):

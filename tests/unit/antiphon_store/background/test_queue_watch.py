@@ -8,8 +8,8 @@ from antiphon_core.telemetry import metrics
 from antiphon_store.background.queue_watch import COUNTED_MAX, QueueWatch
 
 
-class Engine:
-    """Answers with one head after the other, and then with nothing more."""
+class QueueStore:
+    """A store that answers with one queue head after the other, and then no more."""
 
     def __init__(self, *heads: QueueHead | Exception) -> None:
         self._heads = list(heads)
@@ -27,11 +27,11 @@ class Engine:
         return head
 
 
-async def test_what_the_engine_tells_is_shown_also_after_it_was_away() -> None:
-    engine = Engine(StoreUnavailable("away"), ZeroDivisionError(), QueueHead(3, 2_500))
-    watch = QueueWatch(engine.queue_head, every_s=0)
+async def test_queue_metrics_are_updated_after_errors_of_the_store() -> None:
+    store = QueueStore(StoreUnavailable("away"), ZeroDivisionError(), QueueHead(3, 2_500))
+    watch = QueueWatch(store.queue_head, every_s=0)
     watch.start()
-    await engine.is_empty.wait()
+    await store.is_empty.wait()
     await watch.stop()
     assert (metrics.JOB_QUEUE_DEPTH.of().value, metrics.JOB_QUEUE_AGE.of().value) == (3, 2.5)
-    assert engine.asked[0] == COUNTED_MAX
+    assert store.asked[0] == COUNTED_MAX

@@ -1,4 +1,4 @@
-"""The rounds that a store makes by itself: everybody, to the end, again and again, whatever breaks."""
+"""Periodic sweeps of a store: of every tenant, to the end, and also after errors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 
 
-class Plays:
-    """A store with so many steps of work for each tenant; `asked` are the tenants that were swept, in order."""
+class SweptStore:
+    """A store with a number of sweeps left for each tenant. `asked` lists the swept tenants in order."""
 
     def __init__(self, steps: dict[str, int], error: Exception | None = None) -> None:
         self.steps = steps
@@ -38,8 +38,8 @@ class Plays:
         return Sweeping(2, 20, has_more=self.steps[tenant] > 0)
 
 
-def sweeper_of(plays: Plays, *, every_s: int | None) -> Sweeper:
-    store: Any = plays
+def sweeper_of(swept: SweptStore, *, every_s: int | None) -> Sweeper:
+    store: Any = swept
     return Sweeper(store, every_s=every_s)
 
 
@@ -49,25 +49,25 @@ async def until(condition: Callable[[], bool], step: Callable[[], Awaitable[None
             await step()
 
 
-async def test_a_round_sweeps_everybody_to_the_end() -> None:
-    plays = Plays({"a": 1, "b": 3})
-    assert await sweeper_of(plays, every_s=None).sweep_all() == 8
-    assert plays.asked == ["a", "b", "b", "b"]
+async def test_a_sweep_of_all_tenants_continues_until_nothing_is_left() -> None:
+    swept = SweptStore({"a": 1, "b": 3})
+    assert await sweeper_of(swept, every_s=None).sweep_all() == 8
+    assert swept.asked == ["a", "b", "b", "b"]
 
 
-async def test_a_round_ends_when_nothing_more_goes() -> None:
-    class Stuck(Plays):
+async def test_a_sweep_that_reclaims_nothing_ends_its_round() -> None:
+    class Stuck(SweptStore):
         async def sweep(self, tenant: str, *, limit: int = 0) -> Sweeping:
             self.asked.append(tenant)
             return Sweeping(0, 0, has_more=True)
 
-    plays = Stuck({"a": 1})
-    assert await sweeper_of(plays, every_s=None).sweep_all() == 0
-    assert plays.asked == ["a"]
+    swept = Stuck({"a": 1})
+    assert await sweeper_of(swept, every_s=None).sweep_all() == 0
+    assert swept.asked == ["a"]
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("The database is away."), ZeroDivisionError("a mistake")])
-async def test_rounds_go_on_after_one_that_broke(
+async def test_sweeping_continues_after_a_failed_round(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     pause = asyncio.sleep
@@ -77,29 +77,29 @@ async def test_rounds_go_on_after_one_that_broke(
         pauses.append(seconds)
         await pause(0)
 
-    plays = Plays({"a": 100}, error)
-    sweeper = sweeper_of(plays, every_s=60)
+    swept = SweptStore({"a": 100}, error)
+    sweeper = sweeper_of(swept, every_s=60)
     with caplog.at_level(logging.WARNING):
         monkeypatch.setattr("antiphon_store.background.sweeper.asyncio.sleep", no_pause)
         sweeper.start()
         await until(lambda: len(pauses) > 2, lambda: pause(0))
         await sweeper.stop()
-    assert len(plays.asked) > 1
+    assert len(swept.asked) > 1
     assert all(48 <= seconds <= 72 for seconds in pauses)
     (record,) = caplog.records
     assert ("ended early" if isinstance(error, StoreUnavailable) else "failed") in record.getMessage()
 
 
-async def test_without_an_interval_it_never_begins() -> None:
-    plays = Plays({"a": 1})
-    sweeper = sweeper_of(plays, every_s=None)
+async def test_a_sweeper_without_an_interval_does_not_start() -> None:
+    swept = SweptStore({"a": 1})
+    sweeper = sweeper_of(swept, every_s=None)
     sweeper.start()
     await asyncio.sleep(0)
     await sweeper.stop()
-    assert plays.asked == []
+    assert swept.asked == []
 
 
-async def test_it_reclaims_what_expired_in_a_real_store() -> None:
+async def test_a_sweep_reclaims_expired_responses_of_every_tenant() -> None:
     clock = ManualClock()
     store = StoreService(MemoryRows(clock))
     await store.open()

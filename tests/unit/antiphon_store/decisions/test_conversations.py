@@ -1,4 +1,4 @@
-"""Conversations, case by case. Through a store: `antiphon_store.testing.conversations`."""
+"""Conversations, case by case. `antiphon_store.testing.conversations` tests them through a store."""
 
 from __future__ import annotations
 
@@ -73,30 +73,30 @@ def addition_node(addition: Addition = ADDITION, incarnation: str = "i") -> Grow
 NODE_ID = addition_node().id
 
 
-def test_a_conversation_begins_with_its_end_named() -> None:
+def test_a_new_conversation_is_listed_with_its_expiry() -> None:
     view = view_of({TALK: None, SESSION: None})
     assert create(view)(()) == Conversation(ID, b"{}", NOW_MS, 1)
     assert shown(view.program()) == [("put", *TALK), ("file", *ENDS)]
     assert fields_of(view.program(), Kind.CONVERSATION)["expires"] == NOW_MS + 10
 
 
-def test_a_conversation_for_ever_is_no_candidate() -> None:
+def test_a_conversation_without_expiry_is_no_candidate_for_sweeping() -> None:
     program = decided(partial(create, ttl_ms=None), {TALK: None, SESSION: None})
     assert shown(program) == [("put", *TALK)]
 
 
-def test_the_same_founding_again_is_answered() -> None:
+def test_a_repeated_creation_is_answered_and_a_different_one_is_rejected() -> None:
     again = partial(create, incarnation="later")
     assert answered(again, {TALK: STORED, SESSION: LEASED}).created_at_ms == 5
     with pytest.raises(AlreadyExists):
         decided(partial(create, origin="other"), {TALK: STORED, SESSION: None})
 
 
-def test_an_expired_conversation_ends_before_another_begins() -> None:
+def test_creating_over_an_expired_conversation_releases_its_head_first() -> None:
     founding = partial(create, first=ADDITION)
     program = decided(founding, {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
     assert ("file", Index.ENDS, "", f"node/{HEAD.id}") in shown(program)
-    assert grown(program).parent is None  # it begins anew, and whoever held the lease has lost it
+    assert grown(program).parent is None  # a new root; the holder of the lease has lost the lease
     assert fields_of(_without_lease_end(program), Kind.SESSION)["head"] == grown(program).id
 
 
@@ -106,20 +106,20 @@ def _without_lease_end(program: Program) -> Program:
     )
 
 
-def test_the_context_of_a_session_that_was_used_stays() -> None:
+def test_creating_over_a_used_session_keeps_its_context() -> None:
     founding = partial(create, first=ADDITION)
     rows = {TALK: None, SESSION: FREE, HEAD_REF: node(HEAD)}
     assert grown(decided(founding, rows)).parent == HEAD.id
     with pytest.raises(SessionLocked):
         decided(founding, {**rows, SESSION: LEASED})
-    assert decided(create, {**rows, SESSION: LEASED}).changes  # without items it disturbs nobody
+    assert decided(create, {**rows, SESSION: LEASED}).changes  # a creation without items needs no lease
 
 
 NOT_THERE = [None, row(expires=NOW_MS), row(expires=NOW_MS - 1)]
 
 
 @pytest.mark.parametrize("there", NOT_THERE)
-def test_a_conversation_that_is_over_is_not_found(there: Row | None) -> None:
+def test_a_missing_or_expired_conversation_is_not_found(there: Row | None) -> None:
     for decision in (
         partial(conversations.get, conversation_id=ID),
         partial(conversations.update, conversation_id=ID, metadata=b"{}", expected_version=None),
@@ -135,14 +135,14 @@ def test_a_conversation_that_is_over_is_not_found(there: Row | None) -> None:
 UPDATES = [
     (b"{}", None, None),
     (b"{}", 1, None),
-    (b"{}", 0, None),  # the answer got lost
+    (b"{}", 0, None),  # a retry after a lost answer
     (b'{"a":"b"}', None, {"metadata": '{"a":"b"}', "version": Add(1)}),
     (b'{"a":"b"}', 1, {"metadata": '{"a":"b"}', "version": Add(1)}),
 ]
 
 
 @pytest.mark.parametrize(("metadata", "expected_version", "written"), UPDATES)
-def test_metadata_that_is_there_already_is_no_change(
+def test_an_update_with_the_stored_metadata_writes_nothing(
     metadata: bytes, expected_version: int | None, written: dict[str, Any] | None
 ) -> None:
     view = view_of({TALK: STORED})
@@ -155,7 +155,7 @@ def test_metadata_that_is_there_already_is_no_change(
 
 
 @pytest.mark.parametrize(("metadata", "expected"), [(b"{}", 2), (b"{}", 5), (b'{"a":"b"}', 0), (b'{"a":"b"}', 2)])
-def test_another_version_is_a_mismatch(metadata: bytes, expected: int) -> None:
+def test_an_update_with_a_wrong_expected_version_is_a_mismatch(metadata: bytes, expected: int) -> None:
     with pytest.raises(VersionMismatch):
         decided(
             partial(conversations.update, conversation_id=ID, metadata=metadata, expected_version=expected),
@@ -163,7 +163,7 @@ def test_another_version_is_a_mismatch(metadata: bytes, expected: int) -> None:
         )
 
 
-def test_a_removal_lets_go_of_the_head_and_keeps_the_token() -> None:
+def test_deleting_a_conversation_releases_its_head_and_keeps_the_fence() -> None:
     remove = partial(conversations.delete, conversation_id=ID)
     program = decided(remove, {TALK: STORED, SESSION: FREE})
     assert shown(program) == [
@@ -178,7 +178,7 @@ def test_a_removal_lets_go_of_the_head_and_keeps_the_token() -> None:
         decided(remove, {TALK: STORED, SESSION: LEASED})
 
 
-def test_items_are_a_node_behind_the_head_that_no_id_finds() -> None:
+def test_added_items_are_a_hidden_node_behind_the_head() -> None:
     program = decided(add, rows_with(NODE_ID))
     assert shown(program) == [
         ("grow", NODE_ID, HEAD.id),
@@ -189,12 +189,12 @@ def test_items_are_a_node_behind_the_head_that_no_id_finds() -> None:
     ]
     fields = grown(program).fields
     assert (fields["deleted"], fields["added"], fields["version"]) == (1, 1, 1)
-    assert fields["expires"] == STORED.fields["expires"]  # it lives as long as its conversation
+    assert fields["expires"] == STORED.fields["expires"]  # the node expires with its conversation
     assert fields_of(program, Kind.SESSION) == {"head": NODE_ID}  # the lease stays as it is
     assert {TALK, SESSION} <= pins(program)
 
 
-def test_the_same_addition_has_the_same_node_and_others_have_others() -> None:
+def test_the_node_id_of_an_addition_follows_from_digest_salt_and_incarnation() -> None:
     assert is_response_id(NODE_ID)
     assert tree_tag(NODE_ID) == tree_tag(ID)
     assert addition_node(replace(ADDITION, items=array("z"))).id == NODE_ID
@@ -202,7 +202,7 @@ def test_the_same_addition_has_the_same_node_and_others_have_others() -> None:
     assert addition_node(incarnation="j").id != NODE_ID
 
 
-def test_an_addition_that_was_made_is_answered_or_refused() -> None:
+def test_a_repeated_addition_is_answered_and_a_different_one_is_rejected() -> None:
     made = addition_node()
     there = Row({**made.fields, "v": 1}, made.items, made.body)
     rows = rows_with(NODE_ID, there, LEASED)
@@ -213,7 +213,7 @@ def test_an_addition_that_was_made_is_answered_or_refused() -> None:
         decided(partial(add, addition=replace(ADDITION, digest="other", idempotency_key="k")), rows)
 
 
-def test_a_leased_session_is_added_to_under_its_fence() -> None:
+def test_items_are_added_to_a_leased_session_only_with_its_fence() -> None:
     rows = rows_with(NODE_ID, None, LEASED)
     with pytest.raises(SessionLocked):
         decided(add, rows)
@@ -230,7 +230,7 @@ def test_the_context_is_read_in_one_program() -> None:
 
 
 @pytest.mark.parametrize(("session", "names"), [(None, ["a", "b"]), (row(), ["a", "b"]), (row(removed=["a"]), ["b"])])
-def test_items_that_were_taken_out_are_left_out(session: Row | None, names: list[str]) -> None:
+def test_removed_items_are_left_out_of_the_context(session: Row | None, names: list[str]) -> None:
     made = addition_node()
     chain = chain_rows([(NODE_ID, Row(made.fields, made.items))])
     assert names_in(conversations.read_context(View({}), ID)([session, chain])) == names
@@ -242,7 +242,7 @@ def test_a_context_over_its_bounds_is_refused() -> None:
     assert HEAD.id in caught.value.message
 
 
-def test_an_item_is_taken_out_once() -> None:
+def test_removing_an_item_is_idempotent_and_an_unknown_item_is_not_found() -> None:
     remove = partial(conversations.delete_item, conversation_id=ID, item_id="a")
     program = decided(partial(remove, is_there=True), {TALK: STORED, SESSION: row(removed=["z"])})
     assert fields_of(program, Kind.SESSION) == {"removed": ["z", "a"]}

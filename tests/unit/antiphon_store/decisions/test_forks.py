@@ -1,4 +1,4 @@
-"""Which forks may be, and their one program. What they make of a store: `antiphon_store.testing.lineage_forks`."""
+"""The rules of forks, and their program. `antiphon_store.testing.lineage_forks` tests forks through a store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_fork_of_a_response_in_its_session_is_one_program() -> None:
     assert (Condition.IS, "session", "s") in guards_on(program, Kind.NODE)
 
 
-def test_a_session_is_forked_at_its_living_head() -> None:
+def test_a_session_is_forked_at_its_head_unless_the_head_expired() -> None:
     with pytest.raises(UnknownRow):
         decided(fork("s", None))
     for head in (node(RECORD), node(RECORD, deleted=1)):
@@ -73,20 +73,20 @@ def test_a_response_that_cannot_be_read_is_not_forked(existing: Row | None) -> N
         decided(fork(None, RECORD.id), {NODE: existing})
 
 
-def test_a_response_is_forked_after_it_has_ended() -> None:
+def test_forking_an_unfinished_response_is_rejected() -> None:
     with pytest.raises(PreviousResponseNotReady) as caught:
         decided(fork(None, RECORD.id), {NODE: node(replace(RECORD, status=Status.IN_PROGRESS))})
     assert caught.value.field == "up_to_response_id"
 
 
-def test_a_response_belongs_to_the_session_that_is_named() -> None:
+def test_a_fork_requires_a_response_of_the_named_session() -> None:
     rows = {NODE: node(RECORD), (Kind.SESSION, "another"): row(head=RECORD.id)}
-    assert decided(fork("another", RECORD.id), rows).changes  # it is its head
+    assert decided(fork("another", RECORD.id), rows).changes  # the response is the head of the session
     with pytest.raises(InvalidRequest):
         decided(fork("another", RECORD.id), {**rows, (Kind.SESSION, "another"): row(head=None)})
 
 
-def test_a_tagged_session_is_of_its_heads_tree() -> None:
+def test_a_new_session_id_with_the_tag_of_another_tree_is_rejected() -> None:
     assert decided(fork(None, RECORD.id, "conv_" + RECORD.id.removeprefix("resp_"))).changes
     with pytest.raises(InvalidRequest):
         decided(fork(None, RECORD.id, "conv_" + "0" * 48))
@@ -100,21 +100,21 @@ def test_a_session_in_use_is_not_forked_into() -> None:
         decided(fork(None, RECORD.id), {**rows, NEW: row(head=None, lease_until=NOW_MS + 1)})
 
 
-def test_a_session_whose_head_is_over_is_free() -> None:
+def test_a_session_with_an_expired_head_can_be_forked_into() -> None:
     rows = {NODE: node(RECORD), (Kind.NODE, OTHER.id): node(OTHER, expires=NOW_MS), NEW: row(head=OTHER.id)}
     assert fields_of(decided(fork(None, RECORD.id), rows), Kind.SESSION)["head"] == RECORD.id
 
 
-def test_the_same_fork_again_is_answered_whatever_became_of_it() -> None:
+def test_a_repeated_fork_is_answered_after_its_session_moved_on() -> None:
     moved_on = row(head=OTHER.id, source=[None, RECORD.id, RECORD.id])
     assert answered(fork(None, RECORD.id), {NEW: moved_on, NODE: None}) == MADE
 
 
-def test_a_session_that_begins_there_already_is_left_as_it_is() -> None:
+def test_a_fork_into_a_session_that_has_the_head_already_changes_nothing() -> None:
     assert answered(fork(None, RECORD.id), {NEW: row(head=RECORD.id), NODE: node(RECORD)}) == MADE
 
 
-def test_a_name_is_unused_without_a_living_head_and_a_lease() -> None:
+def test_a_session_name_with_a_readable_head_or_a_lease_is_in_use() -> None:
     unused = partial(forks.require_unused, session_id="s")
     for free in (None, row(head=None), row(head=RECORD.id)):
         decided(unused, {SOURCE: free, NODE: None})
@@ -124,7 +124,7 @@ def test_a_name_is_unused_without_a_living_head_and_a_lease() -> None:
         decided(unused, {SOURCE: row(lease_until=NOW_MS + 1)})
 
 
-def test_another_tree_is_refused_once_the_source_is_found() -> None:
+def test_a_fork_into_another_tree_is_rejected_only_if_its_source_exists() -> None:
     elsewhere = new_session_id()
     refused = partial(forks.fork, source=ForkSource(None, RECORD.id), new_session_id=elsewhere)
     with pytest.raises(ResponseNotFound):
@@ -146,5 +146,5 @@ DESCRIBED = [
 
 
 @pytest.mark.parametrize(("session", "expected"), DESCRIBED)
-def test_a_session_is_described_as_of_now(session: Row | None, expected: Session) -> None:
+def test_a_session_is_described_without_an_expired_lease(session: Row | None, expected: Session) -> None:
     assert answered(partial(forks.describe, session_id="s"), {SOURCE: session, NODE: node(RECORD)}) == expected

@@ -1,4 +1,4 @@
-"""A job as a value. Through a store: `antiphon_store.testing.jobs`."""
+"""A job as a value. `antiphon_store.testing.jobs` tests jobs through a store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ claim = partial(jobs.claim, job_id="j", queue="q", holder="a", lease_ttl_ms=100)
 
 
 def job(**fields: Any) -> Row:
-    """A queued job, if nothing else is said."""
+    """A queued job, changed by `fields`."""
     defaults: dict[str, Any] = {
         "queue": "q",
         "max_attempts": 2,
@@ -67,14 +67,14 @@ def test_a_job_is_enqueued_in_one_program() -> None:
 
 
 @pytest.mark.parametrize("there", [job(), held(), ended()])
-def test_the_same_job_again_changes_nothing(there: Row) -> None:
+def test_enqueueing_a_job_again_changes_nothing_and_a_different_one_is_rejected(there: Row) -> None:
     answered(enqueue, {JOB: there})
     for other in (there._replace(body=b"other"), job(queue="other")):
         with pytest.raises(AlreadyExists):
             decided(enqueue, {JOB: other})
 
 
-def test_a_job_that_is_forgotten_makes_room() -> None:
+def test_the_id_of_a_job_past_its_retention_can_be_enqueued_again() -> None:
     assert decided(enqueue, {JOB: ended(at=NOW_MS - 1000, queue="other")}).changes
 
 
@@ -83,14 +83,14 @@ def test_a_job_that_is_forgotten_makes_room() -> None:
 CLAIMS = [
     (job(), 1, Now(100)),
     (job(attempts=1), 2, Now(100)),
-    (held(), 1, LATER),  # its holder again
+    (held(), 1, LATER),  # claimed again by its holder
     (held(lease_until=LATER + 1), 1, LATER + 1),
-    (held(holder="b", lease_until=NOW_MS), 2, Now(100)),  # time gave it back
+    (held(holder="b", lease_until=NOW_MS), 2, Now(100)),  # its lease has expired
 ]
 
 
 @pytest.mark.parametrize(("there", "attempts", "until"), CLAIMS)
-def test_a_claim_is_one_more_attempt_unless_the_holder_has_it(there: Row, attempts: int, until: object) -> None:
+def test_a_claim_adds_an_attempt_unless_its_holder_repeats_it(there: Row, attempts: int, until: object) -> None:
     program = decided(claim, {JOB: there})
     fields = fields_of(program, Kind.JOB)
     assert (fields["attempts"], fields["holder"], fields["lease_until"]) == (attempts, "a", until)
@@ -99,7 +99,7 @@ def test_a_claim_is_one_more_attempt_unless_the_holder_has_it(there: Row, attemp
     assert filed == [("file", *TICKET), ("file", *HOLDING), ("file", *ENDS)]
 
 
-def test_a_job_that_time_took_from_its_holder_is_no_longer_listed_as_held_by_it() -> None:
+def test_a_job_claimed_after_lease_expiry_leaves_the_list_of_its_old_holder() -> None:
     program = decided(claim, {JOB: held(holder="b", lease_until=NOW_MS)})
     assert ("unfile", Index.HOLDER, "q b", "j") in shown(program)
 
@@ -111,7 +111,7 @@ MOVED = [
 
 
 @pytest.mark.parametrize(("there", "due_at"), MOVED)
-def test_a_ticket_that_came_too_early_is_moved(there: Row, due_at: int) -> None:
+def test_the_ticket_of_a_job_that_is_not_due_is_moved(there: Row, due_at: int) -> None:
     program = decided(claim, {JOB: there})
     assert shown(program) == [("file", *TICKET)]
     assert program.changes[0].at == due_at  # type: ignore[union-attr]
@@ -121,13 +121,13 @@ DISCARDED = [None, ended(), ended(at=NOW_MS - 1000), job(queue="other")]
 
 
 @pytest.mark.parametrize("there", DISCARDED)
-def test_a_ticket_that_leads_nowhere_is_taken_away(there: Row | None) -> None:
+def test_a_ticket_without_a_claimable_job_is_removed(there: Row | None) -> None:
     view = view_of({JOB: there})
     assert claim(view)(()) is None
     assert shown(view.program()) == [("unfile", *TICKET)]
 
 
-def test_a_job_that_time_has_ended_is_written_so() -> None:
+def test_a_claim_of_a_job_without_attempts_left_ends_it_as_failed() -> None:
     program = decided(claim, {JOB: held(attempts=2, lease_until=NOW_MS)})
     assert fields_of(program, Kind.JOB)["ended"] == [JobState.FAILED.value, ATTEMPTS_EXHAUSTED, NOW_MS]
     assert ("unfile", *HOLDING) in shown(program)
@@ -135,18 +135,18 @@ def test_a_job_that_time_has_ended_is_written_so() -> None:
 
 
 @pytest.mark.parametrize("there", [None, job(), held(holder="b"), ended(), held(lease_until=NOW_MS)])
-def test_a_look_for_the_own_job_touches_no_other(there: Row | None) -> None:
+def test_claiming_only_own_jobs_changes_no_other_job(there: Row | None) -> None:
     assert answered(partial(claim, only_own=True), {JOB: there}) is None
     assert decided(partial(claim, only_own=True), {JOB: held()}).changes
 
 
-def test_what_is_granted_is_the_row_after_the_change() -> None:
+def test_a_claim_is_answered_from_the_row_after_the_change() -> None:
     granted = claim(view_of({JOB: job()}))([held()])
     assert granted is not None
     assert (granted.fence, granted.payload, granted.lease_expires_at_ms) == (FENCE, b"payload", LATER)
 
 
-# ---- Holding ----
+# ---- Heartbeats ----
 
 
 @pytest.mark.parametrize(("ttl_ms", "until"), [(1, LATER), (100, LATER), (101, Now(101))])
@@ -160,29 +160,29 @@ def test_a_heartbeat_never_shortens_a_lease(ttl_ms: int, until: object) -> None:
 AHEAD = NOW_MS + 3_600_000
 
 
-def test_a_heartbeat_behind_a_step_back_ends_its_length_from_now() -> None:
+def test_a_heartbeat_after_a_clock_step_back_extends_the_lease_from_now() -> None:
     there = held(lease_until=AHEAD + 100, stamp=AHEAD)
     program = decided(partial(jobs.heartbeat, fence=FENCE, lease_ttl_ms=100), {JOB: there})
     assert fields_of(program, Kind.JOB) == {"lease_until": Now(100), "stamp": Now()}
 
 
-def test_a_lease_of_before_a_step_back_is_over_for_others() -> None:
+def test_a_job_lease_from_before_a_clock_step_back_is_expired() -> None:
     there = held(lease_until=AHEAD + 100, stamp=AHEAD)
     assert state_of(there) is JobState.QUEUED
     assert fields_of(decided(partial(claim, holder="b"), {JOB: there}), Kind.JOB)["attempts"] == 2
 
 
-def test_a_job_that_was_due_before_a_step_back_is_due() -> None:
+def test_a_due_job_stays_due_after_a_clock_step_back() -> None:
     assert fields_of(decided(claim, {JOB: job(available=AHEAD, stamp=AHEAD)}), Kind.JOB)["attempts"] == 1
 
 
-def test_a_delayed_job_waits_for_its_delay_behind_a_step_back() -> None:
+def test_a_delayed_job_keeps_its_delay_after_a_clock_step_back() -> None:
     program = decided(claim, {JOB: job(available=AHEAD + 7_000, stamp=AHEAD)})
     fields = fields_of(program, Kind.JOB)
     assert (fields["available"], fields["stamp"], fields["attempts"]) == (NOW_MS + 7_000, Now(), 0)
 
 
-def test_a_step_of_less_than_a_second_changes_nothing() -> None:
+def test_a_clock_step_back_of_less_than_a_second_is_ignored() -> None:
     assert state_of(held(stamp=NOW_MS + 900)) is JobState.RUNNING
 
 
@@ -197,7 +197,7 @@ def test_a_stale_fence_is_refused(there: Row) -> None:
 
 
 @pytest.mark.parametrize("there", [None, ended(at=NOW_MS - 1000)])
-def test_a_job_that_is_not_remembered_is_not_found(there: Row | None) -> None:
+def test_a_missing_job_or_one_past_its_retention_is_not_found(there: Row | None) -> None:
     for decision in (
         partial(jobs.heartbeat, fence=FENCE, lease_ttl_ms=1),
         partial(jobs.settle, fence=FENCE, outcome=JobOutcome.FAILED, reason=""),
@@ -243,14 +243,14 @@ RETRIES = [
 
 
 @pytest.mark.parametrize(("there", "state", "changes"), RETRIES)
-def test_a_retry_gives_the_job_back_or_ends_it(there: Row, state: JobState | None, changes: Any) -> None:
+def test_a_retry_requeues_the_job_or_ends_it(there: Row, state: JobState | None, changes: Any) -> None:
     program = decided(settle(JobOutcome.RETRY), {JOB: there})
     found = fields_of(program, Kind.JOB)["ended"]
     assert (found[0] if found else None) == (state.value if state else None)
     assert shown(program)[1:] == changes
 
 
-def test_a_cancellation_is_asked_for_or_made() -> None:
+def test_cancelling_marks_a_running_job_and_ends_a_queued_one() -> None:
     assert fields_of(decided(partial(jobs.cancel, job_id="j"), {JOB: held()}), Kind.JOB)["cancel"] == 1
     assert fields_of(decided(partial(jobs.cancel, job_id="j"), {JOB: held()}), Kind.JOB)["ended"] is None
     queued = fields_of(decided(partial(jobs.cancel, job_id="j"), {JOB: job()}), Kind.JOB)
@@ -276,12 +276,12 @@ def test_an_ended_job_can_be_cancelled_no_more(state: JobState, was_in_time: boo
         (ended(), JobState.SUCCEEDED),
     ],
 )
-def test_time_gives_a_job_back_or_ends_it(there: Row, state: JobState) -> None:
+def test_an_expired_lease_requeues_a_job_or_ends_it(there: Row, state: JobState) -> None:
     assert state_of(there) is state
 
 
 @given(st.lists(st.sampled_from(["claim", "retry", "cancel", "wait"]), max_size=12), st.integers(1, 3))
-def test_a_job_is_forgotten_from_the_very_moment_that_was_said(steps: list[str], max_attempts: int) -> None:
+def test_a_job_is_forgotten_exactly_at_its_announced_time(steps: list[str], max_attempts: int) -> None:
     stored, now_ms = job(max_attempts=max_attempts), 10
     for step in steps:
         if step == "wait":
@@ -294,7 +294,7 @@ def test_a_job_is_forgotten_from_the_very_moment_that_was_said(steps: list[str],
 
 
 def _stepped(stored: Row, step: str, now_ms: int) -> Row:
-    """The job after a step, where the step is possible."""
+    """The job after a step; unchanged if the step is not possible."""
     decisions: dict[str, Any] = {
         "claim": claim,
         "retry": partial(jobs.settle, fence=Fence("j", stored.fields["attempts"]), outcome=JobOutcome.RETRY, reason=""),

@@ -1,4 +1,4 @@
-"""Idempotency keys, case by case. Through a store: `antiphon_store.testing.idempotency`."""
+"""Idempotency keys, case by case. `antiphon_store.testing.idempotency` tests them through a store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MINE = KeyUse(RECORD.id, is_mine=True, is_new=True, version=VERSION)
 
 
 def stored(**fields: Any) -> Row:
-    """A living claim of RECORD, if nothing else is said."""
+    """A claim of RECORD in force, changed by `fields`."""
     defaults: dict[str, Any] = {
         "response": RECORD.id,
         "fingerprint": FINGERPRINT.hex(),
@@ -46,7 +46,7 @@ BOUND = stored(bound=1, claimed_until=NOW_MS)
 
 
 def made(decision: Any, key: Row | None) -> tuple[KeyUse, dict[str, Any]]:
-    """The answer and what is written."""
+    """The answer, and the fields that are written."""
     view = view_of({KEY: key})
     use = decision(view)([row(v=VERSION)])
     return use, fields_of(view.program(), Kind.KEY)
@@ -62,22 +62,22 @@ def test_a_free_key_is_claimed_in_one_program() -> None:
     assert (fields["response"], fields["bound"], fields["stamp"]) == (RECORD.id, 0, None)
 
 
-def test_a_claim_is_remembered_at_least_as_long_as_it_lives() -> None:
+def test_a_key_is_kept_at_least_as_long_as_its_claim() -> None:
     long_ms = IDEMPOTENCY_MEMORY_MS + 1
     assert fields_of(decided(partial(claim, claim_ttl_ms=long_ms)), Kind.KEY)["expires"] == Now(long_ms)
 
 
 CLAIMED = [
     (None, MINE),
-    (stored(), replace(MINE, is_new=False)),  # its owner again
-    (stored(response=STRANGER.id, claimed_until=NOW_MS), MINE),  # the claim's time is over
+    (stored(), replace(MINE, is_new=False)),  # claimed again by its response
+    (stored(response=STRANGER.id, claimed_until=NOW_MS), MINE),  # the claim has expired
     (stored(response=STRANGER.id, fingerprint=OTHER.hex(), claimed_until=NOW_MS), MINE),
     (stored(bound=1, expires=NOW_MS), MINE),
 ]
 
 
 @pytest.mark.parametrize(("key", "use"), CLAIMED)
-def test_who_may_claim(key: Row | None, use: KeyUse) -> None:
+def test_a_free_own_or_expired_key_can_be_claimed(key: Row | None, use: KeyUse) -> None:
     assert made(claim, key)[0] == use
 
 
@@ -91,17 +91,17 @@ TOLD = [
 
 
 @pytest.mark.parametrize(("key", "use"), TOLD)
-def test_the_same_request_is_told_where_the_key_leads(key: Row, use: KeyUse) -> None:
+def test_a_repeated_request_gets_the_response_of_its_key(key: Row, use: KeyUse) -> None:
     assert answered(claim, {KEY: key}) == use
 
 
 @pytest.mark.parametrize("key", [stored(fingerprint=OTHER.hex()), stored(bound=1, fingerprint=OTHER.hex())])
-def test_another_request_is_refused(key: Row) -> None:
+def test_a_different_request_with_a_used_key_is_rejected(key: Row) -> None:
     with pytest.raises(IdempotencyMismatch):
         decided(claim, {KEY: key})
 
 
-def test_a_key_that_leads_nowhere_is_free() -> None:
+def test_the_key_of_a_missing_response_can_be_claimed() -> None:
     key = stored(response=STRANGER.id, bound=1)
     use, fields = made(partial(claim, gone_response_id=STRANGER.id), key)
     assert use == MINE
@@ -124,31 +124,31 @@ def test_a_binding_takes_over_the_fingerprint_of_its_claim() -> None:
     assert made(partial(bind, fingerprint=OTHER.hex()), None)[1]["fingerprint"] == OTHER.hex()
 
 
-def test_a_binding_keeps_the_time_of_its_claim() -> None:
+def test_a_binding_keeps_the_expiry_of_its_claim() -> None:
     assert made(bind, stored())[1]["claimed_until"] == NOW_MS + 10
 
 
-def test_only_the_own_response_may_use_a_key_in_force() -> None:
+def test_binding_a_key_of_another_response_is_rejected() -> None:
     for key in (stored(response=STRANGER.id), stored(response=STRANGER.id, bound=1, claimed_until=0)):
         with pytest.raises(IdempotencyMismatch):
             decided(bind, {KEY: key})
     assert made(bind, stored(response=STRANGER.id, claimed_until=NOW_MS))[0].is_new
 
 
-def test_the_first_binding_stays_and_nobody_undoes_it_meanwhile() -> None:
+def test_a_repeated_binding_only_extends_its_protection_against_undo() -> None:
     use, fields = made(bind, BOUND)
     assert use == KeyUse(RECORD.id, is_mine=True, was_bound=True, is_bound=True)
-    assert fields == {"binding_until": Now(BINDING_MS)}  # so that it has another version
+    assert fields == {"binding_until": Now(BINDING_MS)}  # a new version, which makes an undo of the first binding fail
 
 
-def test_a_single_write_again_has_its_first_stamp() -> None:
+def test_a_repeated_single_write_is_answered_with_its_first_stamp() -> None:
     written = stored(bound=1, stamp=list(astuple(STAMP)))
     assert answered(partial(bind, fingerprint=FINGERPRINT.hex()), {KEY: written}).stamp == STAMP
     with pytest.raises(IdempotencyMismatch):
         decided(partial(bind, fingerprint=OTHER.hex()), {KEY: written})
 
 
-def test_a_stamp_is_remembered_under_the_own_key_only() -> None:
+def test_a_stamp_is_stored_only_under_a_key_of_its_response() -> None:
     remember = partial(keys.remember_stamp, key="k", response_id=RECORD.id, stamp=STAMP)
     program = decided(remember)
     assert guards_on(program, Kind.KEY) == [(Condition.IS, "response", RECORD.id)]
@@ -160,30 +160,30 @@ FORGOTTEN = [(stored(), True), (BOUND, False), (stored(response=STRANGER.id), Fa
 
 
 @pytest.mark.parametrize(("key", "is_freed"), FORGOTTEN)
-def test_a_key_is_freed_by_its_response_before_it_is_bound(key: Row | None, is_freed: bool) -> None:
+def test_a_key_is_freed_only_by_its_response_and_only_before_binding(key: Row | None, is_freed: bool) -> None:
     program = decided(partial(keys.forget, key="k", response_id=RECORD.id), {KEY: key})
     assert shown(program) == ([("delete", *KEY)] if is_freed else [])
 
 
 THEN = stored(bound=1, v=VERSION)
 UNDONE = [
-    # what it was made to, the key now, what becomes of it
+    # the use to undo, the key now, the changes
     (replace(MINE, is_bound=True), THEN, [("delete", *KEY)]),
     (MINE, stored(v=VERSION), [("delete", *KEY)]),
-    (replace(MINE, is_new=False, is_bound=True), THEN, [("set", *KEY)]),  # it was claimed before, and is again
+    (replace(MINE, is_new=False, is_bound=True), THEN, [("set", *KEY)]),  # the earlier claim is restored
     (replace(MINE, is_new=False), stored(v=VERSION), []),
-    (MINE, stored(v=VERSION + 1), []),  # somebody wrote over it
+    (MINE, stored(v=VERSION + 1), []),  # another write came after it
     (KeyUse(RECORD.id, is_mine=True, was_bound=True, is_bound=True), THEN, []),
     (MINE, None, []),
 ]
 
 
 @pytest.mark.parametrize(("use", "key", "changes"), UNDONE)
-def test_what_was_refused_leaves_the_key_as_it_was(use: KeyUse, key: Row | None, changes: object) -> None:
+def test_undoing_a_rejected_write_restores_the_key(use: KeyUse, key: Row | None, changes: object) -> None:
     assert shown(decided(partial(keys.undo, key="k", use=use), {KEY: key})) == changes
 
 
-def test_keys_lie_apart() -> None:
+def test_each_key_of_each_tenant_has_its_own_partition() -> None:
     assert keys.partition_of("t", "k") == keys.partition_of("t", "k")
     assert len({keys.partition_of("t", "k"), keys.partition_of("t", "l"), keys.partition_of("u", "k")}) == 3
 
@@ -201,7 +201,7 @@ def test_keys_lie_apart() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_the_fingerprint_is_of_all_that_the_writer_decides(change: dict[str, object]) -> None:
+def test_the_fingerprint_covers_every_field_that_the_writer_decides(change: dict[str, object]) -> None:
     record = draft()
     assert keys.fingerprint_of(replace(record, version=7, updated_at_ms=5)) == keys.fingerprint_of(record)
     assert keys.fingerprint_of(replace(record, **change)) != keys.fingerprint_of(record)  # type: ignore[arg-type]

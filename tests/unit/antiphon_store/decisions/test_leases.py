@@ -1,4 +1,4 @@
-"""Leases: what one program asks and changes, and what known rows answer. Through a store: `testing.leases`."""
+"""Programs of leases, and decisions about known rows. `antiphon_store.testing.leases` tests leases through a store."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def test_a_lease_is_taken_in_one_program_if_it_is_free() -> None:
 
 
 @pytest.mark.parametrize("session", [None, OVER, row(fence=7, holder="", lease_until=0), row(head="forked")])
-def test_a_known_free_session_is_taken_with_the_next_token(session: Row | None) -> None:
+def test_a_known_free_session_is_leased_with_the_next_fence(session: Row | None) -> None:
     assert fields_of(decided(acquire, {SESSION: session}), Kind.SESSION)["fence"] == Add(1)
 
 
 @pytest.mark.parametrize(("ttl_ms", "until"), [(50, NOW_MS + 100), (100, NOW_MS + 100), (101, Now(101))])
-def test_the_holder_keeps_its_token_and_never_a_shorter_lease(ttl_ms: int, until: object) -> None:
+def test_a_renewed_lease_keeps_its_fence_and_is_never_shortened(ttl_ms: int, until: object) -> None:
     for decision in (partial(acquire, ttl_ms=ttl_ms), partial(leases.renew, fence=FENCE, ttl_ms=ttl_ms)):
         program = decided(decision, {SESSION: HELD})
         assert fields_of(program, Kind.SESSION) == {"lease_until": until, "stamp": Now()}
         assert pins(program)
 
 
-def test_behind_a_clock_that_was_set_back_a_lease_ends_its_length_after_its_renewal() -> None:
+def test_a_lease_renewed_after_a_clock_step_back_counts_from_the_new_time() -> None:
     ahead = NOW_MS + 3_600_000
     held = Row({**HELD.fields, "lease_until": ahead + 100, "stamp": ahead})
     program = decided(partial(leases.renew, fence=FENCE, ttl_ms=50), {SESSION: held})
@@ -64,7 +64,7 @@ def test_a_lease_of_another_holder_is_refused() -> None:
         decided(partial(acquire, holder="b"), {SESSION: HELD})
 
 
-def test_the_lease_that_is_granted_is_the_row_after_the_change() -> None:
+def test_a_granted_lease_is_read_from_the_row_after_the_change() -> None:
     view = View({})
     stored = row(fence=8, holder="a", lease_until=70)
     assert acquire(view)([stored]) == Lease(Fence("s", 8), "a", 70)
@@ -74,7 +74,7 @@ STALE = [None, OVER, row(fence=8, holder="a", lease_until=NOW_MS + 1), row(fence
 
 
 @pytest.mark.parametrize("session", STALE)
-def test_a_stale_fence_renews_releases_and_proves_nothing(session: Row | None) -> None:
+def test_a_stale_fence_cannot_renew_release_or_prove_a_lease(session: Row | None) -> None:
     rows = {SESSION: session}
     for decision in (partial(leases.renew, fence=FENCE, ttl_ms=1), partial(leases.require_fence, fence=FENCE)):
         with pytest.raises(StaleFence):
@@ -82,7 +82,7 @@ def test_a_stale_fence_renews_releases_and_proves_nothing(session: Row | None) -
     assert not answered(partial(leases.release, fence=FENCE), rows)
 
 
-def test_a_release_takes_one_program_and_keeps_head_and_token() -> None:
+def test_a_release_takes_one_program_and_keeps_head_and_fence() -> None:
     for rows in ({}, {SESSION: HELD}):
         program = decided(partial(leases.release, fence=FENCE), rows)
         assert fields_of(program, Kind.SESSION) == {"holder": "", "lease_until": 0}
@@ -92,7 +92,7 @@ def test_a_release_takes_one_program_and_keeps_head_and_token() -> None:
     ]
 
 
-def test_a_fence_of_a_response_id_is_first_taken_for_a_jobs() -> None:
+def test_a_fence_with_a_response_id_is_checked_against_the_job_first() -> None:
     program = decided(partial(leases.require_fence, fence=Fence(JOB, 2)))
     assert guards_on(program, Kind.JOB) == [(Condition.IS, "attempts", 2), (Condition.AHEAD, "lease_until", None)]
     assert not guards_on(program, Kind.SESSION)
@@ -102,25 +102,25 @@ def test_a_fence_of_a_response_id_is_first_taken_for_a_jobs() -> None:
     "job",
     [row(attempts=1, lease_until=NOW_MS + 1), row(attempts=2, lease_until=NOW_MS), row(attempts=2, lease_until=0)],
 )
-def test_a_job_that_is_there_decides_alone(job: Row) -> None:
+def test_an_existing_job_alone_decides_about_a_fence_with_its_id(job: Row) -> None:
     decided(partial(leases.require_fence, fence=Fence(JOB, 2)), {(Kind.JOB, JOB): RUNNING})
     with pytest.raises(StaleFence):
         decided(partial(leases.require_fence, fence=Fence(JOB, 2)), {(Kind.JOB, JOB): job})
 
 
-def test_without_a_job_it_is_the_fence_of_a_session() -> None:
+def test_a_fence_with_a_response_id_without_job_is_checked_against_the_session() -> None:
     program = decided(partial(leases.require_fence, fence=Fence(JOB, 2)), {(Kind.JOB, JOB): None})
     assert guards_on(program, Kind.SESSION) == [(Condition.IS, "fence", 2), (Condition.AHEAD, "lease_until", None)]
 
 
-def test_a_lease_that_is_renewed_has_to_be_read_first() -> None:
+def test_renewing_a_lease_reads_the_session_first() -> None:
     with pytest.raises(UnknownRow):
         decided(partial(leases.renew, fence=FENCE, ttl_ms=1))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abr"), st.integers(0, 150)), max_size=20))
-def test_two_holders_never_have_the_same_token(steps: list[tuple[str, int]]) -> None:
-    """a and b acquire, r releases, with time passing in between: each token belongs to one holder, and they grow."""
+def test_two_holders_never_have_the_same_fence(steps: list[tuple[str, int]]) -> None:
+    """Holders a and b acquire, r releases, and time passes. Each fence belongs to one holder, and fences grow."""
     session, now_ms, granted = None, NOW_MS, list[tuple[int, str]]()
     for step, passed_ms in steps:
         now_ms += passed_ms
@@ -140,13 +140,13 @@ def test_two_holders_never_have_the_same_token(steps: list[tuple[str, int]]) -> 
 
 
 @pytest.mark.parametrize("stamp", [None, 0, NOW_MS - 1, NOW_MS, NOW_MS + CLOCK_STEP_MS])
-def test_a_stamp_that_is_not_ahead_proves_nothing(stamp: int | None) -> None:
+def test_a_stamp_that_is_not_ahead_shows_no_clock_step_back(stamp: int | None) -> None:
     assert set_back_ms({"stamp": stamp}, NOW_MS) == 0
 
 
-def test_a_row_without_a_stamp_proves_nothing() -> None:
+def test_a_row_without_a_stamp_shows_no_clock_step_back() -> None:
     assert set_back_ms({}, NOW_MS) == 0
 
 
-def test_a_stamp_ahead_of_the_clock_says_how_far_it_was_set_back() -> None:
+def test_a_stamp_ahead_of_the_clock_shows_the_length_of_the_step_back() -> None:
     assert set_back_ms({"stamp": NOW_MS + 3_600_000}, NOW_MS) == 3_600_000

@@ -1,4 +1,4 @@
-"""Reading trees: which program, and what its answers become."""
+"""Reads of trees: their programs, and the results made of the answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_root_is_found_without_payloads() -> None:
 
 
 @pytest.mark.parametrize("there", [None, node(CHILD, deleted=1), node(CHILD, expires=NOW_MS)])
-def test_what_cannot_be_read_has_no_ancestry(there: Row | None) -> None:
+def test_the_ancestry_of_an_unreadable_response_is_not_found(there: Row | None) -> None:
     for decision in (
         partial(lineage.chain, response_id=CHILD.id, max_depth=5, max_bytes=500),
         partial(lineage.root_of, response_id=CHILD.id),
@@ -60,12 +60,12 @@ def test_ancestry_over_a_bound_is_refused(bound: str, limit: str) -> None:
 
 
 @pytest.mark.parametrize(("session", "removed"), [(None, []), (row(), []), (row(removed=["a"]), ["a"])])
-def test_the_context_of_a_session_is_its_chain_and_what_was_taken_out(session: Row | None, removed: list[str]) -> None:
+def test_the_context_of_a_session_is_its_chain_and_its_removed_items(session: Row | None, removed: list[str]) -> None:
     found = lineage.context_ids(View({}), "s")([session, CHAIN])
     assert found == (frozenset({ROOT.id, CHILD.id}), frozenset(removed))
 
 
-def test_rows_are_asked_for_together_and_come_with_the_time() -> None:
+def test_rows_are_read_together_and_returned_with_the_time() -> None:
     ids = [ROOT.id, CHILD.id]
     with pytest.raises(UnknownRow) as caught:
         decided(partial(lineage.rows_of, response_ids=ids))
@@ -84,6 +84,6 @@ def test_all_sessions_of_a_tree_are_one_read() -> None:
 
 
 @pytest.mark.parametrize(("now_ms", "readable"), [(29, True), (30, False)])
-def test_the_shape_of_a_node(now_ms: int, readable: bool) -> None:
+def test_an_expired_node_has_no_status_in_a_tree(now_ms: int, readable: bool) -> None:
     found = lineage.tree_node(Entry(CHILD.id, 0, node(CHILD, depth=1, expires=30)), now_ms)
     assert found == Node(CHILD.id, ROOT.id, Status.COMPLETED if readable else None, 1, 0, 10)

@@ -1,4 +1,4 @@
-"""The end of a log, case by case. Through a store: `antiphon_store.testing.event_logs`."""
+"""Event logs, case by case. `antiphon_store.testing.event_logs` tests them through a store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_log_begins_in_one_program() -> None:
     assert shown(program) == [
         ("file", Index.ENDS, "", "log/resp_1"),
         ("put", Kind.BATCH, "resp_1/000000000000"),
-        ("put", *LOG),  # with a `v` of its own: no sweeper takes it for the one before
+        ("put", *LOG),  # a new row with its own `v`, so that no sweeper confuses it with the log before
     ]
     fields = fields_of(program, Kind.LOG)
     assert (fields["next"], fields["closed"], fields["until"], fields["size"]) == (2, 0, Now(100), 6)
@@ -67,20 +67,20 @@ NO_BATCHES = {(Kind.BATCH, f"resp_1/{position:012d}"): None for position in rang
 
 
 @pytest.mark.parametrize("position", [0, 1, 3])
-def test_it_goes_on_where_it_ends(position: int) -> None:
+def test_an_append_at_a_wrong_position_is_rejected(position: int) -> None:
     with pytest.raises(PositionMismatch) as caught:
         decided(append(replace(FIRST, expected_position=position)), {LOG: OPEN, **NO_BATCHES})
     assert caught.value.facts == {"id": "resp_1", "expected": str(position), "actual": "2"}
 
 
 @pytest.mark.parametrize("position", [0, 2, 9])
-def test_a_closed_log_goes_on_nowhere(position: int) -> None:
+def test_an_append_to_a_closed_log_is_rejected(position: int) -> None:
     with pytest.raises(LogClosed):
         decided(append(replace(FIRST, expected_position=position)), {LOG: CLOSED, **NO_BATCHES})
 
 
 @pytest.mark.parametrize("log", [None, OVER])
-def test_a_log_that_is_over_goes_on_nowhere_and_begins_anew(log: Row | None) -> None:
+def test_a_missing_or_expired_log_begins_anew_and_only_at_position_zero(log: Row | None) -> None:
     with pytest.raises(PositionMismatch) as caught:
         decided(append(NEXT), {LOG: log})
     assert caught.value.facts["actual"] == "0"
@@ -91,7 +91,7 @@ def test_a_log_that_is_over_goes_on_nowhere_and_begins_anew(log: Row | None) -> 
 
 
 @pytest.mark.parametrize("log", [OPEN, CLOSED])
-def test_a_batch_that_is_there_is_answered_whatever_became_of_log_and_lease(log: Row) -> None:
+def test_a_repeated_append_is_answered_without_a_lease_even_if_the_log_is_closed(log: Row) -> None:
     rows = {LOG: log, (Kind.BATCH, "resp_1/000000000000"): batch(FIRST, v=4), (Kind.SESSION, "s"): None}
     assert answered(partial(logs.append, append=FIRST, fence=FENCE, ttl_ms=1), rows) == 2
 
@@ -105,22 +105,22 @@ def test_a_batch_that_is_there_is_answered_whatever_became_of_log_and_lease(log:
         replace(FIRST, checkpoint=None),
     ],
 )
-def test_another_batch_at_its_place_is_no_repetition(other: EventAppend) -> None:
+def test_a_different_batch_at_a_used_position_is_rejected(other: EventAppend) -> None:
     with pytest.raises(PositionMismatch):
         decided(append(other), {LOG: OPEN, (Kind.BATCH, "resp_1/000000000000"): batch(FIRST)})
 
 
-def test_a_refused_append_looks_for_its_batch_first() -> None:
+def test_a_mismatched_append_first_reads_the_batch_at_its_position() -> None:
     with pytest.raises(UnknownRow):
         decided(append(FIRST), {LOG: OPEN})
 
 
-def test_a_stale_fence_appends_nothing() -> None:
+def test_an_append_with_a_stale_fence_is_rejected() -> None:
     with pytest.raises(StaleFence):
         decided(append(NEXT, FENCE), {(Kind.SESSION, "s"): row(fence=8, lease_until=NOW_MS + 1)})
 
 
-def test_reading_is_one_program() -> None:
+def test_a_log_is_read_in_one_program() -> None:
     program = decided(partial(logs.read, log_id="resp_1", position=3, max_bytes=9))
     assert guards_on(program, Kind.LOG) == [(Condition.PRESENT, "", None), (Condition.AHEAD, "until", None)]
     end, found = program.reads
@@ -129,7 +129,7 @@ def test_reading_is_one_program() -> None:
 
 
 @pytest.mark.parametrize("log", [None, OVER])
-def test_a_log_that_is_over_is_not_found(log: Row | None) -> None:
+def test_a_missing_or_expired_log_is_not_found(log: Row | None) -> None:
     with pytest.raises(LogNotFound):
         decided(partial(logs.read, log_id="resp_1", position=0, max_bytes=9), {LOG: log})
 
@@ -140,10 +140,10 @@ def read(position: int, *batches: tuple[str, Row]) -> tuple[EventBatch, ...]:
     return page.batches
 
 
-def test_a_page_is_what_was_appended() -> None:
+def test_a_page_has_the_appended_batch_that_holds_its_position() -> None:
     stored = ("resp_1/000000000000", batch(FIRST))
     assert read(1, stored) == (EventBatch(0, 2, FIRST.frames, False, (Checkpoint(3, (1,)),)),)
-    assert read(2, stored) == ()  # it ends there
+    assert read(2, stored) == ()  # the log ends there
 
 
 def test_damaged_frames_are_noticed() -> None:

@@ -1,4 +1,4 @@
-"""The row of a response: there and back, until when it can be read, and damage."""
+"""The row of a response: writing and reading, expiry, and damage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_record_comes_back_as_it_was_written(inputs: bytes, outputs: bytes) ->
     assert nodes.item_ids(node(record)) == names_in(inputs) + names_in(outputs)
 
 
-def test_a_lifetime_begins_when_it_is_written() -> None:
+def test_the_expiry_of_a_node_counts_from_its_write() -> None:
     assert nodes.written(RECORD, ttl_ms=5)[0]["expires"] == Now(5)
     assert nodes.written(RECORD)[0]["expires"] is None
 
@@ -52,7 +52,7 @@ def test_a_lifetime_begins_when_it_is_written() -> None:
     ("expires", "deleted", "readable"),
     [(None, 0, True), (101, 0, True), (100, 0, False), (99, 0, False), (None, 1, False), (101, 1, False)],
 )
-def test_the_last_moment_is_not_included(expires: int | None, deleted: int, readable: bool) -> None:
+def test_a_node_is_unreadable_once_expired_or_deleted(expires: int | None, deleted: int, readable: bool) -> None:
     assert nodes.is_readable(node(RECORD, expires=expires, deleted=deleted), 100) is readable
     assert not nodes.is_readable(None, 100)
 
@@ -69,7 +69,7 @@ def test_a_chain_is_joined_in_its_order() -> None:
     assert [content(each) for each in nodes.to_records(chain)] == [content(each) for each in records]
 
 
-def test_bytes_of_another_response_are_noticed() -> None:
+def test_a_changed_or_exchanged_payload_raises_an_internal_error() -> None:
     good = node(RECORD)
     damaged = [good._replace(items=good.items[:-1] + b"!"), good._replace(body=b"{}")]
     for each in damaged:
@@ -87,7 +87,7 @@ def test_a_damaged_node_fails_its_chain(damaged: Row) -> None:
         nodes.to_records(chain_rows([(RECORD.id, node(RECORD)), (RECORD.id, damaged)]))
 
 
-def test_a_record_from_a_row_is_frozen_and_equal_to_one_that_was_made() -> None:
+def test_a_record_read_from_a_row_is_frozen_and_equal_to_a_constructed_one() -> None:
     found = nodes.to_record(RECORD.id, node(RECORD))
     assert found == replace(found)
     assert hash(found) == hash(replace(found))

@@ -11,13 +11,13 @@ arrays = st.lists(st.fixed_dictionaries({"id": st.text("a,[]", max_size=3)}), ma
 
 
 @given(arrays, arrays)
-def test_what_is_packed_unpacks(first: bytes, second: bytes) -> None:
+def test_unpacking_restores_packed_arrays(first: bytes, second: bytes) -> None:
     items, input_bytes = packing.pack(first, second)
     assert packing.unpack(items, input_bytes) == (first, second)
 
 
 @given(st.lists(st.tuples(arrays, arrays)))
-def test_joined_packs_are_all_arrays_joined(turns: list[tuple[bytes, bytes]]) -> None:
+def test_joining_packs_joins_their_arrays(turns: list[tuple[bytes, bytes]]) -> None:
     packed = [packing.pack(first, second)[0] for first, second in turns]
     assert packing.join(packed) == join_arrays(array for turn in turns for array in turn)
 
@@ -30,7 +30,7 @@ def test_the_packed_form_is_stored_and_must_not_change(first: bytes, second: byt
     assert packing.pack(first, second) == packed
 
 
-def test_a_checksum_sees_every_part() -> None:
+def test_checksums_differ_when_any_part_differs() -> None:
     checksums = {
         packing.checksum("resp_a", 1, b"1,2"),
         packing.checksum("resp_b", 1, b"1,2"),

@@ -1,4 +1,4 @@
-"""Prompts: one row for each, one for each of its versions, and how many there are."""
+"""Stored prompts: a row for each prompt, a row for each version, and the count of prompts."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_the_first_version_makes_the_prompt() -> None:
     assert pins(view.program()) == {PROMPT, FIRST, COUNT}
 
 
-def test_another_version_leaves_those_before_it() -> None:
+def test_a_new_version_keeps_earlier_versions() -> None:
     view = view_of({PROMPT: MADE, SECOND: None, COUNT: None})
     made = prompts.put(view, ID, 2, b"two")(())
     assert (made.version, made.latest_version, made.created_at_ms) == (2, 2, 7)
     assert shown(view.program()) == [("set", *PROMPT), ("put", *SECOND)]
 
 
-def test_a_version_that_is_there_changes_nothing() -> None:
+def test_storing_an_existing_version_again_changes_nothing() -> None:
     view = view_of({PROMPT: MADE, FIRST: ONE, COUNT: None})
     assert prompts.put(view, ID, 1, b"one")(()).content == b"one"
     assert shown(view.program()) == []
@@ -46,7 +46,7 @@ def test_only_the_next_version_is_added(version: int, row: tuple[Kind, str]) -> 
         prompts.put(view_of({PROMPT: MADE, row: ONE if version == 1 else None, COUNT: None}), ID, version, b"other")
 
 
-def test_a_tenant_has_only_so_many() -> None:
+def test_a_prompt_beyond_the_limit_of_the_tenant_is_rejected() -> None:
     full = Row({"v": 1, "prompts": limits.STORED_PROMPTS_ITEMS_MAX})
     with pytest.raises(InvalidRequest) as raised:
         prompts.put(view_of({PROMPT: None, FIRST: None, COUNT: full}), ID, 1, b"one")
@@ -64,14 +64,14 @@ def test_the_latest_version_is_read_unless_one_is_named() -> None:
         prompts.get(view_of({PROMPT: None}), ID, None)
 
 
-def test_a_list_is_in_the_order_in_which_prompts_were_made() -> None:
+def test_prompts_are_listed_in_order_of_creation() -> None:
     view = view_of({})
     finish = prompts.list_all(view)
     found = finish([[("all/pmpt_b", MADE), ("all/pmpt_a", Row({"v": 1, "created": 8, "latest": 3}))]])
     assert [(each.id, each.version) for each in found] == [("pmpt_b", 1), ("pmpt_a", 3)]
 
 
-def test_a_prompt_goes_with_all_its_versions() -> None:
+def test_deleting_a_prompt_removes_all_its_versions() -> None:
     view = view_of({PROMPT: MADE})
     prompts.delete(view, ID)
     assert [each[0] for each in shown(view.program())] == ["delete", "delete_below", "set"]

@@ -1,4 +1,4 @@
-"""Quotas: requests one after the other in one row. The rules of buckets: `antiphon_core.quotas`."""
+"""Quota requests in one row, one after the other. tests/unit/antiphon_core/test_quotas.py tests the buckets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONE = QuotaRequest([Draw("requests", 1, 1, 2, 60)])
 LATER = NOW_MS + 100
 
 
-def test_requests_that_meet_are_answered_in_turn_and_written_once() -> None:
+def test_concurrent_quota_requests_are_answered_in_order_and_written_once() -> None:
     view = view_of({QUOTA: None})
     answers = quotas.take_quota(view, [ONE, ONE, ONE])(())
     assert [each.levels[0].level for each in answers] == [1, 0, 0]
@@ -26,14 +26,14 @@ def test_requests_that_meet_are_answered_in_turn_and_written_once() -> None:
     assert written.items() <= fields_of(view.program(), Kind.QUOTA).items()
 
 
-def test_what_is_refused_changes_nothing() -> None:
+def test_a_rejected_quota_request_changes_nothing() -> None:
     empty = Row({"v": 1, "buckets": {"requests": [0.0, 2, 60, NOW_MS]}, "slots": {}})
     (answer,) = answered(partial(quotas.take_quota, requests=[ONE]), {QUOTA: empty})
     assert answer.shortage is not None
     assert answer.shortage.retry_after_ms == 1000
 
 
-def test_what_may_be_forgotten_is_not_written_again() -> None:
+def test_old_buckets_and_expired_slots_are_not_written_again() -> None:
     long_ago = NOW_MS - limits.QUOTA_MEMORY_MS
     before = {
         "buckets": {"old": [1.0, 1, 1, long_ago], "new": [1.0, 1, 1, NOW_MS]},
@@ -47,5 +47,5 @@ def test_what_may_be_forgotten_is_not_written_again() -> None:
     assert fields["slots"] == {"b": LATER, "c": NOW_MS + 50}
 
 
-def test_tenants_have_their_own_rows() -> None:
+def test_quotas_of_each_tenant_have_their_own_partition() -> None:
     assert quotas.partition_of("t") != quotas.partition_of("u")

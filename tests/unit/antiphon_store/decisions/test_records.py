@@ -1,4 +1,4 @@
-"""The rules of writing, case by case. Through a store: `antiphon_store.testing.replacement`."""
+"""The rules of writing records, case by case. `antiphon_store.testing.replacement` tests them through a store."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_root_without_options_has_one_guard() -> None:
     assert shown(program) == [("grow", PARENT.id, None)]
 
 
-def test_the_end_of_a_log_goes_with_the_record() -> None:
+def test_a_record_and_the_end_of_its_log_are_written_in_one_program() -> None:
     end = LogEnd(4, b"data: 1\n\n")
     program = decided(put(log_end=end))
     assert guards_on(program, Kind.LOG) == [
@@ -103,32 +103,32 @@ def test_a_deleted_head_is_continued_by_the_holder_of_its_lease(session: Row, is
     if is_admitted:
         program = decided(decision, rows)
         assert ("grow", STORED.id, PARENT.id) in shown(program)
-        assert (Kind.SESSION, "s") in pins(program)  # that it is the head still
+        assert (Kind.SESSION, "s") in pins(program)  # pins that the parent is still the head
         return
     with pytest.raises(ResponseNotFound):
         decided(decision, rows)
 
 
-def test_an_expired_head_is_continued_by_nobody() -> None:
+def test_an_expired_head_is_not_continued_even_with_its_lease() -> None:
     rows = {NODE: None, (Kind.NODE, PARENT.id): node(PARENT, expires=NOW_MS), (Kind.SESSION, "s"): LEASED}
     with pytest.raises(ResponseNotFound):
         decided(partial(put(), fence=FENCE), rows)
 
 
-def test_a_crowded_session_is_to_be_counted_exactly() -> None:
+def test_a_session_at_its_limit_is_counted_exactly_before_a_write() -> None:
     rows = {NODE: None, (Kind.NODE, PARENT.id): node(PARENT)}
     with pytest.raises(CrowdedSession):
         decided(put(session_responses_max=9), rows, crowded=True)
-    decided(put(PARENT, session_responses_max=9), {}, crowded=True)  # of no session
+    decided(put(PARENT, session_responses_max=9), {}, crowded=True)  # a record without a session
 
 
 @pytest.mark.parametrize("dead", [node(STORED, deleted=1), node(STORED, expires=NOW_MS)])
-def test_the_id_of_a_dead_node_has_to_be_freed(dead: Row) -> None:
+def test_the_id_of_a_deleted_or_expired_node_must_be_freed_before_reuse(dead: Row) -> None:
     with pytest.raises(OccupiedId):
         decided(put(), {NODE: dead})
 
 
-# ---- Replays ----
+# ---- Repeated writes ----
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,9 @@ def test_the_id_of_a_dead_node_has_to_be_freed(dead: Row) -> None:
         (OTHER, 2, False),
     ],
 )
-def test_a_replay_is_what_this_write_would_have_made(record: Record, version: int | None, replay: bool) -> None:
+def test_a_repeated_write_is_recognized_by_content_and_version(
+    record: Record, version: int | None, replay: bool
+) -> None:
     decision = put(record, Precondition(version=version))
     if replay:
         assert answered(decision, {NODE: ROW}) == Stamp(3, 4, 10, 20)
@@ -154,12 +156,12 @@ def test_a_replay_is_what_this_write_would_have_made(record: Record, version: in
             decided(decision, {NODE: ROW})
 
 
-def test_the_first_writing_is_a_replay_of_itself_with_version_zero() -> None:
+def test_a_repeated_first_write_with_version_zero_is_answered() -> None:
     first = node(STORED, version=1)
     assert answered(put(condition=Precondition(version=0)), {NODE: first}).version == 1
 
 
-def test_a_replay_needs_no_lease_any_more() -> None:
+def test_a_repeated_write_needs_no_lease() -> None:
     decision = partial(put(), fence=FENCE)
     assert answered(decision, {NODE: ROW, (Kind.SESSION, "s"): None}).version == 3
 
@@ -167,7 +169,7 @@ def test_a_replay_needs_no_lease_any_more() -> None:
 @pytest.mark.parametrize(
     "change", [{"body": b"{}"}, {"output_items": b"[]"}, {"status": Status.FAILED}, {"session_id": None}]
 )
-def test_other_content_is_no_replay(change: Any) -> None:
+def test_a_second_write_with_other_content_is_rejected(change: Any) -> None:
     with pytest.raises(AlreadyExists):
         decided(put(replace(STORED, **change)), {NODE: ROW})
 
@@ -198,33 +200,35 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("existing", "condition"), ADMITTED)
-def test_admitted(existing: Row | None, condition: Precondition) -> None:
+def test_a_write_that_meets_its_precondition_is_made(existing: Row | None, condition: Precondition) -> None:
     program = decided(put(OTHER, condition), {NODE: existing, (Kind.NODE, PARENT.id): node(PARENT)})
     assert shown(program)[0][0] == ("grow" if existing is None else "set")
     assert NODE in pins(program)
 
 
 @pytest.mark.parametrize(("existing", "condition", "error"), REFUSED)
-def test_refused(existing: Row | None, condition: Precondition, error: type[Exception]) -> None:
+def test_a_write_that_fails_its_precondition_is_rejected(
+    existing: Row | None, condition: Precondition, error: type[Exception]
+) -> None:
     with pytest.raises(error):
         decided(put(OTHER, condition), {NODE: existing, (Kind.NODE, PARENT.id): node(PARENT)})
 
 
-def test_a_parent_is_for_ever() -> None:
+def test_a_replacement_with_another_parent_is_rejected() -> None:
     with pytest.raises(InvalidRequest):
         decided(put(replace(OTHER, parent_id=draft().id), Precondition(version=3)), {NODE: ROW})
 
 
-def test_a_replacement_writes_what_its_writer_decides() -> None:
+def test_a_replacement_counts_its_version_and_keeps_depth_and_creation_time() -> None:
     program = decided(put(OTHER, Precondition(version=3)), {NODE: ROW})
     (change,) = [each for each in program.changes if isinstance(each, Set)]
     assert change.fields["version"] == Add(1)
     assert change.fields["updated"] == Now()
-    assert not {"depth", "created", "v"} & set(change.fields)  # they stay
+    assert not {"depth", "created", "v"} & set(change.fields)  # these fields stay
     assert change.items is not None
 
 
-def test_the_items_of_a_replacement_are_found_by_the_birth_of_its_record() -> None:
+def test_index_entries_of_replaced_items_have_the_creation_time_of_the_record() -> None:
     write = Write(replace(OTHER, input_items=array("kept", "new")), Precondition(version=3), item_ids=("kept", "new"))
     former = node(replace(STORED, input_items=array("kept", "gone"), output_items=b"[]"), version=3, created=7)
     program = decided(partial(records.put, write=write), {NODE: former})
@@ -234,7 +238,7 @@ def test_the_items_of_a_replacement_are_found_by_the_birth_of_its_record() -> No
 
 
 @pytest.mark.parametrize("condition", [Precondition(version=3), Precondition(statuses=RUNNING)])
-def test_a_replacement_looks_first(condition: Precondition) -> None:
+def test_a_replacement_first_reads_the_stored_record(condition: Precondition) -> None:
     with pytest.raises(UnknownRow):
         decided(put(OTHER, condition))
 
@@ -245,7 +249,7 @@ def test_a_replacement_that_moves_to_another_session_is_listed_there() -> None:
     assert shown(program)[1:3] == [("unfile", Index.MADE, "s", entry), ("file", Index.MADE, "other", entry)]
 
 
-def test_a_replacement_is_made_under_living_fences_only() -> None:
+def test_a_replacement_with_a_stale_fence_is_rejected() -> None:
     for session in (None, row(fence=8, lease_until=NOW_MS + 1)):
         with pytest.raises(StaleFence):
             decided(
@@ -267,7 +271,7 @@ UNREADABLE = [None, node(STORED, deleted=1), node(STORED, expires=NOW_MS)]
 
 
 @pytest.mark.parametrize("existing", UNREADABLE)
-def test_what_cannot_be_read_is_not_found(existing: Row | None) -> None:
+def test_an_unreadable_response_is_not_found(existing: Row | None) -> None:
     for decision in (
         partial(records.get, response_id=STORED.id),
         partial(records.delete, response_id=STORED.id, precondition=Precondition()),
@@ -277,7 +281,7 @@ def test_what_cannot_be_read_is_not_found(existing: Row | None) -> None:
             decided(decision, {NODE: existing})
 
 
-def test_a_removal_leaves_the_node_as_a_candidate() -> None:
+def test_a_deleted_response_stays_as_a_candidate_for_sweeping() -> None:
     program = decided(partial(records.delete, response_id=STORED.id, precondition=Precondition()), {NODE: ROW})
     assert fields_of(program, Kind.NODE) == {"deleted": 1}
     assert shown(program)[1:] == [
@@ -290,7 +294,7 @@ CHANGES = [(None, True), (2, True), (3, False), (0, False)]
 
 
 @pytest.mark.parametrize(("version", "is_replay"), CHANGES)
-def test_a_change_is_known_by_its_status_and_version(version: int | None, is_replay: bool) -> None:
+def test_a_repeated_status_change_is_recognized_by_status_and_version(version: int | None, is_replay: bool) -> None:
     change = partial(
         records.update_status,
         response_id=STORED.id,
@@ -306,7 +310,7 @@ def test_a_change_is_known_by_its_status_and_version(version: int | None, is_rep
             decided(change, {NODE: ROW})
 
 
-def test_only_the_status_changes() -> None:
+def test_a_status_change_leaves_other_fields_unchanged() -> None:
     change = partial(records.update_status, response_id=STORED.id, status=Status.CANCELLED, precondition=Precondition())
     fields = fields_of(decided(change, {NODE: ROW}), Kind.NODE)
     assert fields == {"status": "cancelled", "version": Add(1), "updated": Now()}

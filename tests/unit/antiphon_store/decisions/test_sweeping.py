@@ -1,4 +1,4 @@
-"""Cleanup, case by case. Through a store: `antiphon_store.testing.sweeping`."""
+"""Sweeping, case by case. `antiphon_store.testing.sweeping` tests sweeps through a store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reclaimed(decision: Any, rows: Any) -> tuple[int | None, Program]:
 
 
 def again_at(program: Program) -> int | None:
-    """When the candidate is looked at again; None when it was dropped."""
+    """The time of the next look at the candidate; None if the candidate was dropped."""
     (change,) = program.changes
     if isinstance(change, File):
         assert change.of is Index.ENDS
@@ -47,7 +47,7 @@ def again_at(program: Program) -> int | None:
 
 
 @pytest.mark.parametrize("there", [DEAD, node(RECORD, expires=NOW_MS, depth=1)])
-def test_a_dead_node_goes_with_its_entries_and_names_its_parent(there: Row) -> None:
+def test_reclaiming_a_node_removes_its_entries_and_makes_its_parent_a_candidate(there: Row) -> None:
     taken, program = reclaimed(partial(reclaim_node, family=ALONE), {REF: there})
     assert taken == there.fields["size"]
     assert shown(program) == [
@@ -62,7 +62,7 @@ def test_a_dead_node_goes_with_its_entries_and_names_its_parent(there: Row) -> N
     assert REF in pins(program)
 
 
-def test_an_expired_head_goes_too() -> None:
+def test_an_expired_session_head_is_reclaimed() -> None:
     taken, _ = reclaimed(partial(reclaim_node, family=HEADED), {REF: node(RECORD, deleted=1, expires=NOW_MS)})
     assert taken is not None
 
@@ -70,22 +70,24 @@ def test_an_expired_head_goes_too() -> None:
 KEPT = [
     (None, ALONE, None),
     (node(RECORD), ALONE, None),
-    (node(RECORD, expires=NOW_MS + 5), ALONE, NOW_MS + 5),  # its time was extended
+    (node(RECORD, expires=NOW_MS + 5), ALONE, NOW_MS + 5),  # its expiry was extended
     (DEAD, WITH_CHILD, None),
 ]
 
 
 @pytest.mark.parametrize(("there", "family", "at"), KEPT)
-def test_what_is_needed_is_dropped_or_looked_at_later(there: Row | None, family: Family, at: int | None) -> None:
+def test_a_candidate_in_use_is_dropped_or_postponed_to_its_expiry(
+    there: Row | None, family: Family, at: int | None
+) -> None:
     taken, program = reclaimed(partial(reclaim_node, family=family), {REF: there})
     assert taken is None
     assert again_at(program) == at
 
 
-def test_a_head_is_dropped_as_long_as_it_is_the_head() -> None:
+def test_a_session_head_is_dropped_as_a_candidate() -> None:
     with pytest.raises(UnknownRow) as caught:
         decided(partial(reclaim_node, family=HEADED), {REF: DEAD})
-    assert caught.value.refs == (SESSION,)  # and no session beside it
+    assert caught.value.refs == (SESSION,)  # only the session with the node as its head
     taken, program = reclaimed(partial(reclaim_node, family=HEADED), {REF: DEAD, SESSION: row(head=RECORD.id)})
     assert taken is None
     assert again_at(program) is None
@@ -93,15 +95,15 @@ def test_a_head_is_dropped_as_long_as_it_is_the_head() -> None:
 
 
 @pytest.mark.parametrize("session", [None, row(head="moved on")])
-def test_a_head_that_moved_on_meanwhile_is_looked_at_again(session: Row | None) -> None:
-    """It may have got a child meanwhile, so it cannot go on the strength of what was read before."""
+def test_a_node_that_stopped_being_the_head_is_looked_at_again(session: Row | None) -> None:
+    """The node may have a child by now, so the earlier read does not allow to reclaim the node."""
     taken, program = reclaimed(partial(reclaim_node, family=HEADED), {REF: DEAD, SESSION: session})
     assert taken is None
     assert again_at(program) == NOW_MS
 
 
-def test_a_child_that_keeps_its_parent_is_guarded() -> None:
-    """When it goes it names its parent anew. Without the guard that name could be dropped here."""
+def test_dropping_a_parent_as_candidate_guards_that_its_child_exists() -> None:
+    """A reclaimed child makes its parent a candidate again. Without the guard, that candidate could be dropped here."""
     program = decided(partial(reclaim_node, family=WITH_CHILD), {REF: DEAD})
     assert (Condition.PRESENT, "", None) in guards_on(program, Kind.NODE)
     _, program = reclaimed(partial(reclaim_node, family=WITH_CHILD), {REF: DEAD, (Kind.NODE, "child"): None})
@@ -110,13 +112,13 @@ def test_a_child_that_keeps_its_parent_is_guarded() -> None:
 
 @pytest.mark.parametrize("dead_version", [None, V + 1])
 def test_a_node_that_changed_since_its_family_was_read_is_left_alone(dead_version: int | None) -> None:
-    """It could be read then, so that a session may have taken it as its head since."""
+    """The node was readable then, so a session may have made the node its head since."""
     taken, program = reclaimed(partial(reclaim_node, family=Family(dead_version, [], [])), {REF: DEAD})
     assert taken is None
     assert not program.changes
 
 
-# ---- Others ----
+# ---- Other rows ----
 
 JOB = row(queue="q", retention=1000, holder="", lease_until=0, cancel=0, attempts=1, max_attempts=1, ended=None)
 
@@ -131,7 +133,7 @@ def ended(at: int) -> Row:
 
 TALK = row(metadata="{}", expires=NOW_MS)
 OTHERS = [
-    # kind, row that may go, its bytes, [(row that stays, when it is looked at again)]
+    # kind, row to reclaim, its bytes, [(row that stays, time of the next look at the row)]
     (
         Kind.LOG,
         row(until=NOW_MS, size=7),
@@ -159,7 +161,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("kind", "over", "size_bytes", "_staying"), OTHERS)
-def test_what_is_over_goes(kind: Kind, over: Row, size_bytes: int, _staying: Any) -> None:
+def test_an_expired_row_is_reclaimed(kind: Kind, over: Row, size_bytes: int, _staying: Any) -> None:
     rows = {(kind, "x"): over, (Kind.SESSION, "x"): None}
     taken, program = reclaimed(partial(sweeping.reclaim, kind=kind, row_id="x"), rows)
     assert taken == size_bytes
@@ -167,7 +169,7 @@ def test_what_is_over_goes(kind: Kind, over: Row, size_bytes: int, _staying: Any
 
 
 @pytest.mark.parametrize(("kind", "_over", "_size", "staying"), OTHERS)
-def test_what_is_not_over_stays(kind: Kind, _over: Row, _size: int, staying: Any) -> None:
+def test_a_row_that_is_not_expired_stays(kind: Kind, _over: Row, _size: int, staying: Any) -> None:
     for there, at in [(None, None), *staying]:
         taken, program = reclaimed(
             partial(sweeping.reclaim, kind=kind, row_id="x"),
@@ -177,7 +179,7 @@ def test_what_is_not_over_stays(kind: Kind, _over: Row, _size: int, staying: Any
         assert again_at(program) == at
 
 
-def test_a_log_goes_with_its_batches_and_a_job_with_its_ticket() -> None:
+def test_a_log_is_reclaimed_with_its_batches_and_a_job_with_its_ticket() -> None:
     log = decided(partial(sweeping.reclaim, kind=Kind.LOG, row_id="x"), {(Kind.LOG, "x"): row(until=NOW_MS, size=7)})
     assert ("delete_below", Kind.BATCH, "x/") in shown(log)
     ticket = decided(partial(sweeping.reclaim, kind=Kind.JOB, row_id="x"), {(Kind.JOB, "x"): ended(NOW_MS - 1000)})
@@ -185,7 +187,7 @@ def test_a_log_goes_with_its_batches_and_a_job_with_its_ticket() -> None:
 
 
 @pytest.mark.parametrize(("expires", "goes"), [(NOW_MS, True), (NOW_MS + 1, False)])
-def test_a_key_goes_uncounted_when_its_time_is_over(expires: int, goes: bool) -> None:
+def test_an_expired_key_is_reclaimed_without_being_counted(expires: int, goes: bool) -> None:
     taken, program = reclaimed(
         partial(sweeping.reclaim, kind=Kind.KEY, row_id="k"), {(Kind.KEY, "k"): row(expires=expires)}
     )

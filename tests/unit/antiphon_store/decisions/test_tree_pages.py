@@ -21,7 +21,7 @@ NODES = [
 ]
 
 
-def test_a_tree_shows_what_is_readable_and_what_connects_it() -> None:
+def test_a_tree_shows_readable_nodes_and_their_connecting_ancestors() -> None:
     found = tree_pages.tree(NODES, after=None, limit=10)
     assert [(node.id, node.status, node.child_count) for node in found] == [
         ("a", Status.COMPLETED, 1),
@@ -31,9 +31,9 @@ def test_a_tree_shows_what_is_readable_and_what_connects_it() -> None:
     ]
 
 
-def test_a_tree_goes_on_behind_a_position() -> None:
+def test_a_tree_page_continues_behind_its_position() -> None:
     found = tree_pages.tree(NODES, after=Position(1, 5, "d"), limit=1)
-    assert [node.id for node in found] == ["b", "c"]  # one more than was asked for: there are more
+    assert [node.id for node in found] == ["b", "c"]  # one more than `limit`, which shows that there are more
     found = tree_pages.tree(NODES, after=Position(1, 6, "no longer there"), limit=2)
     assert [node.id for node in found] == ["b", "c"]
 

@@ -1,4 +1,4 @@
-"""Turns: the one program of a begin and of a commit, and what known rows make of it."""
+"""The program of a turn's begin and of its commit, and decisions about known rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def commit(fence: Fence | None = FENCE, record: Any = RECORD) -> Any:
 # ---- Begin ----
 
 
-def test_a_turn_from_nothing_asks_nothing() -> None:
+def test_a_turn_without_history_reads_no_rows() -> None:
     view = View({})
     assert turns.begin(view, TurnRequest())(()).history == History()
     assert not view.has_effects
@@ -85,7 +85,7 @@ def test_a_turn_in_a_session_is_one_program() -> None:
     assert program.reads == [Get(Ref(*SESSION)), Chain("s", Payload.ITEMS, 5, 500, from_head=True)]
 
 
-def test_the_history_is_the_chain_without_what_was_taken_out() -> None:
+def test_removed_items_are_left_out_of_the_history() -> None:
     chain = chain_rows([(PARENT.id, node(PARENT))])
     for removed, left in ((None, ["a", "b"]), (["b", "z"], ["a"])):
         session = LEASED._replace(fields={**LEASED.fields, "removed": removed})
@@ -96,7 +96,7 @@ def test_the_history_is_the_chain_without_what_was_taken_out() -> None:
         assert start.lease.fence == FENCE
 
 
-def test_without_removed_items_history_stays_the_very_bytes() -> None:
+def test_history_without_removed_items_is_the_stored_bytes() -> None:
     odd = b'[ {"id" : "a"} ]'
     assert turns.without(odd, []) is odd
     assert names_in(turns.without(array("a", "b", "c"), ["b", "z"])) == ["a", "c"]
@@ -106,13 +106,13 @@ UNREADABLE = [None, node(PARENT, deleted=1), node(PARENT, expires=NOW_MS)]
 
 
 @pytest.mark.parametrize("parent", UNREADABLE)
-def test_what_cannot_be_read_is_not_continued(parent: Row | None) -> None:
+def test_an_unreadable_response_is_not_continued(parent: Row | None) -> None:
     with pytest.raises(PreviousResponseNotFound):
         decided(begin(BEHIND), {PARENT_REF: parent})
 
 
 @pytest.mark.parametrize("running", [Status.QUEUED, Status.IN_PROGRESS])
-def test_what_may_still_say_something_is_not_continued(running: Status) -> None:
+def test_an_unfinished_response_is_not_continued(running: Status) -> None:
     with pytest.raises(PreviousResponseNotReady) as caught:
         decided(begin(BEHIND), {PARENT_REF: node(replace(PARENT, status=running))})
     assert caught.value.message.startswith(f"Response with id '{PARENT.id}' is still {running}.")
@@ -120,7 +120,7 @@ def test_what_may_still_say_something_is_not_continued(running: Status) -> None:
 
 
 @pytest.mark.parametrize("ended", [Status.COMPLETED, Status.INCOMPLETE, Status.FAILED, Status.CANCELLED])
-def test_whatever_has_ended_is_continued(ended: Status) -> None:
+def test_a_response_with_any_terminal_status_is_continued(ended: Status) -> None:
     assert decided(begin(BEHIND), {PARENT_REF: node(replace(PARENT, status=ended))}).reads
 
 
@@ -130,7 +130,7 @@ def test_a_session_that_another_holds_is_locked() -> None:
 
 
 @pytest.mark.parametrize(("bound", "limit"), [("depth", "5 responses"), ("bytes", "500 bytes")])
-def test_a_chain_over_a_bound_is_refused_by_its_name(bound: str, limit: str) -> None:
+def test_a_chain_over_a_bound_is_rejected_with_its_limit_and_head(bound: str, limit: str) -> None:
     for request, rows in (
         (BEHIND, {PARENT_REF: node(PARENT)}),
         (turn_in("s", max_depth=5, max_bytes=500), {SESSION: LEASED}),
@@ -141,7 +141,7 @@ def test_a_chain_over_a_bound_is_refused_by_its_name(bound: str, limit: str) -> 
         assert PARENT.id in caught.value.message
 
 
-def test_an_edited_context_over_its_bytes_is_to_be_measured() -> None:
+def test_an_edited_context_over_its_bytes_is_measured_before_rejection() -> None:
     session = LEASED._replace(fields={**LEASED.fields, "removed": ["a"]})
     request = turn_in("s", max_depth=5, max_bytes=1)
     with pytest.raises(turns.EditedContext):
@@ -183,7 +183,7 @@ def test_a_commit_without_its_lease_is_refused() -> None:
 @pytest.mark.parametrize(
     ("head", "is_named"), [("another", True), (PARENT.id, False), (None, False)], ids=["another", "the parent", "none"]
 )
-def test_a_head_that_nothing_keeps_is_named_for_reclaiming(head: str | None, is_named: bool) -> None:
+def test_a_head_that_is_not_the_parent_becomes_a_candidate_at_commit(head: str | None, is_named: bool) -> None:
     session = LEASED._replace(fields={**LEASED.fields, "head": head})
     changes = shown(decided(commit(), {SESSION: session}))
     assert (("file", Index.ENDS, "", f"node/{head}") in changes) is is_named
@@ -196,13 +196,13 @@ def test_a_commit_that_is_repeated_changes_nothing_and_needs_no_lease() -> None:
     assert answered(commit(), {**stored, SESSION: over}).version == 1
 
 
-def test_the_commit_of_what_was_put_before_moves_the_head() -> None:
+def test_committing_an_already_stored_record_moves_the_head() -> None:
     stored = {(Kind.NODE, RECORD.id): node(RECORD)}
     program = decided(commit(), {**stored, SESSION: LEASED})
     assert fields_of(program, Kind.SESSION)["head"] == RECORD.id
 
 
-def test_a_commit_over_a_status_replaces_the_record_it_has_seen() -> None:
+def test_a_commit_with_a_status_precondition_replaces_the_record_it_read() -> None:
     write = Write(RECORD, Precondition(statuses=frozenset({Status.IN_PROGRESS})))
     running = node(with_status(RECORD, Status.IN_PROGRESS))
     program = decided(partial(turns.commit, write=write, fence=FENCE), {(Kind.NODE, RECORD.id): running})
@@ -211,6 +211,6 @@ def test_a_commit_over_a_status_replaces_the_record_it_has_seen() -> None:
     assert (Kind.NODE, RECORD.id) in pins(program)
 
 
-def test_the_error_names_the_head_or_else_the_session() -> None:
+def test_an_error_names_the_head_or_else_the_session_of_a_history() -> None:
     named = [turns.head_of(view_of({(Kind.SESSION, "s"): there}), "s") for there in (LEASED, row(), None)]
     assert named == [PARENT.id, "s", "s"]

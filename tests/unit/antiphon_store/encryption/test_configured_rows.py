@@ -29,14 +29,14 @@ class Rows(MemoryRows):
 
 
 class Database:
-    """Rows that stay while stores with different settings open them."""
+    """Rows that outlive the stores that open them with different settings."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.rows = Rows()
 
     async def start(self, keys: str | None, *, writes: bool = True) -> RowBackend:
-        """SettingsError: as a store that starts."""
+        """Opens the rows like a store that starts. Raises SettingsError for wrong keys."""
         await self.rows.open()
         if keys is None:
             await require_readable(self.rows, StoreSettings())
@@ -54,7 +54,7 @@ def database(tmp_path: Path) -> Database:
     return Database(tmp_path)
 
 
-async def test_a_store_without_keys_is_plain_and_marked_by_nothing(database: Database) -> None:
+async def test_a_store_without_keys_has_no_encryption_marker(database: Database) -> None:
     await database.start(None)
     assert MARKER not in database.rows.trees
 
@@ -79,12 +79,12 @@ async def test_a_database_that_is_away_is_no_wrong_key(database: Database, monke
         await database.start(OLD)
 
 
-async def test_looking_at_a_plain_store_with_keys_does_not_make_it_a_sealed_one(database: Database) -> None:
+async def test_opening_a_plain_store_read_only_with_keys_does_not_seal_it(database: Database) -> None:
     await database.start(OLD, writes=False)
     await database.start(None)
 
 
-async def test_a_key_is_rotated_and_then_taken_away(database: Database) -> None:
+async def test_a_store_starts_without_the_old_key_after_a_rotation(database: Database) -> None:
     await database.start(OLD)
     await database.start(NEW + OLD)
     await database.start(NEW)
@@ -100,7 +100,7 @@ async def test_a_full_store_starts_with_the_marker_that_it_has(database: Databas
     await database.start(NEW + OLD)
 
 
-def test_the_settings_decide(tmp_path: Path) -> None:
+def test_rows_are_sealed_only_with_an_encryption_keys_file(tmp_path: Path) -> None:
     assert isinstance(rows_of(StoreSettings()), MemoryRows)
     keys = tmp_path / "keys"
     keys.write_text(OLD)

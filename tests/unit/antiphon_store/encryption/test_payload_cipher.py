@@ -24,17 +24,17 @@ def test_a_payload_is_sealed_and_opened() -> None:
     sealed = cipher(OLD).seal(TEXT, PLACE)
     assert sealed.startswith(MAGIC)
     assert b"canary" not in sealed
-    assert len(sealed) - len(TEXT) <= 79  # as docs/adr/0106 says
+    assert len(sealed) - len(TEXT) <= 79  # the limit of docs/adr/0106
     assert cipher(OLD).open(sealed, PLACE) == TEXT
     assert cipher(OLD).seal(TEXT, PLACE) != sealed
 
 
-def test_an_empty_payload_and_one_from_before_stay_as_they_are() -> None:
+def test_empty_and_plain_payloads_are_left_unchanged() -> None:
     assert cipher(OLD).seal(b"", PLACE) == cipher(OLD).open(b"", PLACE) == b""
     assert cipher(OLD).open(TEXT, PLACE) == TEXT
 
 
-def test_the_first_key_seals_and_all_open() -> None:
+def test_the_first_key_seals_and_every_key_opens() -> None:
     first, second = cipher(OLD).seal(TEXT, PLACE), cipher(NEW, OLD).seal(TEXT, PLACE)
     assert cipher(NEW, OLD).open(first, PLACE) == cipher(NEW, OLD).open(second, PLACE) == TEXT
     with pytest.raises(StoreUnavailable, match="a key is missing"):
@@ -43,7 +43,7 @@ def test_the_first_key_seals_and_all_open() -> None:
         cipher(OLD).open(second, PLACE)
 
 
-def test_a_payload_opens_in_its_place_only() -> None:
+def test_a_payload_opened_for_another_row_is_rejected() -> None:
     sealed = cipher(OLD).seal(TEXT, PLACE)
     places = product(("acme", "globex"), ("0f", "1f"), (Kind.NODE, Kind.JOB), ("resp_1", "resp_2"), ("body", "items"))
     others = [bound_to(Partition(tenant, tree), Ref(kind, row), name) for tenant, tree, kind, row, name in places]
@@ -69,7 +69,7 @@ def test_a_changed_payload_or_another_key_of_that_name_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("value", ['{"a":"canary"}', [1, [7, 8]], {"a": None}, 0, ""])
-def test_a_field_is_a_text(value: object) -> None:
+def test_a_sealed_field_is_text_and_opens_to_its_value(value: object) -> None:
     sealed = cipher(OLD).seal_field(value, PLACE)
     assert isinstance(sealed, str)
     assert "canary" not in sealed
@@ -82,7 +82,7 @@ def test_a_damaged_field_is_an_error(damaged: str) -> None:
         cipher(OLD).open_field(FIELD_PREFIX + damaged, PLACE)
 
 
-def test_a_field_that_is_absent_or_from_before_stays_as_it_is() -> None:
+def test_absent_and_plain_fields_are_left_unchanged() -> None:
     assert cipher(OLD).seal_field(None, PLACE) is None
     for value in (None, '{"a":"b"}', [1, [2]]):
         assert cipher(OLD).open_field(value, PLACE) == value

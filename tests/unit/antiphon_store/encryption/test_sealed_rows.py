@@ -1,4 +1,4 @@
-"""The kit runs on sealed rows as well (tests/contract/store); here is what lies in the database."""
+"""The database of a store with sealed rows. tests/contract/store runs the kit on sealed rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def all_rows(rows: MemoryRows) -> list[tuple[Partition, Kind, Row]]:
     return [(at, ref.kind, row) for at, tree in rows.trees.items() for ref, row in tree.rows.items()]
 
 
-async def test_no_payload_and_no_metadata_is_plain_in_the_database(inner: MemoryRows, stored: StoredTenant) -> None:
+async def test_payloads_and_metadata_are_sealed_in_the_database(inner: MemoryRows, stored: StoredTenant) -> None:
     found = all_rows(inner)
     payloads = [payload for _, _, row in found for payload in (row.items, row.body) if payload]
     assert len(payloads) > 10
@@ -58,13 +58,13 @@ async def test_no_payload_and_no_metadata_is_plain_in_the_database(inner: Memory
     assert all(value.startswith(FIELD_PREFIX) for value in told)
 
 
-async def test_what_is_stored_is_told_as_by_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
+async def test_a_sealed_store_answers_like_a_plain_store(inner: MemoryRows, stored: StoredTenant) -> None:
     told = await stored.answers(StoreService(sealed(inner, KEYS)))
-    for partition, tree in inner.trees.items():  # the same rows, opened for good
+    for partition, tree in inner.trees.items():  # replaces the sealed rows by opened ones
         opened = sealed(inner, KEYS)
         tree.rows = {ref: opened._opened(partition, ref, row) for ref, row in tree.rows.items()}  # type: ignore[attr-defined]
     assert await stored.answers(StoreService(inner)) == told
-    assert await stored.answers(StoreService(sealed(inner, KEYS))) == told  # a store that began without keys
+    assert await stored.answers(StoreService(sealed(inner, KEYS))) == told  # plain rows, read with keys
 
 
 async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: MemoryRows, stored: StoredTenant) -> None:
@@ -75,13 +75,13 @@ async def test_rows_that_were_exchanged_in_the_database_are_an_error(inner: Memo
         await StoreService(sealed(inner, KEYS)).get("acme", one.id)
 
 
-async def test_without_the_key_nothing_is_given_out(inner: MemoryRows, stored: StoredTenant) -> None:
+async def test_responses_cannot_be_read_without_their_key(inner: MemoryRows, stored: StoredTenant) -> None:
     for response in stored.line:
         with pytest.raises(AntiphonError):
             await StoreService(sealed(inner, SealingKeys.ephemeral())).get("acme", response.id)
 
 
-async def test_operators_look_after_it_as_after_any(inner: MemoryRows, stored: StoredTenant) -> None:
+async def test_sealed_rows_of_a_maintained_backend_can_be_verified(inner: MemoryRows, stored: StoredTenant) -> None:
     rows = sealed(inner, KEYS)
     assert isinstance(rows, MaintainedRows)
     assert [each async for each in verify(rows, rows.maintenance, "acme", lambda _count: None) if each.is_damage] == []
@@ -118,7 +118,7 @@ async def test_large_row_of_a_refused_program_is_opened_in_a_thread(inner: Memor
         ),
     ],
 )
-async def test_a_row_that_does_not_open_is_damage_and_the_others_are_looked_at(
+async def test_a_row_that_cannot_be_opened_is_reported_as_the_only_damage(
     inner: MemoryRows, stored: StoredTenant, kind: Kind, spoil: Callable[[Row], Row]
 ) -> None:
     place, broken = next((tree, ref) for tree in inner.trees.values() for ref in tree.rows if ref.kind is kind)

@@ -1,4 +1,4 @@
-"""Rows in memory, and a tenant that has something of every kind."""
+"""Rows in memory, and a tenant with rows of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries that follow from a row. That they are those that the operations made: tests/contract/store."""
+"""Index entries derived from a row. tests/contract/store compares them with the entries that operations write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def entries(rows: MaintainedMemory) -> Lines:
     return found
 
 
-async def test_an_import_files_what_the_operations_filed(
+async def test_an_import_writes_the_entries_of_the_original_operations(
     rows: MaintainedMemory, empty: MaintainedMemory, stored: StoredTenant
 ) -> None:
     lines: list[bytes] = []
@@ -41,12 +41,12 @@ async def test_an_import_files_what_the_operations_filed(
     assert differing == {Index.HOLDER}, "there it only counts which job came last"
 
 
-async def test_an_import_over_what_went_on_files_nothing_anew(rows: MaintainedMemory, stored: StoredTenant) -> None:
+async def test_merging_an_older_export_adds_no_index_entries(rows: MaintainedMemory, stored: StoredTenant) -> None:
     lines: list[bytes] = []
     await export(rows, rows.maintenance, stored.tenant, lines.append, lambda _count: None)
-    engine = StoreService(rows)
-    await engine.delete(stored.tenant, stored.line[-1].id)
-    await engine.settle_job(stored.tenant, Fence(stored.running.id, 1), JobOutcome.SUCCEEDED)
+    store = StoreService(rows)
+    await store.delete(stored.tenant, stored.line[-1].id)
+    await store.settle_job(stored.tenant, Fence(stored.running.id, 1), JobOutcome.SUCCEEDED)
     before = await entries(rows)
     await import_lines(rows, rows.maintenance, lines, lambda _count: None, may_merge=True)
     assert (await entries(rows)).keys() == before.keys()
@@ -57,11 +57,11 @@ async def test_an_import_over_what_went_on_files_nothing_anew(rows: MaintainedMe
     [
         ({"expires": None}, []),
         ({"expires": 50}, [50]),
-        ({"expires": 50, "deleted": 1, "updated": 20}, [20]),  # it may go at once
-        ({"expires": None, "deleted": 1, "added": 1}, []),  # items that were added by hand are born deleted
+        ({"expires": 50, "deleted": 1, "updated": 20}, [20]),  # can be reclaimed at once
+        ({"expires": None, "deleted": 1, "added": 1}, []),  # added items are written as deleted
     ],
 )
-def test_a_node_is_a_candidate_for_cleanup_when_it_may_go(fields: dict[str, Any], expected: list[int]) -> None:
+def test_an_expiring_or_deleted_node_is_a_candidate_at_its_time(fields: dict[str, Any], expected: list[int]) -> None:
     record = draft()
     found = entries_of(Ref(Kind.NODE, record.id), node(record, **fields))
     assert [each.at for each in found if not isinstance(each, Unfile) and each.of is Index.ENDS] == expected

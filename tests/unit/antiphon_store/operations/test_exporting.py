@@ -1,4 +1,4 @@
-"""Exports while others write. What an export has: tests/contract/store/test_operations.py."""
+"""Exports during concurrent writes. tests/contract/store/test_operations.py tests the content of exports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
 
 
-def unseen(_count: int) -> None:
-    """Progress that nobody looks at."""
+def ignore_progress(_count: int) -> None:
+    """Ignores the progress."""
 
 
 class BusyRows(MaintainedMemory):
-    """Before and after each read of an export another turn ends in the session, and its log grows."""
+    """Rows in which a turn ends and a log grows before and after each read of an export."""
 
     stored: StoredTenant | None = None
 
@@ -43,18 +43,18 @@ class BusyRows(MaintainedMemory):
         self.stored = stored
 
 
-async def test_an_export_beside_writers_is_whole(empty: MaintainedMemory) -> None:
+async def test_an_export_during_writes_is_consistent(empty: MaintainedMemory) -> None:
     rows, stored = BusyRows(), StoredTenant("acme")
     await rows.open()
     await stored.fill(StoreService(rows))
     rows.stored = stored
     lines: list[bytes] = []
-    await export(rows, rows.maintenance, "acme", lines.append, unseen)
+    await export(rows, rows.maintenance, "acme", lines.append, ignore_progress)
     written: list[Any] = [loads(line) for line in lines]
     rows.stored = None
 
-    await import_lines(empty, empty.maintenance, lines, unseen)
-    assert [each async for each in verify(empty, empty.maintenance, None, unseen)] == []
+    await import_lines(empty, empty.maintenance, lines, ignore_progress)
+    assert [each async for each in verify(empty, empty.maintenance, None, ignore_progress)] == []
     log = await StoreService(empty)._read_log("acme", stored.running.id, 0)
     assert sum(batch.count for batch in log.batches) == log.next_position
     nodes = {each["id"] for each in written if each.get("kind") == Kind.NODE}

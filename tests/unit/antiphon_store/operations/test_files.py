@@ -7,7 +7,7 @@ import pytest
 from antiphon_store.operations.files import OperationError, new_file
 
 
-def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_new_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with pytest.raises(RuntimeError), new_file(path) as draft:
         draft.write_text("half")
@@ -20,7 +20,7 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with pytest.raises(OperationError, match="exists already"), new_file(path) as draft:
         draft.write_text("mine")

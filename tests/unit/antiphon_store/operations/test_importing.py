@@ -1,4 +1,4 @@
-"""Imports that are refused. What an import makes: tests/contract/store/test_operations.py."""
+"""Imports that are rejected. tests/contract/store/test_operations.py tests the result of imports."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ HEADER = dumps({"format": FORMAT, "tenant": "acme"})
 END = dumps({"rows": 0})
 
 
-def unseen(_count: int) -> None:
-    """Progress that nobody looks at."""
+def ignore_progress(_count: int) -> None:
+    """Ignores the progress."""
 
 
 @pytest.fixture
 async def lines(rows: MaintainedMemory, stored: StoredTenant) -> list[bytes]:
     found: list[bytes] = []
-    await export(rows, rows.maintenance, stored.tenant, found.append, unseen)
+    await export(rows, rows.maintenance, stored.tenant, found.append, ignore_progress)
     return found
 
 
@@ -42,17 +42,17 @@ async def lines(rows: MaintainedMemory, stored: StoredTenant) -> list[bytes]:
         ([HEADER, dumps({"tree": "t", "kind": "session", "fields": {}}), END], "Row 1 of the export"),
     ],
 )
-async def test_what_is_no_export_is_refused(empty: MaintainedMemory, given: list[bytes], says: str) -> None:
+async def test_an_invalid_export_is_rejected(empty: MaintainedMemory, given: list[bytes], says: str) -> None:
     with pytest.raises(OperationError, match=says):
-        await import_lines(empty, empty.maintenance, given, unseen)
+        await import_lines(empty, empty.maintenance, given, ignore_progress)
 
 
 async def test_an_export_that_is_cut_off_is_refused_and_can_be_completed(
     empty: MaintainedMemory, stored: StoredTenant, rows: MaintainedMemory, lines: list[bytes]
 ) -> None:
     with pytest.raises(OperationError, match=f"cut off after {len(lines) - 3} rows"):
-        await import_lines(empty, empty.maintenance, [*lines[:-2], lines[-1]], unseen)
-    imported = await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
+        await import_lines(empty, empty.maintenance, [*lines[:-2], lines[-1]], ignore_progress)
+    imported = await import_lines(empty, empty.maintenance, lines, ignore_progress, may_merge=True)
     assert sum(imported) == len(lines) - 2
     assert await stored.answers(StoreService(empty)) == await stored.answers(StoreService(rows))
 
@@ -61,10 +61,10 @@ async def test_a_node_without_its_parent_is_refused(empty: MaintainedMemory, lin
     given = [line for line in lines[:-1] if (loads(line).get("fields") or {}).get("depth") != 0]
     given.append(dumps({"rows": len(given) - 1}))
     with pytest.raises(OperationError, match="comes before its parent"):
-        await import_lines(empty, empty.maintenance, given, unseen)
+        await import_lines(empty, empty.maintenance, given, ignore_progress)
 
 
-async def test_a_large_tree_is_written_in_order(empty: MaintainedMemory) -> None:
+async def test_a_tree_larger_than_one_batch_is_imported_completely(empty: MaintainedMemory) -> None:
     count = 3 * ROWS_AT_ONCE + 1
     rows = [dumps({"tree": "t", "kind": "session", "id": f"s{n}", "fields": {"fence": n}}) for n in range(count)]
     seen: list[int] = []
@@ -73,15 +73,15 @@ async def test_a_large_tree_is_written_in_order(empty: MaintainedMemory) -> None
     assert sum(seen) == count
 
 
-async def test_prompts_that_an_import_adds_count_towards_the_most(
+async def test_imported_prompts_count_towards_the_limit(
     empty: MaintainedMemory, stored: StoredTenant, lines: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, (own, third) = StoreService(empty), (f"pmpt_{digit * 48}" for digit in "23")
-    await engine.put_prompt(stored.tenant, own, 1, b"{}")
+    store, (own, third) = StoreService(empty), (f"pmpt_{digit * 48}" for digit in "23")
+    await store.put_prompt(stored.tenant, own, 1, b"{}")
     for _ in range(2):  # a repeated import adds none
-        await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
+        await import_lines(empty, empty.maintenance, lines, ignore_progress, may_merge=True)
     monkeypatch.setattr(limits, "STORED_PROMPTS_ITEMS_MAX", 2)
     with pytest.raises(InvalidRequest, match="which is the most"):
-        await engine.put_prompt(stored.tenant, third, 1, b"{}")
-    await engine.delete_prompt(stored.tenant, PROMPT)
-    await engine.put_prompt(stored.tenant, third, 1, b"{}")
+        await store.put_prompt(stored.tenant, third, 1, b"{}")
+    await store.delete_prompt(stored.tenant, PROMPT)
+    await store.put_prompt(stored.tenant, third, 1, b"{}")

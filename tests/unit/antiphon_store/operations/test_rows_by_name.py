@@ -8,7 +8,7 @@ from tests.support.rows import SpiedRows
 HERE = Partition("t", "tree")
 
 
-async def test_rows_come_in_batches_and_those_that_are_gone_do_not() -> None:
+async def test_rows_are_read_in_batches_without_missing_rows() -> None:
     rows = SpiedRows()
     await rows.open()
     names = [Name(Ref(Kind.SESSION, f"s{number}"), 10) for number in range(2 * BATCH_ROWS + 1)]
@@ -31,7 +31,7 @@ async def test_large_rows_make_small_batches() -> None:
     assert [len(program.reads) for _, program in rows.programs] == [5]
 
 
-async def test_sizes_do_not_count_without_payloads() -> None:
+async def test_row_sizes_do_not_limit_batches_without_payloads() -> None:
     rows = SpiedRows()
     await rows.open()
     names = [Name(Ref(Kind.JOB, f"j{number}"), 2 * BATCH_BYTES) for number in range(BATCH_ROWS + 2)]

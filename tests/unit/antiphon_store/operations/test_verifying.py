@@ -1,4 +1,4 @@
-"""Findings that no race can make. Each kind of damage on every database: tests/contract/store/test_operations.py."""
+"""Findings that no race can cause. tests/contract/store/test_operations.py tests each kind of damage."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def tree(stored: StoredTenant) -> Partition:
     return Partition("acme", stored.session[5:21])
 
 
-async def test_a_whole_tenant_has_no_findings(rows: MaintainedMemory, tree: Partition) -> None:
+async def test_an_undamaged_tenant_has_no_findings(rows: MaintainedMemory, tree: Partition) -> None:
     assert await found_after(rows, tree) == []
 
 
-async def test_a_depth_that_is_not_behind_the_parent_is_damage(
+async def test_a_depth_that_does_not_follow_the_parent_is_damage(
     rows: MaintainedMemory, tree: Partition, stored: StoredTenant
 ) -> None:
     node = stored.branch.id
@@ -52,7 +52,7 @@ async def test_a_gap_inside_a_log_is_damage(rows: MaintainedMemory, tree: Partit
     assert found == [(True, f"log {log}: its events from 1 on are missing")]
 
 
-async def test_a_chain_that_the_database_does_not_find_is_damage(
+async def test_an_incomplete_chain_is_damage(
     rows: MaintainedMemory, tree: Partition, stored: StoredTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transact = MaintainedMemory.transact
@@ -69,7 +69,7 @@ async def test_a_chain_that_the_database_does_not_find_is_damage(
     assert (True, f"node {stored.branch.id}: the chain that ends with it is not whole") in found
 
 
-async def test_pointers_and_keys_that_lead_nowhere_are_hints(rows: MaintainedMemory, tree: Partition) -> None:
+async def test_pointers_and_keys_to_missing_rows_are_hints(rows: MaintainedMemory, tree: Partition) -> None:
     found = await found_after(
         rows,
         tree,
@@ -93,7 +93,7 @@ async def test_pointers_and_keys_that_lead_nowhere_are_hints(rows: MaintainedMem
         (Index.ENDS, "", "log/resp_none", "log resp_none"),
     ],
 )
-async def test_entries_that_name_nothing_are_hints(
+async def test_index_entries_of_missing_rows_are_hints(
     rows: MaintainedMemory, tree: Partition, index: Index, key: str, entry: str, names: str
 ) -> None:
     found = await found_after(rows, tree, File(index, key, entry))

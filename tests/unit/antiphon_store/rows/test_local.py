@@ -1,4 +1,4 @@
-"""Decisions beside the rows: the same answers as from afar, in one step, and nothing changed by what raises."""
+"""Decisions that run inside the backend: in one step, and without changes if they raise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def rows(clock: ManualClock) -> MemoryRows:
     return made
 
 
-async def test_a_known_row_is_judged_and_not_assumed(rows: MemoryRows) -> None:
+async def test_a_local_decision_reads_the_row_instead_of_assuming_it(rows: MemoryRows) -> None:
     take = partial(leases.acquire, session_id="s", ttl_ms=1000)
     first = await rows.decide(TREE, partial(take, holder="a"), only_reads=False)
     with pytest.raises(SessionLocked):
@@ -35,7 +35,7 @@ async def test_a_known_row_is_judged_and_not_assumed(rows: MemoryRows) -> None:
     assert again == first
 
 
-async def test_what_a_decision_raises_changes_nothing(rows: MemoryRows) -> None:
+async def test_a_decision_that_raises_changes_nothing(rows: MemoryRows) -> None:
     def decide(view: View) -> Finish[None]:
         view.set(Kind.SESSION, "s", holder="nobody")
         raise SessionLocked.of("s")
@@ -46,7 +46,7 @@ async def test_what_a_decision_raises_changes_nothing(rows: MemoryRows) -> None:
     assert described is None
 
 
-async def test_a_chain_over_its_bound_is_told_to_the_decision(rows: MemoryRows) -> None:
+async def test_a_local_read_of_a_chain_over_its_bound_raises_chain_too_long(rows: MemoryRows) -> None:
     session_id = new_session_id()
     root = draft(tag=session_id)
     child = draft(root)
@@ -57,7 +57,7 @@ async def test_a_chain_over_its_bound_is_told_to_the_decision(rows: MemoryRows) 
         await rows.decide(TREE, partial(turns.begin, request=request), only_reads=True)
 
 
-async def test_a_crowded_session_is_told_to_the_decision(rows: MemoryRows) -> None:
+async def test_a_local_write_beyond_the_session_limit_raises_crowded_session(rows: MemoryRows) -> None:
     session_id = new_session_id()
     writes = [Write(draft(session_id=session_id), session_responses_max=1) for _ in range(2)]
     await rows.decide(TREE, partial(records.put, write=writes[0]), only_reads=False)

@@ -1,4 +1,4 @@
-"""Guards and values, case by case. Programs of them: tests/contract/store/test_rows.py."""
+"""Guards and values, case by case. tests/contract/store/test_rows.py tests programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon_store.rows.model import Add, Condition, Guard, Kind, Now, Ref, Row
 REF = Ref(Kind.SESSION, "s")
 ROW = Row({"v": 3, "head": "a", "until": 100, "gone": None})
 GUARDS = [
-    # test, field, value, of the row, of no row
+    # condition, field, value, result with the row, result without a row
     (Condition.ABSENT, "", None, False, True),
     (Condition.PRESENT, "", None, True, False),
     (Condition.IS, "head", "a", True, False),
@@ -27,7 +27,7 @@ GUARDS = [
 
 
 @pytest.mark.parametrize(("test", "field", "value", "of_row", "of_none"), GUARDS)
-def test_a_guard_holds_of_a_row_and_of_none(
+def test_each_condition_is_evaluated_with_and_without_a_row(
     test: Condition, field: str, value: Any, of_row: bool, of_none: bool
 ) -> None:
     guard = Guard(REF, test, field, value)
@@ -36,7 +36,7 @@ def test_a_guard_holds_of_a_row_and_of_none(
 
 
 @pytest.mark.parametrize(("now_ms", "ahead"), [(99, True), (100, False), (101, False)])
-def test_the_moment_of_an_end_is_behind(now_ms: int, ahead: bool) -> None:
+def test_a_time_equal_to_now_is_behind(now_ms: int, ahead: bool) -> None:
     assert holds(Guard(REF, Condition.AHEAD, "until"), ROW, now_ms) is ahead
     assert holds(Guard(REF, Condition.BEHIND, "until"), ROW, now_ms) is not ahead
 
@@ -46,7 +46,7 @@ def test_a_change_resolves_values_keeps_other_fields_and_counts() -> None:
     assert new == {"v": 4, "fence": 6, "kept": "k", "until": 150, "head": None}
 
 
-def test_a_change_of_no_row_adds_to_nothing() -> None:
+def test_an_addition_to_a_missing_row_starts_at_zero() -> None:
     assert changed(None, {"fence": Add(1)}, 100) == {"fence": 1, "v": 1}
 
 

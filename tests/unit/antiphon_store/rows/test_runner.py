@@ -1,4 +1,4 @@
-"""How a decision gets through: what is fetched, what is believed, and when it is given up."""
+"""Running a decision against rows: reads, assumptions, retries and their limit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def rows(clock: ManualClock) -> SpiedRows:
 
 
 def add(view: View) -> Finish[int]:
-    """Adds one to a number that may be expected to be 7."""
+    """Adds one to a number, which the decision first assumes to be 7."""
     if not view.test(*ONE, Condition.IS, "n", 7):
         row = view.need(*ONE)
         assert row is not None
@@ -44,7 +44,7 @@ async def test_a_decision_that_assumed_right_takes_one_program(rows: SpiedRows) 
     assert rows.calls == ["transact"]
 
 
-async def test_rows_that_refuse_become_known_with_no_read_in_between(rows: SpiedRows) -> None:
+async def test_rows_of_failed_guards_are_used_without_another_read(rows: SpiedRows) -> None:
     assert await DecisionRunner(rows).run(HERE, add) == 2
     (_, first), (_, second) = rows.programs
     assert guards_on(first, Kind.SESSION) == [(Condition.IS, "n", 7)]
@@ -64,7 +64,7 @@ async def test_unknown_rows_are_fetched_with_payloads_and_the_decision_begins_ag
         return lambda _answers: total
 
     assert await DecisionRunner(rows).run(HERE, look) == 3
-    assert rows.calls == ["transact"]  # what is known of one moment needs no confirmation
+    assert rows.calls == ["transact"]  # rows of one read need no confirmation
     assert [len(program.reads) for _, program in rows.programs] == [2]
     assert seen == [0, ManualClock().now_ms()]
 
@@ -79,8 +79,8 @@ async def test_an_error_about_known_rows_is_raised_at_once(rows: SpiedRows) -> N
     assert rows.calls == ["transact"]
 
 
-async def test_an_error_is_not_believed_before_assumed_rows_are_read_with_the_known_ones(rows: SpiedRows) -> None:
-    """The second row raises first, but the first row's error is the one that a single look has to find."""
+async def test_an_error_after_assumptions_is_raised_only_after_reading_the_assumed_rows(rows: SpiedRows) -> None:
+    """The error about the second row is raised first, but the error about the first row is the right one."""
 
     def decide(view: View) -> Finish[None]:
         if not view.test(*ONE, Condition.IS, "n", 7):
@@ -119,7 +119,9 @@ async def test_a_lost_race_is_decided_anew(rows: SpiedRows) -> None:
     assert await DecisionRunner(rows).run(HERE, add) == 11
 
 
-async def test_attempts_come_to_an_end(rows: SpiedRows, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_decision_that_keeps_losing_races_fails_after_bounded_attempts(
+    rows: SpiedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paused: list[float] = []
 
     async def pause(delay: float) -> None:
@@ -133,11 +135,11 @@ async def test_attempts_come_to_an_end(rows: SpiedRows, monkeypatch: pytest.Monk
     with pytest.raises(StoreUnavailable):
         await DecisionRunner(rows).run(HERE, add)
     assert 10 <= len(rows.calls) <= 1000
-    assert paused  # they keep a distance from each other
-    assert len(paused) < len(rows.calls)  # and the first ones do not
+    assert paused  # later attempts wait
+    assert len(paused) < len(rows.calls)  # the first attempts do not wait
 
 
-async def test_what_a_backend_raises_is_not_repeated(rows: SpiedRows) -> None:
+async def test_an_error_of_the_backend_is_not_retried(rows: SpiedRows) -> None:
     async def fail(_partition: Partition, _program: Program) -> None:
         raise StoreUnavailable("down")
 
@@ -147,7 +149,7 @@ async def test_what_a_backend_raises_is_not_repeated(rows: SpiedRows) -> None:
     assert rows.calls == ["transact"]
 
 
-async def test_a_decision_that_asks_nothing_sends_nothing(rows: SpiedRows) -> None:
+async def test_a_decision_without_rows_takes_at_most_one_call(rows: SpiedRows) -> None:
     def idle(_view: View) -> Finish[str]:
         return lambda _answers: "idle"
 

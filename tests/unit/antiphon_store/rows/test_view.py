@@ -1,4 +1,4 @@
-"""The answers of a view about known and unknown rows, and the program that it makes."""
+"""The answers of a view about known and unknown rows, and the program of the view."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ REF = Ref(*SESSION)
 KNOWN = {SESSION: row(head="a", until=1_000)}
 
 
-def test_the_usual_answer_is_assumed_of_an_unknown_row_and_guarded() -> None:
+def test_a_condition_on_an_unknown_row_is_assumed_true_and_guarded() -> None:
     view = View({})
     assert view.test(*SESSION, Condition.IS, "head", "b")
     assert view.assumed == {REF}
     assert view.program().guards == [Guard(REF, Condition.IS, "head", "b")]
 
 
-def test_a_known_row_answers_for_itself_and_is_pinned_once() -> None:
+def test_a_condition_on_a_known_row_is_evaluated_and_the_row_is_pinned_once() -> None:
     view = view_of(KNOWN)
     assert not view.test(*SESSION, Condition.IS, "head", "b")
     assert view.test(*SESSION, Condition.IS, "head", "a")
@@ -35,26 +35,26 @@ def test_a_row_that_is_known_to_be_missing_is_pinned_as_absent() -> None:
     assert view.program().guards == [Guard(REF, Condition.ABSENT)]
 
 
-def test_time_is_that_of_the_last_attempt() -> None:
+def test_a_time_condition_uses_the_time_of_the_last_attempt() -> None:
     assert view_of(KNOWN, now_ms=999).test(*SESSION, Condition.AHEAD, "until")
     assert not view_of(KNOWN, now_ms=1_000).test(*SESSION, Condition.AHEAD, "until")
 
 
 @pytest.mark.parametrize(("test", "now_ms"), [(Condition.AHEAD, 999), (Condition.BEHIND, 999)])
-def test_a_time_to_come_must_be_still_to_come_when_the_program_is_applied(test: Condition, now_ms: int) -> None:
+def test_a_future_time_is_guarded_to_be_still_in_the_future(test: Condition, now_ms: int) -> None:
     view = view_of(KNOWN, now_ms=now_ms)
     view.test(*SESSION, test, "until")
     assert Guard(REF, Condition.AHEAD, "until") in view.program().guards
 
 
-def test_a_time_that_is_over_stays_over_and_for_ever_needs_no_guard() -> None:
+def test_past_and_missing_times_need_no_guard() -> None:
     view = view_of(KNOWN, now_ms=1_000)
     view.test(*SESSION, Condition.BEHIND, "until")
     view.test(*SESSION, Condition.AHEAD, "missing")
     assert view.program().guards == [Guard(REF, Condition.IS, "v", 1)]
 
 
-def test_unknown_rows_are_asked_for_together() -> None:
+def test_unknown_rows_are_requested_together() -> None:
     with pytest.raises(UnknownRow) as caught:
         view_of(KNOWN).need_all(SESSION, (Kind.NODE, "a"), (Kind.NODE, "b"))
     assert caught.value.refs == (Ref(Kind.NODE, "a"), Ref(Kind.NODE, "b"))
@@ -63,14 +63,14 @@ def test_unknown_rows_are_asked_for_together() -> None:
     assert caught.value.refs == (Ref(Kind.NODE, "a"),)
 
 
-def test_a_glance_pins_nothing() -> None:
+def test_peeking_at_a_row_pins_nothing() -> None:
     view = view_of(KNOWN)
     assert view.peek(*SESSION) is not None
     assert view.peek(Kind.NODE, "a") is None
     assert view.program().guards == []
 
 
-def test_reads_are_answered_by_place() -> None:
+def test_answers_of_reads_are_passed_in_order() -> None:
     view = View({})
     assert not view.has_effects
     finish = view.answer_from(lambda row, chain: (row, chain), Get(REF), Chain("s", Payload.ITEMS, 1, 1))
@@ -78,7 +78,7 @@ def test_reads_are_answered_by_place() -> None:
     assert view.has_effects
 
 
-def test_a_count_is_a_guard_and_the_last_one_is_told() -> None:
+def test_a_count_becomes_a_guard_and_a_crowded_result_is_visible() -> None:
     view = view_of(crowded=True)
     view.fewer(Index.MADE, "s", 3)
     assert view.is_crowded

@@ -1,4 +1,4 @@
-"""Checks of single values. Which field is named for what: `antiphon_store.testing.arguments`."""
+"""Checks of single values. `antiphon_store.testing.arguments` tests the fields that errors name."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def test_a_range_includes_both_ends() -> None:
 
 
 @pytest.mark.parametrize("tenant", ["default", "a", "team/blue-7", "!~", "x" * 128])
-def test_tenants_are_printable_ascii(tenant: str) -> None:
+def test_printable_ascii_tenants_are_accepted(tenant: str) -> None:
     rules.check_tenant(tenant, "tenant")
 
 
 @pytest.mark.parametrize("tenant", ["", "a b", "a\n", "ä", "x" * 129])
-def test_other_tenants_are_refused(tenant: str) -> None:
+def test_a_tenant_with_other_characters_or_lengths_is_rejected(tenant: str) -> None:
     with pytest.raises(InvalidRequest):
         rules.check_tenant(tenant, "tenant")
 
 
-def test_a_holder_is_counted_in_bytes() -> None:
+def test_the_length_limit_of_a_holder_counts_bytes() -> None:
     rules.check_holder("ü" * 127, "holder")
     with pytest.raises(InvalidRequest):
         rules.check_holder("ü" * 128, "holder")
 
 
 @pytest.mark.parametrize("prompt_id", ["", "pmpt_1", "conv_" + "0" * 48, "pmpt_" + "A" * 48])
-def test_the_id_of_a_prompt_has_its_prefix(prompt_id: str) -> None:
+def test_a_malformed_prompt_id_is_rejected(prompt_id: str) -> None:
     rules.check_prompt_id("pmpt_" + "0" * 48, "id")
     with pytest.raises(InvalidRequest) as raised:
         rules.check_prompt_id(prompt_id, "id")
@@ -48,14 +48,14 @@ def test_the_id_of_a_prompt_has_its_prefix(prompt_id: str) -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1, limits.PROMPT_VERSIONS_ITEMS_MAX + 1])
-def test_versions_of_prompts_are_counted_from_one(version: int) -> None:
+def test_a_prompt_version_outside_its_range_is_rejected(version: int) -> None:
     CHECKS["version"](limits.PROMPT_VERSIONS_ITEMS_MAX, "version")
     with pytest.raises(InvalidRequest) as raised:
         CHECKS["version"](version, "version")
     assert raised.value.field == "version"
 
 
-def test_the_content_of_a_prompt_is_there_and_bounded() -> None:
+def test_empty_or_oversized_prompt_content_is_rejected() -> None:
     rules.check_prompt_content(b" " * limits.PROMPT_CONTENT_BYTES_MAX, "content")
     with pytest.raises(InvalidRequest):
         rules.check_prompt_content(b"", "content")
@@ -63,7 +63,7 @@ def test_the_content_of_a_prompt_is_there_and_bounded() -> None:
         rules.check_prompt_content(b" " * (limits.PROMPT_CONTENT_BYTES_MAX + 1), "content")
 
 
-async def test_every_call_about_prompts_looks_at_its_arguments(clock: ManualClock) -> None:
+async def test_every_prompt_operation_validates_its_arguments(clock: ManualClock) -> None:
     store = StoreService(MemoryRows(clock))
     await store.open()
     prompt_id = "pmpt_" + "0" * 48

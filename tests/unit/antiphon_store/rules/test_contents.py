@@ -1,4 +1,4 @@
-"""Checks of JSON. Which field is named for what: the suites of arguments in `antiphon_store.testing`."""
+"""Checks of JSON. The suites of arguments in `antiphon_store.testing` test the fields that errors name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon_store.rules import contents as rules
 from antiphon_store.testing.subject import draft
 
 
-def test_items_need_ids() -> None:
+def test_an_item_without_an_id_is_rejected() -> None:
     rules.check_content(draft(input_items=b'[{"id":"a"},{"id":""}]'))
     with pytest.raises(InvalidRequest, match=r"input_items\[1\].id") as caught:
         rules.check_content(draft(input_items=b'[{"id":"a"},{}]'))
@@ -32,7 +32,7 @@ def test_tight_arrays_have_no_white_space_at_their_ends(given: bytes, tight: byt
     assert (record.input_items, record.output_items) == (tight, tight)
 
 
-def test_a_tight_record_is_left_alone() -> None:
+def test_a_record_without_outer_white_space_is_not_copied() -> None:
     record = draft()
     assert rules.tight(record) is record
 
@@ -50,7 +50,7 @@ def test_ids_are_given_to_items_that_lack_one() -> None:
     assert (second["type"], third["type"]) == ("reasoning", 7)
 
 
-def test_items_are_known_by_their_ids_when_all_have_one() -> None:
+def test_given_ids_are_returned_only_if_every_item_has_one() -> None:
     assert rules.given_ids([{"id": "a"}, {"id": "b"}]) == ["a", "b"]
     assert rules.given_ids([{"id": "a"}, {"id": None}]) is None
     assert rules.given_ids([{}]) is None

@@ -1,4 +1,4 @@
-"""Checks of the ports' dataclasses. Which field is named for what: `antiphon_store.testing`."""
+"""Checks of the ports' dataclasses. `antiphon_store.testing` tests the fields that errors name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antiphon_store.rules import values as rules
 from antiphon_store.testing.subject import draft
 
 
-def test_a_record_may_be_as_large_as_the_limit() -> None:
+def test_a_record_is_rejected_only_above_the_size_limit() -> None:
     record = draft(input_items=b"[]", output_items=b"[]")
     body = b" " * (limits.RECORD_BYTES_MAX - 4)
     rules.check_record(replace(record, body=body), "record")
@@ -24,7 +24,7 @@ def test_a_record_may_be_as_large_as_the_limit() -> None:
         rules.check_record(replace(record, body=body + b" "), "record")
 
 
-def test_relatives_share_their_tree() -> None:
+def test_a_session_of_another_tree_than_its_record_is_rejected() -> None:
     root = draft()
     tag = root.id.removeprefix("resp_")[:16]
     rules.check_record(draft(root, session_id="conv_" + tag + "0" * 32), "record")
@@ -33,7 +33,7 @@ def test_relatives_share_their_tree() -> None:
         rules.check_record(draft(root, session_id="conv_" + "0" * 48), "record")
 
 
-def test_a_commit_is_fenced_by_its_own_session() -> None:
+def test_a_commit_with_the_fence_of_another_session_is_rejected() -> None:
     record = draft(session_id="s")
     rules.check_turn_commit(TurnCommit(record, Fence("s", 1)), "")
     with pytest.raises(InvalidRequest):

@@ -30,7 +30,7 @@ async def test_a_fault_before_the_operation_prevents_it(store: FaultyStore) -> N
         await store.get("t", record.id)
 
 
-async def test_a_fault_after_the_operation_hides_it(store: FaultyStore) -> None:
+async def test_a_fault_after_the_operation_hides_its_answer(store: FaultyStore) -> None:
     record = draft()
     store.plan(Fault("put", When.AFTER, error=Timeout))
     with pytest.raises(Timeout):
@@ -38,14 +38,14 @@ async def test_a_fault_after_the_operation_hides_it(store: FaultyStore) -> None:
     assert (await store.get("t", record.id)).id == record.id
 
 
-async def test_a_slow_operation_answers_late(store: FaultyStore) -> None:
+async def test_a_fault_with_only_a_delay_delays_the_operation(store: FaultyStore) -> None:
     store.plan(Fault("*", When.BEFORE, error=None, delay_s=0.02))
     started = time.monotonic()
     await store.put("t", draft())
     assert time.monotonic() - started >= 0.02
 
 
-async def test_what_was_planned_can_be_called_off(store: FaultyStore) -> None:
+async def test_healing_cancels_planned_faults(store: FaultyStore) -> None:
     store.plan(Fault("*", When.BEFORE))
     store.heal()
     await store.put("t", draft())
@@ -63,7 +63,7 @@ async def test_faults_wait_for_their_operation_and_come_in_order(store: FaultySt
 
 
 @pytest.mark.parametrize("call", CALLS)
-async def test_every_operation_can_break(store: FaultyStore, call: str) -> None:
+async def test_a_planned_fault_breaks_its_operation(store: FaultyStore, call: str) -> None:
     store.plan(Fault(operation_of(call), When.BEFORE, error=Timeout))
     with pytest.raises(Timeout):
         await CALLS[call](store)

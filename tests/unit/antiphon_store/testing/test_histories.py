@@ -18,7 +18,7 @@ from antiphon_store.testing.linearizability import UNKNOWN
 from tests.support.stores import MemoryStore, tree_of
 
 KEY = ("response", "r")
-SEED = 1  # The search for an order takes a second for some seeds, for this one a moment.
+SEED = 1  # a seed with a fast search for an order; some seeds take a second
 
 
 async def answering(value: Any) -> Any:
@@ -43,13 +43,13 @@ async def test_an_outcome_is_recorded(outcome: object, answer: object) -> None:
     assert (operation.answer, operation.invoked < operation.returned) == (answer, True)
 
 
-async def test_a_reading_without_an_answer_is_left_out() -> None:
+async def test_a_read_without_an_answer_is_not_recorded() -> None:
     recorder = Recorder()
     assert await recorder.record(KEY, "get", {}, answering(Timeout("late")), lambda value: value) == UNKNOWN
     assert recorder.operations == []
 
 
-async def test_moments_tell_what_overlapped() -> None:
+async def test_recorded_times_show_which_calls_overlapped() -> None:
     recorder, gate = Recorder(), asyncio.Event()
     slow = asyncio.create_task(recorder.record(KEY, "put", {}, gate.wait(), lambda _: "slow"))
     await asyncio.sleep(0)
@@ -61,7 +61,7 @@ async def test_moments_tell_what_overlapped() -> None:
 
 
 class StaleReads(MemoryStore):
-    """Answers a reading with what was there two readings ago."""
+    """Answers a read with the record of two reads before."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
@@ -96,7 +96,7 @@ class ReusesTokens(MemoryStore):
 
 
 class LosesAcknowledgedWrites(MemoryStore):
-    """Now and then."""
+    """Loses the first write of some records."""
 
     async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
         tree = tree_of(record.id)
@@ -108,7 +108,9 @@ class LosesAcknowledgedWrites(MemoryStore):
 
 
 @pytest.mark.parametrize("broken", [StaleReads, LosesUpdates, ReusesTokens, LosesAcknowledgedWrites])
-async def test_a_broken_store_is_noticed(clock: ManualClock, broken: Callable[[ManualClock], MemoryStore]) -> None:
+async def test_a_store_that_is_not_linearizable_is_detected(
+    clock: ManualClock, broken: Callable[[ManualClock], MemoryStore]
+) -> None:
     check = LinearizabilitySuite().test_a_history_of_concurrent_clients_is_linearizable
     await check(await subject_on(MemoryStore(clock)), SEED)
     with pytest.raises(AssertionError, match="no order explains"):

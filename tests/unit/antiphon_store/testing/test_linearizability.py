@@ -1,4 +1,4 @@
-"""The search: it accepts what a sequential object explains, and nothing else."""
+"""The search for a sequential order that explains a history."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ def release(token: int, at: tuple[float, float], answer: Any) -> Operation:
 
 
 LINEARIZABLE: dict[str, list[Operation]] = {
-    "nothing": [],
+    "no operations": [],
     "one after the other": [put("a", (0, 1), 1), get((2, 3), 1, "a"), delete((4, 5)), missing((6, 7))],
     "a read beside a write sees the old": [put("a", (0, 9), 1), missing((1, 2))],
     "a read beside a write sees the new": [put("a", (0, 9), 1), get((1, 2), 1, "a")],
-    "first the new, then a later write's": [put("a", (0, 1), 1), put("b", (2, 9), 2, 1), get((3, 4), 2, "b")],
+    "a read during a later write sees its value": [put("a", (0, 1), 1), put("b", (2, 9), 2, 1), get((3, 4), 2, "b")],
     "the later answer happened first": [
         put("a", (0, 9), "AlreadyExists"), put("b", (1, 8), 1), get((2, 3), 1, "b"),
     ],
-    "one winner": [put("a", (0, 1), 1), put("b", (2, 5), 2, 1), put("c", (2, 5), "VersionMismatch", 1)],
-    "the same again": [put("a", (0, 1), 1), put("a", (2, 3), 1)],
-    "what touches overlaps": [put("a", (0, 1), 1), missing((1, 2))],
-    "keys are apart": [put("a", (0, 1), 1), replace(missing((2, 3)), key=("response", "other"))],
+    "one conditional write wins": [put("a", (0, 1), 1), put("b", (2, 5), 2, 1), put("c", (2, 5), "VersionMismatch", 1)],
+    "a repeated write": [put("a", (0, 1), 1), put("a", (2, 3), 1)],
+    "touching intervals overlap": [put("a", (0, 1), 1), missing((1, 2))],
+    "keys are independent": [put("a", (0, 1), 1), replace(missing((2, 3)), key=("response", "other"))],
     "an unknown that happened": [put("a", (0, 1), UNKNOWN), get((2, 3), 1, "a")],
     "an unknown that did not happen": [put("a", (0, 1), UNKNOWN), missing((2, 3))],
     "an unknown that happens late": [put("a", (0, 1), UNKNOWN), missing((2, 3)), get((4, 5), 1, "a")],
-    "of two unknowns the second": [
+    "the second of two unknown writes happened": [
         put("a", (0, 1), UNKNOWN), put("b", (0, 1), UNKNOWN), get((2, 3), 1, "b"),
     ],
-    "a lease goes round": [
+    "a released lease goes to another holder": [
         acquire("a", (0, 1), 1), acquire("b", (2, 3), "SessionLocked"), release(1, (4, 5), True),
         release(1, (6, 7), False), acquire("b", (8, 9), 2),
     ],
@@ -81,7 +81,7 @@ VIOLATIONS: dict[str, list[Operation]] = {
         put("a", (0, 1), 1), put("b", (2, 5), 2, 1), put("c", (2, 5), 3, 2), get((6, 7), 2, "b"),
     ],
     "two winners of one comparison": [put("a", (0, 1), 1), put("b", (2, 5), 2, 1), put("c", (2, 5), 2, 1)],
-    "no winner": [put("a", (0, 1), 1), put("b", (2, 5), "VersionMismatch", 1), get((6, 7), 1, "a")],
+    "no conditional write wins": [put("a", (0, 1), 1), put("b", (2, 5), "VersionMismatch", 1), get((6, 7), 1, "a")],
     "deleted and still there": [put("a", (0, 1), 1), delete((2, 3)), get((4, 5), 1, "a")],
     "deleted by two": [put("a", (0, 1), 1), delete((2, 5)), delete((2, 5))],
     "a value that nobody wrote": [put("a", (0, 1), 1), get((2, 3), 1, "b")],
@@ -102,18 +102,18 @@ VIOLATIONS: dict[str, list[Operation]] = {
 @pytest.mark.parametrize("name", LINEARIZABLE)
 def test_a_history_that_some_order_explains_is_accepted(name: str) -> None:
     history = LINEARIZABLE[name]
-    for order in (history, history[::-1]):  # the order of recording means nothing
+    for order in (history, history[::-1]):  # the order of recording does not matter
         assert find_violation(order, MODELS) is None
 
 
 @pytest.mark.parametrize("name", VIOLATIONS)
-def test_a_history_that_none_explains_is_rejected(name: str) -> None:
+def test_a_history_that_no_order_explains_is_rejected(name: str) -> None:
     history = VIOLATIONS[name]
     for order in (history, history[::-1]):
         assert find_violation(order, MODELS) is not None
 
 
-def test_a_violation_says_what_was_possible() -> None:
+def test_a_violation_names_its_operation_overlaps_and_possible_states() -> None:
     wrong, beside = get((4, 5), 1, "a"), put("c", (3, 9), 3, 2)
     violation = find_violation([put("a", (0, 1), 1), put("b", (2, 3), 2, 1), wrong, beside], MODELS)
     assert violation is not None
@@ -153,7 +153,7 @@ seeds, kinds, lengths = st.integers(0, 2**32), st.sampled_from(list(CALLS)), st.
 
 
 @given(kinds, seeds, lengths, st.floats(0, 0.3))
-def test_what_really_happened_is_always_accepted(kind: str, seed: int, length: int, forgotten: float) -> None:
+def test_a_history_of_a_sequential_run_is_accepted(kind: str, seed: int, length: int, forgotten: float) -> None:
     dice = random.Random(seed)
     history = [
         replace(each, answer=UNKNOWN) if dice.random() < forgotten and length < 20 else each
@@ -164,9 +164,9 @@ def test_what_really_happened_is_always_accepted(kind: str, seed: int, length: i
 
 
 @given(kinds, seeds, lengths, st.data())
-def test_an_answer_that_could_not_be_is_found(kind: str, seed: int, length: int, data: st.DataObject) -> None:
-    """One answer is exchanged for one that no operation on this object ever gets. An operation that overlaps it, and
-    returned before, may need its effect: then that one is found."""
+def test_an_impossible_answer_is_detected(kind: str, seed: int, length: int, data: st.DataObject) -> None:
+    """One answer is replaced by one that no operation ever gets. The search may also report an operation that overlaps
+    the changed one, returned before it, and needs its effect."""
     history = sequential_run(kind, random.Random(seed), length)
     number = data.draw(st.integers(0, length - 1))
     history[number] = replace(history[number], answer=(99, "never"))
@@ -177,8 +177,8 @@ def test_an_answer_that_could_not_be_is_found(kind: str, seed: int, length: int,
 
 
 @given(kinds, seeds, st.integers(2, 12), st.data())
-def test_it_agrees_with_trying_every_order(kind: str, seed: int, length: int, data: st.DataObject) -> None:
-    """Two answers change places; whether that can be is also found out by brute force."""
+def test_the_search_agrees_with_trying_every_order(kind: str, seed: int, length: int, data: st.DataObject) -> None:
+    """Two answers are swapped. Brute force decides whether an order explains the result."""
     history = sequential_run(kind, random.Random(seed), min(length, 7))
     one, other = (data.draw(st.integers(0, len(history) - 1)) for _ in range(2))
     assume(history[one].answer != history[other].answer)
@@ -189,7 +189,7 @@ def test_it_agrees_with_trying_every_order(kind: str, seed: int, length: int, da
 
 
 def can_be_ordered(history: Sequence[Operation], kind: str) -> bool:
-    """The definition, word by word."""
+    """Tries every order: the definition of linearizability."""
     model = MODELS[kind]
 
     def search(state: Any, left: list[Operation]) -> bool:

@@ -27,11 +27,11 @@ async def test_an_operation_that_counts_as_reading_changes_nothing() -> None:
     assert not any(program.changes for _, program in rows.programs)
 
 
-def test_every_operation_that_counts_as_reading_is_one() -> None:
+def test_every_listed_read_is_an_operation() -> None:
     assert set(OPERATIONS) >= READS
 
 
-def test_the_life_of_a_store_is_no_operation() -> None:
+def test_open_and_close_are_not_operations() -> None:
     assert LIFE.isdisjoint(OPERATIONS)
 
 

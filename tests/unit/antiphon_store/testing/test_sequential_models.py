@@ -1,4 +1,4 @@
-"""The models agree with the memory backend, asked one thing at a time. Concurrency: test_histories.py."""
+"""The models agree with the memory backend, one call at a time. test_histories.py tests concurrent calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antiphon_store.testing.linearizability import Operation
 from antiphon_store.testing.sequential_models import LEASE, MODELS, RESPONSE
 
 
-async def asked(clock: ManualClock, seed: int) -> list[Operation]:
+async def sequential_calls(clock: ManualClock, seed: int) -> list[Operation]:
     """The calls of two clients, one at a time."""
     backend = row_backend("memory://", clock=clock)
     await backend.open()
@@ -27,7 +27,7 @@ async def asked(clock: ManualClock, seed: int) -> list[Operation]:
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_model_answers_as_the_store_does(clock: ManualClock, seed: int) -> None:
     states = {"response": RESPONSE.initial, "lease": LEASE.initial}
-    for each in await asked(clock, seed):
+    for each in await sequential_calls(clock, seed):
         kind = each.key[0]
         states[kind], answer = MODELS[kind].apply(states[kind], each)
         assert answer == each.answer, each
@@ -35,7 +35,7 @@ async def test_a_model_answers_as_the_store_does(clock: ManualClock, seed: int) 
 
 @pytest.mark.parametrize("kind", MODELS)
 async def test_a_passive_operation_changes_no_state_that_gives_its_answer(clock: ManualClock, kind: str) -> None:
-    model, operations = MODELS[kind], [each for each in await asked(clock, 0) if each.key[0] == kind]
+    model, operations = MODELS[kind], [each for each in await sequential_calls(clock, 0) if each.key[0] == kind]
     states: list[Hashable] = [model.initial]
     for each in operations:
         states.append(model.apply(states[-1], each)[0])

@@ -1,4 +1,4 @@
-"""A store over watched rows."""
+"""A store over rows that record their programs."""
 
 from __future__ import annotations
 

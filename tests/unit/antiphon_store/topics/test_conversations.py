@@ -1,5 +1,4 @@
-"""Decisions of the service about conversations; that conversations work is tested by
-tests/contract/store/test_suites.py."""
+"""Decisions of the service about conversations. tests/contract/store/test_suites.py tests conversations."""
 
 from __future__ import annotations
 
@@ -14,19 +13,19 @@ from antiphon_store.testing.conversations import array, names_in, new_id
 from tests.support.rows import SpiedRows
 
 
-async def test_ids_come_from_the_source_that_was_given(rows: SpiedRows) -> None:
+async def test_a_conversation_gets_its_id_from_the_given_source(rows: SpiedRows) -> None:
     made = await StoreService(rows, ids=SequentialIds()).create_conversation("t")
     assert made.id == f"conv_{1:016x}{2:032x}"
 
 
-async def test_without_a_policy_conversations_live_for_ever(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_conversations_do_not_expire_by_the_default_ttl(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(default_ttl_s=1))
     made = await store.create_conversation("t")
     clock.advance(10**9)
     assert await store.get_conversation("t", made.id) == made
 
 
-async def test_the_longest_lifetime_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_the_max_ttl_setting_limits_lifetimes(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(default_ttl_s=1, max_ttl_s=60))
     made = await store.create_conversation("t")
     clock.advance(60)
@@ -37,7 +36,7 @@ async def test_the_longest_lifetime_is_a_setting(rows: SpiedRows, clock: ManualC
     assert caught.value.field == "ttl_ms"
 
 
-async def test_only_an_item_of_the_context_is_taken_out(store: StoreService) -> None:
+async def test_removing_an_item_is_idempotent_and_an_unknown_item_is_not_found(store: StoreService) -> None:
     conversation_id = new_id()
     await store.create_conversation("t", conversation_id=conversation_id, items=array("a", "b"))
     for _ in range(2):

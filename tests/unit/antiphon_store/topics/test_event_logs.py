@@ -31,7 +31,7 @@ async def test_an_append_in_this_process_wakes_its_followers(rows: SpiedRows) ->
         assert (await asyncio.wait_for(waiting, 30)).frames == frame(1)
 
 
-async def test_how_long_a_log_is_kept_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_the_event_log_ttl_setting_limits_the_life_of_a_log(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(event_log_ttl_s=5))
     response_id = new_id()
     await store.append_events(TENANT, append_at(response_id, 0))
@@ -42,7 +42,7 @@ async def test_how_long_a_log_is_kept_is_a_setting(rows: SpiedRows, clock: Manua
         await anext(store.read_events(TENANT, response_id))
 
 
-async def test_without_following_what_comes_later_is_left_out(store: StoreService) -> None:
+async def test_a_read_without_follow_omits_later_events(store: StoreService) -> None:
     response_id = new_id()
     await store.append_events(TENANT, append_at(response_id, 0))
     async with aclosing(store.read_events(TENANT, response_id)) as batches:

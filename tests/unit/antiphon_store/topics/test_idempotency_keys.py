@@ -1,4 +1,4 @@
-"""Turns and writes under a key: what becomes of the key when the tree refuses, or an answer is lost."""
+"""Keyed turns and writes: their key after a rejected operation, and after a lost answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_a_refused_repetition_keeps_the_claim(store: StoreService) -> None
     assert (await store.begin_turn(T, keyed(draft()))).running_response_id == record.id
 
 
-async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_over(
+async def test_the_key_of_a_failed_commit_stays_claimed_until_it_expires(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
@@ -55,7 +55,7 @@ async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_ov
     assert (await store.begin_turn(T, asked)).running_response_id is None
 
 
-async def test_a_bound_key_whose_response_is_gone_is_free(store: StoreService) -> None:
+async def test_the_bound_key_of_a_deleted_response_is_free(store: StoreService) -> None:
     record, other = draft(), draft()
     await store.commit_turn(T, TurnCommit(record, idempotency_key="k"))
     replayed = (await store.begin_turn(T, keyed(other))).replay

@@ -1,4 +1,4 @@
-"""Queues: tickets lead to jobs in their trees, and come back when they were taken for nothing."""
+"""Queues: tickets lead to jobs in their trees, and unused tickets return."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ async def test_tickets_that_were_taken_and_not_used_are_due_at_once(store: Store
     assert await claim(store, "d") is None
 
 
-async def test_the_longest_waiting_of_several_queues_comes_first(store: StoreService, clock: ManualClock) -> None:
+async def test_the_job_that_waited_longest_in_any_queue_is_claimed_first(
+    store: StoreService, clock: ManualClock
+) -> None:
     expected = []
     for queue in ("r", "q", "r"):
         expected += await enqueue(store, 1, queue)
@@ -56,10 +58,10 @@ async def test_the_longest_waiting_of_several_queues_comes_first(store: StoreSer
     assert [job.id for job in found if job] == expected
 
 
-async def test_a_ticket_without_a_job_lets_no_other_queue_go_first(
+async def test_a_ticket_without_a_job_does_not_change_the_order_of_queues(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
-    """A backend that is spread over several servers leaves such a ticket when it refuses a job."""
+    """A backend on several servers leaves such a ticket when it rejects a job."""
     await rows.transact(Partition(T, ""), Program(changes=[File(Index.QUEUE, "q", draft().id)]))
     expected = []
     for queue in ("q", "r"):
@@ -85,7 +87,7 @@ async def test_a_ticket_of_a_lost_holder_is_due_when_its_lease_is_over(store: St
     clock.advance(5)
     await store.heartbeat_job(T, first.fence, lease_ttl_ms=10_000)
     clock.advance(9)
-    assert await claim(store, "b") is None  # the ticket came too early, and is moved
+    assert await claim(store, "b") is None  # the ticket was early, and is moved
     clock.advance(1)
     second = await claim(store, "b")
     assert second is not None
@@ -111,7 +113,9 @@ async def test_a_crash_between_ticket_and_claim_only_hides_the_ticket(
     assert (found.id, found.attempt) == (job_id, 1)
 
 
-async def test_an_empty_queue_costs_three_looks_and_no_program(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_claim_from_an_empty_queue_takes_three_index_reads_and_no_program(
+    store: StoreService, rows: SpiedRows
+) -> None:
     assert await claim(store) is None
     assert rows.calls == ["page", "take_due", "page"]
 
@@ -128,7 +132,7 @@ async def test_a_retried_job_is_claimed_again_at_once(store: StoreService) -> No
     assert await claim(store, "b") is None
 
 
-async def test_the_head_of_the_queue_counts_what_is_due_in_all_tenants(store: StoreService, clock: ManualClock) -> None:
+async def test_the_queue_head_counts_due_jobs_of_all_tenants(store: StoreService, clock: ManualClock) -> None:
     assert await store.queue_head(limit=10) == QueueHead(0, 0)
     for tenant in ("a", "a", "b"):
         draft_ = JobDraft(draft().id, DISPATCH_QUEUE, b"p")
@@ -140,7 +144,7 @@ async def test_the_head_of_the_queue_counts_what_is_due_in_all_tenants(store: St
     assert (await store.queue_head(limit=10)).due == 2
 
 
-async def test_a_job_enqueued_in_this_process_wakes_who_waits_for_it(rows: SpiedRows) -> None:
+async def test_a_job_enqueued_in_this_process_wakes_a_waiting_claimer(rows: SpiedRows) -> None:
     store = StoreService(rows, StoreSettings(job_poll_ms=3_600_000))
     waiting = asyncio.create_task(store.claim_job(T, ["q"], holder="a", wait_ms=60_000))
     await asyncio.sleep(0.01)
@@ -151,7 +155,7 @@ async def test_a_job_enqueued_in_this_process_wakes_who_waits_for_it(rows: Spied
     assert job.id == job_draft.id
 
 
-async def test_how_long_an_ended_job_is_remembered_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_the_job_ttl_setting_limits_how_long_an_ended_job_is_kept(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(job_ttl_s=5))
     job_draft = JobDraft(draft().id, "q", b"p")
     await store.enqueue_job(T, job_draft)

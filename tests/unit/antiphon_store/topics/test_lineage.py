@@ -1,4 +1,4 @@
-"""Lists and shapes: pages over entries that cannot be shown, and what is read together."""
+"""Lists and trees: pages over unreadable entries, limits, and joint reads."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ async def remove(store: StoreService, *records: Record) -> None:
 
 @pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING])
 @pytest.mark.parametrize("limit", [1, 2, 5])
-async def test_pages_of_a_session_leave_out_what_was_removed(store: StoreService, order: Order, limit: int) -> None:
+async def test_pages_of_a_session_leave_out_deleted_responses(store: StoreService, order: Order, limit: int) -> None:
     session_id = new_session_id()
     line: list[Record] = []
-    for _ in range(7):  # born in one millisecond: their depth tells them apart
+    for _ in range(7):  # created in one millisecond, so that only their depth orders them
         line.append(draft(line[-1] if line else None, session_id=session_id, tag=session_id))
     await put(store, *line)
     await remove(store, line[0], line[3], line[4])
@@ -49,7 +49,7 @@ async def test_pages_of_a_session_leave_out_what_was_removed(store: StoreService
     assert found == (expected if order is Order.ASCENDING else expected[::-1])
 
 
-async def test_children_and_siblings_are_counted_as_far_as_they_can_be_read(store: StoreService) -> None:
+async def test_children_and_siblings_are_listed_and_counted_without_deleted_ones(store: StoreService) -> None:
     root = draft()
     children = sorted((draft(root) for _ in range(4)), key=lambda each: each.id)
     grandchildren = [draft(children[0]) for _ in range(3)]
@@ -85,7 +85,7 @@ async def test_a_page_is_bounded_by_count_and_bytes(
     assert rows.calls == ["page"]  # no more is read than needed
 
 
-async def test_a_subtree_over_its_limit_is_refused_and_below_it_whole(store: StoreService) -> None:
+async def test_a_subtree_is_returned_whole_or_rejected_over_its_limit(store: StoreService) -> None:
     root = draft()
     children = [draft(root) for _ in range(3)]
     await put(store, root, *children)
@@ -116,7 +116,7 @@ async def test_an_item_is_found_in_the_oldest_response_that_can_be_read(store: S
     first, second = (draft(input_items=array("x")) for _ in range(2))
     for record in (first, second):
         await put(store, record)
-    oldest = min(first.id, second.id)  # born in one millisecond
+    oldest = min(first.id, second.id)  # both were created in one millisecond
     found = await store.resolve_items(T, ["nothing", "x"])
     assert ([each.response_id for each in found.items], found.missing_ids) == ([oldest], ("nothing",))
     await remove(store, first if first.id == oldest else second)
@@ -125,7 +125,7 @@ async def test_an_item_is_found_in_the_oldest_response_that_can_be_read(store: S
     assert not (await store.resolve_items("other", ["x"])).items
 
 
-async def test_of_items_with_one_id_in_a_response_the_first_counts(store: StoreService) -> None:
+async def test_an_item_id_used_twice_in_a_response_resolves_to_the_first(store: StoreService) -> None:
     inputs, outputs = b'[{"id":"a","n":1},{"id":"a","n":2}]', b'[{"id":"a","n":3},{"id":"c","n":4}]'
     record = draft(input_items=inputs, output_items=outputs)
     await put(store, record)
@@ -136,7 +136,7 @@ async def test_of_items_with_one_id_in_a_response_the_first_counts(store: StoreS
     ]
 
 
-async def test_the_store_chooses_ids_from_its_own_source(rows: SpiedRows) -> None:
+async def test_a_fork_gets_its_session_id_from_the_given_source(rows: SpiedRows) -> None:
     store, record = StoreService(rows, ids=SequentialIds()), draft()
     await store.put("t", record)
     made = await store.fork("t", ForkSource(up_to_response_id=record.id))

@@ -1,4 +1,4 @@
-"""Races between two round trips of one operation: time passes, or somebody else writes."""
+"""Races between two round trips of one operation: time passes, or another client writes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Step = Callable[[StoreService, Any], Awaitable[object]]
 
 
 def between(rows: SpiedRows, step: Callable[[], Awaitable[None]]) -> None:
-    """Has something happen before the next program that changes rows."""
+    """Runs `step` before the next program that changes rows."""
 
     async def before(_partition: Partition, program: Program) -> None:
         if program.changes:
@@ -87,7 +87,7 @@ LATE: list[tuple[Callable[[StoreService], Awaitable[Any]], Step, type[AntiphonEr
 
 
 @pytest.mark.parametrize(("made", "step", "error"), LATE)
-async def test_what_ends_while_it_is_decided_on_has_ended(
+async def test_an_operation_whose_subject_expires_meanwhile_is_rejected(
     store: StoreService, rows: SpiedRows, clock: ManualClock, made: Any, step: Step, error: type[AntiphonError]
 ) -> None:
     subject = await made(store)
@@ -98,7 +98,7 @@ async def test_what_ends_while_it_is_decided_on_has_ended(
     between(rows, end)
     with pytest.raises(error):
         await step(store, subject)
-    assert rows.before_transact is None  # it had come that far
+    assert rows.before_transact is None  # `end` has run
 
 
 async def test_a_job_that_its_holder_claims_again_too_late_is_a_new_attempt(
@@ -115,7 +115,9 @@ async def test_a_job_that_its_holder_claims_again_too_late_is_a_new_attempt(
     assert job.attempt == 2
 
 
-async def test_of_two_requests_that_find_a_key_free_again_one_has_it(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_freed_key_taken_before_the_first_claim_leads_to_the_other_turn(
+    store: StoreService, rows: SpiedRows
+) -> None:
     gone = draft()
     await store.begin_turn(T, keyed(gone))
     await store.commit_turn(T, TurnCommit(gone, idempotency_key="k"))
@@ -149,10 +151,10 @@ async def test_a_fork_and_a_deletion_during_a_sweep_keep_the_head(store: StoreSe
     assert (await store.describe_session(T, session_id)).head_id == record.id
 
 
-async def test_a_child_and_a_sweep_of_its_parent_see_each_other(
+async def test_a_commit_behind_a_parent_that_is_swept_meanwhile_is_rejected(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
-    """The parent ends while a commit behind it is decided on, and a sweep looks at it before the commit is applied."""
+    """The parent expires during the commit of its child, and a sweep reads the parent before the commit is applied."""
     session_id = new_session_id()
     parent = await a_turn(store, session_id, ttl_ms=LEASE_MS)
     await store.delete(T, parent.id)
@@ -173,7 +175,7 @@ async def test_a_child_and_a_sweep_of_its_parent_see_each_other(
     assert rows.before_transact is None
 
 
-async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_child_committed_during_a_sweep_keeps_its_parent(store: StoreService, rows: SpiedRows) -> None:
     session_id = new_session_id()
     parent = await a_turn(store, session_id)
     await store.delete(T, parent.id)
@@ -191,7 +193,7 @@ async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(store: StoreSe
     assert (await store.begin_turn(T, turn_in(session_id))).history.depth == 2
 
 
-async def test_a_log_that_begins_anew_is_not_swept_for_the_one_before(
+async def test_a_log_that_begins_anew_during_a_sweep_is_kept(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
     append = EventAppend(draft().id, 0, 1, b"old\n\n")
@@ -206,7 +208,7 @@ async def test_a_log_that_begins_anew_is_not_swept_for_the_one_before(
     assert [batch.frames async for batch in store.read_events(T, append.response_id)] == [b"new\n\n"]
 
 
-async def test_a_job_that_time_ended_meanwhile_is_not_cancelled(
+async def test_a_job_that_expires_during_its_cancellation_ends_as_failed(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
     await store.enqueue_job(T, JobDraft(draft().id, "q", b"{}", 1))
@@ -224,7 +226,9 @@ async def test_a_job_that_time_ended_meanwhile_is_not_cancelled(
 # ---- Keys ----
 
 
-async def test_of_two_that_find_a_key_free_again_one_runs(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_freed_key_taken_before_the_second_claim_leads_to_the_other_turn(
+    store: StoreService, rows: SpiedRows
+) -> None:
     gone, first, second = draft(), draft(), draft()
     await a_keyed_commit(store, gone)
     await store.delete(T, gone.id)
@@ -242,7 +246,7 @@ async def test_of_two_that_find_a_key_free_again_one_runs(store: StoreService, r
     assert start.running_response_id == second.id
 
 
-async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key(
+async def test_a_response_written_during_a_lookup_of_its_key_keeps_the_key(
     store: StoreService, rows: SpiedRows
 ) -> None:
     record = draft()
@@ -263,13 +267,13 @@ async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key
             may_write.set()
             await committing
 
-    rows.after_transact = write  # behind the first look for the response
+    rows.after_transact = write  # after the first read of the response
     start = await store.begin_turn(T, keyed(draft()))
     assert start.running_response_id == record.id
 
 
 @pytest.mark.parametrize("is_swept", [False, True])
-async def test_a_key_whose_response_was_deleted_is_free_swept_or_not(
+async def test_the_key_of_a_deleted_response_is_free_with_and_without_a_sweep(
     store: StoreService, clock: ManualClock, is_swept: bool
 ) -> None:
     gone = draft()
@@ -282,7 +286,7 @@ async def test_a_key_whose_response_was_deleted_is_free_swept_or_not(
     assert start.running_response_id is None
 
 
-async def test_a_refused_try_does_not_free_the_key_of_the_next(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_rejected_begin_does_not_free_the_key_of_its_retry(store: StoreService, rows: SpiedRows) -> None:
     running = replace(draft(), status=Status.IN_PROGRESS)
     await store.put(T, running)
     record = draft(running)
@@ -301,7 +305,7 @@ async def test_a_refused_try_does_not_free_the_key_of_the_next(store: StoreServi
     assert (await store.begin_turn(T, other)).running_response_id == record.id
 
 
-async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
+async def test_a_rejected_commit_does_not_unbind_the_key_of_its_retry(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
     session_id = new_session_id()
@@ -327,7 +331,7 @@ async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
     assert replay.id == record.id
 
 
-async def test_a_caller_that_leaves_before_its_turn_began_frees_the_key(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_cancelled_begin_frees_its_key(store: StoreService, rows: SpiedRows) -> None:
     left, other = draft(), draft()
     is_there = asyncio.Event()
 
@@ -349,7 +353,7 @@ async def test_a_caller_that_leaves_before_its_turn_began_frees_the_key(store: S
     assert start.running_response_id is None
 
 
-async def test_a_single_write_whose_stamp_got_lost_is_not_made_again(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_single_write_whose_stamp_was_not_stored_is_not_repeated(store: StoreService, rows: SpiedRows) -> None:
     record = draft()
 
     async def lose(_partition: Partition, program: Program) -> None:
@@ -391,11 +395,11 @@ async def test_a_fork_that_fails_leaves_no_pointer(store: StoreService, rows: Sp
     assert (await store.fork(T, ForkSource(None, own.id), new_session_id="name")).head_id == own.id
 
 
-async def test_a_fork_into_a_name_that_is_used_leaves_no_session(store: StoreService) -> None:
+async def test_a_fork_rejected_for_a_used_name_leaves_no_session(store: StoreService) -> None:
     source = draft()
     await store.put(T, source)
     await store.acquire_session(T, "name", holder="h", ttl_ms=LEASE_MS)
     with pytest.raises(SessionLocked):
         await store.fork(T, ForkSource(None, source.id), new_session_id="name")
     await store.delete(T, source.id)
-    assert (await store.sweep(T, limit=10)).records == 1  # no head keeps it
+    assert (await store.sweep(T, limit=10)).records == 1  # no head keeps the source

@@ -34,7 +34,7 @@ async def remove(store: StoreService, *records: Record) -> None:
         await store.delete(T, each.id)
 
 
-async def test_the_id_of_a_dead_response_is_free_when_nothing_needs_it(store: StoreService) -> None:
+async def test_the_id_of_a_deleted_response_is_reusable_once_nothing_needs_it(store: StoreService) -> None:
     root = draft()
     child = draft(root)
     grandchild = draft(child)
@@ -49,7 +49,7 @@ async def test_the_id_of_a_dead_response_is_free_when_nothing_needs_it(store: St
     assert (await store.get(T, child.id)).version == 1
 
 
-async def test_the_id_of_a_session_head_is_not_free(store: StoreService) -> None:
+async def test_the_id_of_a_deleted_session_head_is_not_reusable(store: StoreService) -> None:
     record = draft()
     await put(store, record)
     await store.fork(T, ForkSource(None, record.id), new_session_id=new_session_id(record.id))
@@ -58,7 +58,7 @@ async def test_the_id_of_a_session_head_is_not_free(store: StoreService) -> None
         await put(store, record)
 
 
-async def test_responses_that_cannot_be_read_do_not_crowd_a_session(rows: SpiedRows) -> None:
+async def test_deleted_responses_do_not_count_towards_the_session_limit(rows: SpiedRows) -> None:
     store = StoreService(rows, StoreSettings(default_ttl_s=None, max_session_responses=3))
     session_id = new_session_id()
     records = [draft(session_id=session_id, tag=session_id) for _ in range(5)]
@@ -73,7 +73,7 @@ async def test_responses_that_cannot_be_read_do_not_crowd_a_session(rows: SpiedR
         await store.put(T, records[4])
 
 
-async def test_expired_responses_do_not_crowd_a_session(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_expired_responses_do_not_count_towards_the_session_limit(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(max_session_responses=1))
     session_id = new_session_id()
     old, new = (draft(session_id=session_id, tag=session_id) for _ in range(2))
@@ -99,7 +99,7 @@ async def test_responses_of_many_trees_take_one_program_for_each_tree(store: Sto
     assert (caught.value.field, caught.value.facts["limit"]) == ("ids", f"{store.page_bytes_max} bytes")
 
 
-async def test_the_default_lifetime_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_responses_expire_by_the_default_ttl_setting(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(default_ttl_s=60))
     stamp = await store.put(T, draft())
     assert stamp.expires_at_ms == clock.now_ms() + 60_000
@@ -107,7 +107,7 @@ async def test_the_default_lifetime_is_a_setting(rows: SpiedRows, clock: ManualC
     assert stamp.expires_at_ms == clock.now_ms() + 60_000
 
 
-async def test_without_a_default_a_response_lives_for_ever(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_a_response_without_a_default_ttl_does_not_expire(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(default_ttl_s=None))
     record = draft()
     assert (await store.put(T, record)).expires_at_ms is None
@@ -116,7 +116,7 @@ async def test_without_a_default_a_response_lives_for_ever(rows: SpiedRows, cloc
 
 
 @pytest.mark.parametrize(("max_ttl_s", "expected_ms"), [(None, None), (90, 90_000)])
-async def test_what_was_said_in_a_conversation_stays(
+async def test_responses_of_a_conversation_ignore_the_default_ttl(
     rows: SpiedRows, clock: ManualClock, max_ttl_s: int | None, expected_ms: int | None
 ) -> None:
     store = StoreService(rows, StoreSettings(default_ttl_s=60, max_ttl_s=max_ttl_s))
@@ -130,7 +130,7 @@ async def test_what_was_said_in_a_conversation_stays(
     assert stamp.expires_at_ms == clock.now_ms() + 1000
 
 
-async def test_the_longest_lifetime_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_the_max_ttl_setting_limits_lifetimes(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(default_ttl_s=30, max_ttl_s=60))
     await store.put(T, draft(), ttl_ms=60_000)
     with pytest.raises(InvalidRequest) as caught:

@@ -1,4 +1,4 @@
-"""How many primitives an operation takes in the usual case. A store's latency is little else."""
+"""The number of transactions of an operation in the usual case, which is most of the store's latency."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_FENCE = Fence(SESSION, 0)
 
 @dataclass
 class Scene:
-    """A session with one turn, one running response with an open log, and what a case needs besides."""
+    """A session with one turn, a running response with an open log, and the fence or job of a case."""
 
     store: StoreService
     bounded: StoreService
@@ -85,11 +85,11 @@ Step = Callable[[Scene], Awaitable[object]]
 
 
 async def nothing(_scene: Scene) -> None:
-    """Before a case that needs nothing."""
+    """No preparation."""
 
 
 CASES: dict[str, tuple[Step, Step, int]] = {
-    # what happens before, what is counted, how many transactions
+    # preparation, counted step, number of transactions
     "begin from nothing": (nothing, lambda s: s.store.begin_turn(T, TurnRequest()), 1),
     "begin behind a response": (
         nothing,
@@ -135,7 +135,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
                 job=TurnJob(b"", 5, 600_000),
             ),
         ),
-        3,  # one for the turn, and two behind it for the line of tenants
+        3,  # one for the turn, then two for the line of tenants
     ),
     "put": (nothing, lambda s: s.store.put(T, draft()), 1),
     "put with a parent": (nothing, lambda s: s.store.put(T, draft(ROOT)), 1),
@@ -208,9 +208,9 @@ CASES: dict[str, tuple[Step, Step, int]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_round_trips(case: str, rows: SpiedRows) -> None:
+async def test_an_operation_takes_its_number_of_transactions(case: str, rows: SpiedRows) -> None:
     before, step, transactions = CASES[case]
-    any_number = StoreSettings(jobs_per_tenant=0)  # or open jobs would be counted
+    any_number = StoreSettings(jobs_per_tenant=0)  # with a limit, open jobs would be counted
     scene = Scene(StoreService(rows, any_number), StoreService(rows, StoreSettings(max_session_responses=9)))
     await scene.set_up()
     await before(scene)

@@ -1,4 +1,4 @@
-"""Giving back space: cascades, candidates that come back, limits, and tenants."""
+"""Sweeping: cascades, candidates that come back, limits, and tenants."""
 
 from __future__ import annotations
 
@@ -68,11 +68,13 @@ async def turn(store: StoreService, session_id: str, parent: Record | None = Non
     return record
 
 
-async def test_a_last_child_takes_its_dead_ancestors_along(store: StoreService, rows: SpiedRows) -> None:
+async def test_sweeping_a_deleted_last_child_reclaims_its_deleted_ancestors(
+    store: StoreService, rows: SpiedRows
+) -> None:
     root, *middle, leaf = await put_line(store, 5)
     await remove(store, *middle)
     assert await swept(store) == 0
-    assert not await candidates(rows)  # they are named again when their reason ends
+    assert not await candidates(rows)  # nodes become candidates again when their last child goes
     await remove(store, leaf)
     found = await sweep(store)
     assert (found.records, found.has_more) == (4, False)
@@ -81,7 +83,7 @@ async def test_a_last_child_takes_its_dead_ancestors_along(store: StoreService, 
     assert not await candidates(rows)
 
 
-async def test_a_head_that_moves_on_to_another_branch_is_let_go(store: StoreService) -> None:
+async def test_a_deleted_head_is_reclaimed_after_the_session_moves_to_another_branch(store: StoreService) -> None:
     session_id = new_session_id()
     head = await turn(store, session_id)
     await remove(store, head)
@@ -90,7 +92,7 @@ async def test_a_head_that_moves_on_to_another_branch_is_let_go(store: StoreServ
     assert await swept(store) == 1
 
 
-async def test_a_head_that_moves_on_to_its_child_is_kept_by_it(store: StoreService) -> None:
+async def test_a_deleted_head_is_kept_when_the_session_moves_to_its_child(store: StoreService) -> None:
     session_id = new_session_id()
     head = await turn(store, session_id)
     await remove(store, head)
@@ -100,7 +102,7 @@ async def test_a_head_that_moves_on_to_its_child_is_kept_by_it(store: StoreServi
     assert len(await store.chain(T, child.id)) == 2
 
 
-async def test_a_head_of_one_of_a_hundred_forks_is_kept(store: StoreService) -> None:
+async def test_a_deleted_response_is_kept_while_it_is_the_head_of_many_forks(store: StoreService) -> None:
     (source,) = await put_line(store, 1)
     for _ in range(120):
         await store.fork(T, ForkSource(None, source.id), new_session_id=f"conv_{source.id[5:21]}{RandomIds().hex(32)}")
@@ -126,19 +128,19 @@ async def test_a_commit_between_the_looks_of_a_sweep_keeps_its_parent(store: Sto
     assert len(await store.chain(T, record.id)) == 2
     await remove(store, record)
     await turn(store, session_id)
-    assert await swept(store) == 2  # and neither is forgotten for ever
+    assert await swept(store) == 2  # both are reclaimed later
 
 
-async def test_an_id_that_is_written_again_lets_go_of_its_parent(store: StoreService) -> None:
+async def test_a_deleted_parent_is_reclaimed_after_the_id_of_its_child_is_reused(store: StoreService) -> None:
     parent, child = await put_line(store, 2)
     await remove(store, parent)
     assert await swept(store) == 0
     await remove(store, child)
-    await store.put(T, replace(child, parent_id=None))  # takes the old child away
+    await store.put(T, replace(child, parent_id=None))  # removes the old child
     assert await swept(store) == 1
 
 
-async def test_time_ends_records_and_longer_time_brings_them_back(store: StoreService, clock: ManualClock) -> None:
+async def test_an_expired_record_is_swept_and_an_extended_one_later(store: StoreService, clock: ManualClock) -> None:
     (short,) = await put_line(store, 1, ttl_ms=1000)
     (longer,) = await put_line(store, 1, ttl_ms=1000)
     await store.put(T, longer, precondition=Precondition(version=1), ttl_ms=5000)
@@ -150,7 +152,7 @@ async def test_time_ends_records_and_longer_time_brings_them_back(store: StoreSe
     assert await swept(store) == 1
 
 
-async def test_a_log_whose_time_was_extended_goes_later(store: StoreService, clock: ManualClock) -> None:
+async def test_a_log_with_an_extended_expiry_is_swept_later(store: StoreService, clock: ManualClock) -> None:
     (record,) = await put_line(store, 1)
     await store.append_events(T, EventAppend(record.id, 0, 1, b"data: {}\n\n"))
     clock.advance(0.9)
@@ -161,7 +163,7 @@ async def test_a_log_whose_time_was_extended_goes_later(store: StoreService, clo
     assert await swept(store) == 1
 
 
-async def test_a_candidate_that_a_limit_left_over_goes_when_its_time_is_over(
+async def test_a_candidate_left_over_by_a_limit_is_swept_after_its_expiry(
     store: StoreService, clock: ManualClock
 ) -> None:
     first, second = await put_line(store, 2)
@@ -189,13 +191,13 @@ async def test_a_sweep_stops_at_its_limit_in_a_cascade_and_between_candidates(st
     assert [each.has_more for each in found] == [True, True, False]
 
 
-async def test_a_limit_that_is_met_exactly_leaves_nothing(store: StoreService) -> None:
+async def test_a_sweep_that_meets_its_limit_exactly_reports_nothing_left(store: StoreService) -> None:
     line = await put_line(store, 3)
     await remove(store, *line)
     assert await sweep(store, limit=3) == Sweeping(3, sum(map(_size_of, line)))
 
 
-async def test_a_key_goes_with_its_time_and_is_not_counted(
+async def test_an_expired_key_is_swept_without_being_counted(
     store: StoreService, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
@@ -203,14 +205,14 @@ async def test_a_key_goes_with_its_time_and_is_not_counted(
     place = keys.partition_of(T, "k")
     clock.advance(2)
     await sweep(store)
-    assert await stored(rows, (Kind.KEY, "k"), partition=place) == [True]  # it is remembered for a day
+    assert await stored(rows, (Kind.KEY, "k"), partition=place) == [True]  # a key is kept for a day
     clock.advance(24 * 3600)
     assert await swept(store) == 0
     assert await stored(rows, (Kind.KEY, "k"), partition=place) == [False]
     assert (await store.begin_turn(T, keyed(draft()))).running_response_id is None
 
 
-async def test_a_conversation_goes_with_all_that_only_it_kept(store: StoreService, clock: ManualClock) -> None:
+async def test_an_expired_conversation_is_swept_with_its_items(store: StoreService, clock: ManualClock) -> None:
     conversation_id = new_id()
     await store.create_conversation(T, conversation_id=conversation_id, items=array("a"), ttl_ms=1000)
     assert await swept(store) == 0
@@ -219,7 +221,7 @@ async def test_a_conversation_goes_with_all_that_only_it_kept(store: StoreServic
     assert not (await store.resolve_items(T, ["a"])).items
 
 
-async def test_a_removed_conversation_lets_go_of_its_head(store: StoreService) -> None:
+async def test_the_head_of_a_deleted_conversation_is_swept(store: StoreService) -> None:
     conversation_id = new_id()
     await store.create_conversation(T, conversation_id=conversation_id, items=array("a"))
     assert await swept(store) == 0
@@ -227,7 +229,7 @@ async def test_a_removed_conversation_lets_go_of_its_head(store: StoreService) -
     assert await swept(store) == 1
 
 
-async def test_a_tenant_is_swept_alone(store: StoreService) -> None:
+async def test_a_sweep_touches_one_tenant_only(store: StoreService) -> None:
     (mine,) = await put_line(store, 1)
     theirs = draft()
     await store.put("other", theirs)
@@ -239,7 +241,7 @@ async def test_a_tenant_is_swept_alone(store: StoreService) -> None:
     assert (await sweep(store, tenant="other")).records == 1
 
 
-async def test_two_sweepers_take_each_thing_once(store: StoreService, rows: SpiedRows) -> None:
+async def test_concurrent_sweeps_count_each_record_once(store: StoreService, rows: SpiedRows) -> None:
     line = await put_line(store, 5)
     await remove(store, *line)
     found: list[int] = []
@@ -253,7 +255,7 @@ async def test_two_sweepers_take_each_thing_once(store: StoreService, rows: Spie
     assert sum(found) + await swept(store) == 5
 
 
-async def test_what_is_swept_stays_out_of_histories_only_when_nothing_needs_it(store: StoreService) -> None:
+async def test_a_deleted_parent_stays_in_the_history_of_its_child(store: StoreService) -> None:
     root, child = await put_line(store, 2)
     await remove(store, root)
     await sweep(store)

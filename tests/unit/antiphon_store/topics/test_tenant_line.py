@@ -1,4 +1,4 @@
-"""Tenants take turns: whoever has one job is served before a tenant's second, and weights say how often."""
+"""The line of tenants: claims serve tenants in turn, in proportion to their weights."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ async def claim(store: StoreService, clock: ManualClock, holder: str = "h") -> J
 
 
 async def claimed(store: StoreService, clock: ManualClock, count: int) -> list[str]:
-    """The tenants of so many claims."""
+    """The tenants of `count` claims."""
     jobs = [await claim(store, clock, f"h{number}") for number in range(count)]
     return [job.tenant for job in jobs if job is not None]
 
 
-async def test_a_tenants_first_job_comes_before_anothers_second(store: StoreService, clock: ManualClock) -> None:
+async def test_the_first_job_of_a_tenant_is_claimed_before_the_backlog_of_another(
+    store: StoreService, clock: ManualClock
+) -> None:
     for _ in range(50):
         await enqueue(store, "flood")
     clock.advance(1)
@@ -43,7 +45,7 @@ async def test_a_tenants_first_job_comes_before_anothers_second(store: StoreServ
     assert "victim" in await claimed(store, clock, 2)
 
 
-async def test_tenants_take_turns(store: StoreService, clock: ManualClock) -> None:
+async def test_jobs_of_tenants_are_claimed_in_turn(store: StoreService, clock: ManualClock) -> None:
     for tenant in "aaabbbccc":
         await enqueue(store, tenant)
     tenants = await claimed(store, clock, 9)
@@ -57,7 +59,7 @@ async def test_a_tenant_of_weight_three_has_three_turns_of_four(store: StoreServ
     assert Counter(await claimed(store, clock, 16)) == {"heavy": 12, "light": 4}
 
 
-async def test_each_job_is_claimed_once_by_many_at_once(store: StoreService, clock: ManualClock) -> None:
+async def test_concurrent_claims_give_each_job_to_one_holder(store: StoreService, clock: ManualClock) -> None:
     ids = [await enqueue(store, tenant) for tenant in "aabbc"]
     jobs = await asyncio.gather(*(claim(store, clock, str(number)) for number in range(12)))
     assert sorted(job.id for job in jobs if job is not None) == sorted(ids)
@@ -70,7 +72,7 @@ async def test_a_tenant_with_delayed_jobs_leaves_until_they_are_due(
     assert await claim(store, clock) is None
     rows.forget_calls()
     assert await claim(store, clock) is None
-    assert rows.calls == ["take_due", "page"]  # nobody stands in line
+    assert rows.calls == ["take_due", "page"]  # no tenant is in the line
     clock.advance(5)
     assert await claimed(store, clock, 1) == ["a"]
 
@@ -89,7 +91,7 @@ async def test_the_job_of_a_dead_worker_is_claimed_when_its_lease_is_over(
 
 
 @pytest.mark.parametrize("outcome", [JobOutcome.RETRY, JobOutcome.POSTPONED])
-async def test_a_job_that_is_given_back_is_claimable_after_its_pause(
+async def test_a_retried_or_postponed_job_is_claimable_after_its_delay(
     store: StoreService, clock: ManualClock, outcome: JobOutcome
 ) -> None:
     await enqueue(store, "a")
@@ -103,7 +105,9 @@ async def test_a_job_that_is_given_back_is_claimable_after_its_pause(
     assert again.max_attempts - job.max_attempts == (1 if outcome is JobOutcome.POSTPONED else 0)
 
 
-async def test_a_job_that_ended_by_time_is_told_to_a_worker(store: StoreService, clock: ManualClock) -> None:
+async def test_a_job_that_failed_by_lease_expiry_is_reported_to_a_worker_once(
+    store: StoreService, clock: ManualClock
+) -> None:
     job_id = draft().id
     job = JobDraft(job_id, DISPATCH_QUEUE, b"p", max_attempts=1)
     await store.enqueue_job("a", job)
@@ -116,7 +120,7 @@ async def test_a_job_that_ended_by_time_is_told_to_a_worker(store: StoreService,
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-async def test_a_step_of_the_clock_strands_no_job(store: StoreService, clock: ManualClock, hours: int) -> None:
+async def test_jobs_stay_claimable_after_a_clock_step(store: StoreService, clock: ManualClock, hours: int) -> None:
     await enqueue(store, "runs")
     running = await claim(store, clock, "dead")
     assert running is not None
@@ -126,7 +130,7 @@ async def test_a_step_of_the_clock_strands_no_job(store: StoreService, clock: Ma
     assert sorted(await claimed(store, clock, 4)) == ["runs", "waits"]
 
 
-async def test_a_holder_goes_on_behind_a_step_back(store: StoreService, clock: ManualClock) -> None:
+async def test_a_holder_keeps_its_job_after_a_clock_step_back(store: StoreService, clock: ManualClock) -> None:
     await enqueue(store, "a")
     job = await claim(store, clock)
     assert job is not None
@@ -136,7 +140,9 @@ async def test_a_holder_goes_on_behind_a_step_back(store: StoreService, clock: M
     assert await claim(store, clock, "b") is None
 
 
-async def test_a_step_back_cancels_what_nobody_runs_any_more(store: StoreService, clock: ManualClock) -> None:
+async def test_cancelling_after_a_clock_step_back_ends_the_job_of_a_lost_holder(
+    store: StoreService, clock: ManualClock
+) -> None:
     job_id = await enqueue(store, "a")
     await claim(store, clock, "dead")
     clock.advance(-3_600)

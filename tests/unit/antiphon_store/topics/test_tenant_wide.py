@@ -1,4 +1,4 @@
-"""Requests for quota that meet share a program, and fail alone. Prompts lie in one partition."""
+"""Concurrent quota requests share a program. The prompts of a tenant share a partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE = QuotaRequest([Draw("requests", 1, 1, 100, 0.001)])
 
 
 class Gate:
-    """Holds programs of one tenant up until it is opened; may fail them."""
+    """Holds programs of one tenant until `opened` is set, then fails them with `error` if there is one."""
 
     def __init__(self, rows: SpiedRows, tenant: str = T) -> None:
         self.tenant = tenant
@@ -55,7 +55,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_requests_that_meet_go_in_one_program(store: StoreService, rows: SpiedRows) -> None:
+async def test_concurrent_quota_requests_share_one_program(store: StoreService, rows: SpiedRows) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
     others = take(store, 9)
@@ -75,7 +75,7 @@ async def test_answers_come_in_the_order_of_the_requests(store: StoreService, ro
     assert [await each for each in (first, *others)] == [99, 98, 97, 96]
 
 
-async def test_tenants_do_not_wait_for_each_other(store: StoreService, rows: SpiedRows) -> None:
+async def test_quota_requests_do_not_wait_for_those_of_another_tenant(store: StoreService, rows: SpiedRows) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
     assert (await store.take_quota("other", ONE)).levels[0].level == 99
@@ -84,7 +84,9 @@ async def test_tenants_do_not_wait_for_each_other(store: StoreService, rows: Spi
     await first
 
 
-async def test_an_error_reaches_every_caller_of_its_batch_and_nobody_else(store: StoreService, rows: SpiedRows) -> None:
+async def test_an_error_reaches_every_waiting_caller_and_later_requests_succeed(
+    store: StoreService, rows: SpiedRows
+) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
     others = take(store, 3)
@@ -98,7 +100,9 @@ async def test_an_error_reaches_every_caller_of_its_batch_and_nobody_else(store:
 
 
 @pytest.mark.parametrize("whom", ["first", "another", "all others"])
-async def test_a_cancelled_caller_harms_nobody(store: StoreService, rows: SpiedRows, whom: str) -> None:
+async def test_a_cancelled_caller_does_not_disturb_other_quota_requests(
+    store: StoreService, rows: SpiedRows, whom: str
+) -> None:
     gate = Gate(rows)
     first = await first_under_way(store, gate)
     others = take(store, 3)
@@ -111,10 +115,10 @@ async def test_a_cancelled_caller_harms_nobody(store: StoreService, rows: SpiedR
     found = await asyncio.gather(first, *others, return_exceptions=True)
     for task, answer in zip((first, *others), found, strict=True):
         assert isinstance(answer, asyncio.CancelledError if task in cancelled else (int, float))
-    assert (await store.take_quota(T, ONE)).levels[0].level <= 99  # and the next one finds an open way
+    assert (await store.take_quota(T, ONE)).levels[0].level <= 99  # the next request is answered
 
 
-async def test_batches_follow_one_another_as_long_as_somebody_comes(store: StoreService, rows: SpiedRows) -> None:
+async def test_repeated_concurrent_quota_requests_keep_sharing_programs(store: StoreService, rows: SpiedRows) -> None:
     async def let_others_run(_partition: Partition, _program: Program) -> None:
         await asyncio.sleep(0)
 
@@ -124,7 +128,7 @@ async def test_batches_follow_one_another_as_long_as_somebody_comes(store: Store
     rows.before_transact = let_others_run
     levels = await asyncio.gather(*(again(5) for _ in range(4)))
     assert sorted(chain.from_iterable(levels)) == [80 + each for each in range(20)]
-    assert len(rows.calls) < 40  # two for each request, if none had met
+    assert len(rows.calls) < 40  # it would be 40 if no requests were joined
 
 
 async def test_all_prompts_of_a_tenant_lie_in_one_partition(store: StoreService, rows: SpiedRows) -> None:

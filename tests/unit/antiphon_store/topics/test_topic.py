@@ -1,4 +1,4 @@
-"""Operations of one step check their arguments and run a decision where their subject is."""
+"""Operations of one decision check their arguments and run in the partition of their subject."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_arguments_are_checked_and_completed_by_the_port(store: StoreServi
         await store.renew_session(T, lease.fence, ttl_ms=0)
 
 
-def test_an_operation_promises_what_its_port_or_its_decision_says() -> None:
+def test_an_operation_has_the_docstring_of_its_port_or_decision() -> None:
     assert StoreService.get.__doc__ == records.get.__doc__
     assert StoreService.get.__name__ == "get"
     assert StoreService.cancel_job.__doc__ == Jobs.cancel_job.__doc__

@@ -1,4 +1,4 @@
-"""In which tree an operation runs: names, pointers, and ids of other trees."""
+"""The tree in which an operation runs: names, pointers, and ids of other trees."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ async def test_turns_of_a_session_of_any_name_lie_in_its_tree(store: StoreServic
     assert (await store.describe_session(T, name)).head_id == second.id
 
 
-async def test_names_of_two_tenants_are_two_sessions(store: StoreService) -> None:
+async def test_one_session_name_of_two_tenants_is_two_sessions(store: StoreService) -> None:
     await turn(store, "name")
     assert (await store.describe_session("other", "name")).head_id is None
 
 
-async def test_a_fork_sends_a_name_to_the_tree_of_its_source(store: StoreService, rows: SpiedRows) -> None:
+async def test_a_forked_session_name_leads_to_the_tree_of_its_source(store: StoreService, rows: SpiedRows) -> None:
     source = draft()
     await store.put(T, source)
     await store.fork(T, ForkSource(None, source.id), new_session_id="name")
@@ -61,7 +61,9 @@ async def test_a_fork_sends_a_name_to_the_tree_of_its_source(store: StoreService
     assert (await store.list_responses(T, "name")).records
 
 
-async def test_another_process_finds_a_name_that_was_sent_elsewhere(store: StoreService, rows: SpiedRows) -> None:
+async def test_another_process_follows_the_pointer_of_a_forked_session_name(
+    store: StoreService, rows: SpiedRows
+) -> None:
     source = draft()
     await store.put(T, source)
     await store.fork(T, ForkSource(None, source.id), new_session_id="name")
@@ -80,7 +82,7 @@ async def test_another_process_finds_a_name_that_was_sent_elsewhere(store: Store
     assert (await store.describe_session(T, "name")).head_id == record.id
 
 
-async def test_where_a_name_was_sent_is_remembered(store: StoreService, rows: SpiedRows) -> None:
+async def test_the_tree_of_a_forked_session_name_is_remembered(store: StoreService, rows: SpiedRows) -> None:
     source = draft()
     await store.put(T, source)
     await store.fork(T, ForkSource(None, source.id), new_session_id="name")
@@ -91,7 +93,7 @@ async def test_where_a_name_was_sent_is_remembered(store: StoreService, rows: Sp
     assert {partition.tree for partition, _ in rows.programs} == {tree_tag(source.id)}
 
 
-async def test_a_name_in_use_is_sent_nowhere(store: StoreService) -> None:
+async def test_a_fork_into_a_used_session_name_is_rejected(store: StoreService) -> None:
     source = draft()
     await store.put(T, source)
     own = await turn(store, "used")
@@ -103,7 +105,7 @@ async def test_a_name_in_use_is_sent_nowhere(store: StoreService) -> None:
     assert (await store.describe_session(T, "used")).head_id == own.id
 
 
-async def test_a_name_that_was_sent_to_one_tree_is_not_forked_into_from_another(store: StoreService) -> None:
+async def test_a_fork_into_a_session_name_of_another_fork_is_rejected(store: StoreService) -> None:
     first, second = draft(), draft()
     at_home = draft(tag=f"conv_{session_tag(T, 'name')}{'0' * 32}")
     for record in (first, second, at_home):
@@ -116,8 +118,10 @@ async def test_a_name_that_was_sent_to_one_tree_is_not_forked_into_from_another(
     assert (await store.describe_session(T, "name")).head_id == first.id
 
 
-async def test_a_turn_at_home_keeps_a_name_from_being_sent_away(store: StoreService, rows: SpiedRows) -> None:
-    """The pointer and the lease are of one row set: of a fork and a turn that meet, one sees the other."""
+async def test_a_fork_into_a_session_name_that_is_leased_meanwhile_is_rejected(
+    store: StoreService, rows: SpiedRows
+) -> None:
+    """The pointer and the lease are in one partition, so a concurrent fork and turn see each other."""
     source = draft()
     await store.put(T, source)
 

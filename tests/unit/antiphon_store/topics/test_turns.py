@@ -1,4 +1,4 @@
-"""Turns wait for a lease, keep their key for a time, and are refused over the bounds of a history."""
+"""Turns wait for a lease, keep their key for a time, and are rejected over the bounds of a history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SESSION = new_session_id()
 
 
 @pytest.mark.parametrize("way", ["commit", "abort", "release"])
-async def test_whoever_waits_is_woken_by_the_end_of_a_turn(rows: SpiedRows, way: str) -> None:
+async def test_the_end_of_a_turn_wakes_a_waiting_turn(rows: SpiedRows, way: str) -> None:
     store = StoreService(rows, StoreSettings(lease_poll_ms=3_600_000))
     start = await store.begin_turn(T, turn_in(SESSION))
     assert start.lease is not None
@@ -38,7 +38,7 @@ async def test_whoever_waits_is_woken_by_the_end_of_a_turn(rows: SpiedRows, way:
     assert second.lease.holder == "other"
 
 
-async def test_how_long_a_key_is_claimed_is_a_setting(rows: SpiedRows, clock: ManualClock) -> None:
+async def test_the_turn_claim_setting_limits_how_long_a_key_is_claimed(rows: SpiedRows, clock: ManualClock) -> None:
     store = StoreService(rows, StoreSettings(turn_claim_s=5))
     first = draft()
     await store.begin_turn("t", keyed(first))
@@ -48,7 +48,7 @@ async def test_how_long_a_key_is_claimed_is_a_setting(rows: SpiedRows, clock: Ma
     assert (await store.begin_turn("t", keyed(draft()))).running_response_id is None
 
 
-async def test_the_bound_of_a_history_is_for_what_is_left(store: StoreService) -> None:
+async def test_removed_items_do_not_count_towards_the_history_bound(store: StoreService) -> None:
     conversation_id = new_id()
     await store.create_conversation(T, conversation_id=conversation_id, items=array("a", "b"))
     await store.delete_conversation_item(T, conversation_id, "b")
@@ -59,7 +59,7 @@ async def test_the_bound_of_a_history_is_for_what_is_left(store: StoreService) -
         await store.begin_turn(T, turn_in(conversation_id, max_bytes=left - 1))
 
 
-async def test_a_turn_behind_another_tenants_response_finds_nothing(store: StoreService) -> None:
+async def test_a_previous_response_of_another_tenant_is_not_found(store: StoreService) -> None:
     record = draft()
     await store.put(T, record)
     with pytest.raises(PreviousResponseNotFound):

@@ -21,7 +21,7 @@ from tests.support.postgres_server import new_schema, shared_postgres
 
 @pytest.fixture(autouse=True)
 def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server is there: on a busy machine an answer takes as long as it takes."""
+    """Raises timeouts, because a running server answers late on a busy machine."""
     monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 30.0)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 30.0)
     monkeypatch.setattr(backend_module, "READY_TIMEOUT_S", 30.0)
@@ -44,7 +44,7 @@ def schema() -> str:
 
 @pytest.fixture
 async def empty(url: str, schema: str) -> AsyncIterator[Connection]:
-    """A connection of the store's to a database without its tables."""
+    """A connection of a store to a database without tables."""
     connection: Connection = await AsyncConnection.connect(url, autocommit=True)
     await configure(connection, schema=schema, durability=Durability.PROCESS)
     yield connection

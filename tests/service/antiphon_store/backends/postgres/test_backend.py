@@ -1,4 +1,4 @@
-"""Cases of PostgreSQL's rows alone: programs side by side, and text that it cannot hold as it is."""
+"""Cases of rows in PostgreSQL only: concurrent programs, and text that PostgreSQL cannot store unchanged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def rows(url: str, schema: str) -> AsyncIterator[PostgresRows]:
     opened = PostgresRows(url, database_schema=schema, durability=Durability.PROCESS)
     await opened.open()
     await asyncio.gather(*[opened.transact(HERE, Program(reads=[Get(Ref(Kind.KEY, "none"))])) for _ in range(200)])
-    yield opened  # with as many connections as it may have
+    yield opened  # with the maximum number of connections
     await opened.close()
 
 
@@ -50,7 +50,7 @@ async def row_of(rows: PostgresRows, ref: Ref) -> Row | None:
     return row
 
 
-async def test_programs_at_once_count_each_of_them(rows: PostgresRows) -> None:
+async def test_concurrent_programs_each_add_to_a_counter(rows: PostgresRows) -> None:
     session = Ref(Kind.SESSION, "s")
     await asyncio.gather(
         *[rows.transact(HERE, Program(changes=[Set(session, {"n": Add(1)})])) for _ in range(PROGRAMS)]

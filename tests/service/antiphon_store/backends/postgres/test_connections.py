@@ -34,8 +34,8 @@ async def connections(url: str) -> AsyncIterator[Connections]:
     await connections.close()
 
 
-async def test_atoms_run_side_by_side(connections: Connections) -> None:
-    """As many as there are connections wait for one another, and then as many again."""
+async def test_atoms_run_concurrently_on_all_connections(connections: Connections) -> None:
+    """Two rounds of atoms, each with as many atoms as connections, wait for one another."""
     together = asyncio.Barrier(module.CONNECTIONS_MAX)
 
     async def meet(connection: Connection) -> int:
@@ -47,7 +47,7 @@ async def test_atoms_run_side_by_side(connections: Connections) -> None:
     assert answers == [42] * len(answers)
 
 
-async def test_a_conflict_is_unavailable(connections: Connections) -> None:
+async def test_a_transaction_conflict_is_reported_as_unavailable(connections: Connections) -> None:
     async def loses(_connection: Connection) -> None:
         raise errors.DeadlockDetected
 
@@ -61,7 +61,7 @@ async def test_an_error_of_the_statement_leaves_the_connection_usable(connection
     assert await connections.run(answer) == 42
 
 
-async def test_nobody_waits_longer_than_said(connections: Connections) -> None:
+async def test_an_atom_over_its_timeout_is_unavailable(connections: Connections) -> None:
     with pytest.raises(StoreUnavailable, match="in time"):
         await connections.run(sleep(20), timeout_s=0.05)
     assert await connections.run(answer) == 42
@@ -71,8 +71,8 @@ async def test_a_caller_that_gives_up_ends_its_statement(connections: Connection
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await connections.run(sleep(20))
-    async with asyncio.timeout(6):  # the server itself ends a statement later than that
-        await connections.close()  # waits for what still runs
+    async with asyncio.timeout(6):  # less than the server's own timeout of a statement
+        await connections.close()  # waits for running statements
 
 
 async def test_closing_lets_running_atoms_end(connections: Connections) -> None:
@@ -112,7 +112,7 @@ async def test_a_connection_that_died_while_idle_is_not_used(connections: Connec
     await other.close()
 
 
-async def test_what_cannot_be_opened_leaves_nothing_open(url: str) -> None:
+async def test_a_failed_check_at_open_raises_its_error(url: str) -> None:
     async def refuse(_connection: Connection) -> None:
         raise StoreUnavailable("Not this one.")
 

@@ -1,4 +1,4 @@
-"""Cases of PostgreSQL's backups alone. Under load: tests/faults/store/test_backups_under_load.py."""
+"""Cases of PostgreSQL's backups only. tests/faults/store/test_backups_under_load.py makes backups under load."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PARTITION, REF = Partition("acme", "tree"), Ref(Kind.JOB, "j")
 WRITE = Program(changes=[Put(REF, {"n": 1}, b"items \xff\x00", b"b" * 3_000_000)])
 
 
-def unseen(_count: int) -> None:
-    """Progress that nobody looks at."""
+def ignore_progress(_count: int) -> None:
+    """Ignores the progress."""
 
 
 def rows_in(url: str, schema: str) -> PostgresRows:
@@ -35,14 +35,14 @@ def backup(url: str, schema: str, tmp_path: Path) -> Path:
         await rows.open()
         await rows.transact(PARTITION, WRITE)
         await rows.close()
-        await rows.maintenance.backup(tmp_path / "backup", unseen)
+        await rows.maintenance.backup(tmp_path / "backup", ignore_progress)
 
     asyncio.run(make())
     return tmp_path / "backup"
 
 
 def restore(url: str, schema: str, file: Path) -> None:
-    asyncio.run(rows_in(url, schema).maintenance.restore(file, unseen))
+    asyncio.run(rows_in(url, schema).maintenance.restore(file, ignore_progress))
 
 
 def test_rows_come_back_byte_by_byte(url: str, backup: Path) -> None:
@@ -61,12 +61,12 @@ def test_rows_come_back_byte_by_byte(url: str, backup: Path) -> None:
     assert backup.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_there_is_not_overwritten(url: str, schema: str, backup: Path) -> None:
+def test_existing_data_is_not_overwritten_by_backup_or_restore(url: str, schema: str, backup: Path) -> None:
     content = backup.read_bytes()
     with pytest.raises(OperationError, match="holds data already"):
         restore(url, schema, backup)
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(rows_in(url, schema).maintenance.backup(backup, unseen))
+        asyncio.run(rows_in(url, schema).maintenance.backup(backup, ignore_progress))
     assert backup.read_bytes() == content
 
 
@@ -96,7 +96,7 @@ def foreign(file: Path) -> None:
         (lambda file: file.write_bytes(b"SQLite format 3\x00" * 100), "not a backup"),
     ],
 )
-def test_what_is_no_backup_is_not_restored(url: str, backup: Path, spoil: Callable[[Path], object], says: str) -> None:
+def test_an_invalid_backup_is_not_restored(url: str, backup: Path, spoil: Callable[[Path], object], says: str) -> None:
     spoil(backup)
     schema = new_schema()
     with pytest.raises(OperationError, match=says):
@@ -118,11 +118,13 @@ def test_a_backup_of_another_schema_version_is_refused(url: str, backup: Path, m
 
 def test_a_database_without_a_store_has_no_backup(url: str, tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="no store"):
-        asyncio.run(rows_in(url, new_schema()).maintenance.backup(tmp_path / "backup", unseen))
+        asyncio.run(rows_in(url, new_schema()).maintenance.backup(tmp_path / "backup", ignore_progress))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_is_not_there_is_said_on_one_line(tmp_path: Path) -> None:
+def test_a_backup_of_an_unreachable_server_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
-        asyncio.run(rows_in("postgresql://127.0.0.1:1/none", "s").maintenance.backup(tmp_path / "backup", unseen))
+        asyncio.run(
+            rows_in("postgresql://127.0.0.1:1/none", "s").maintenance.backup(tmp_path / "backup", ignore_progress)
+        )
     assert list(tmp_path.iterdir()) == []

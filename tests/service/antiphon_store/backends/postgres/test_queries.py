@@ -34,14 +34,14 @@ async def test_every_statement_fits_the_schema(connection: Connection) -> None:
 
 
 async def test_no_operation_scans_a_table(connection: Connection, backend: StoreService) -> None:
-    """Not even with statistics that know of few rows, and not inside functions."""
+    """No scan with statistics of few rows, and none inside functions."""
     parent = None
     for number in range(LENGTH):
         record = draft(parent, tag=SESSION, session_id=SESSION)
         await backend.put("t", record)
         await backend.acquire_session("t", new_session_id(), holder="h", ttl_ms=1000)
         await use_keys_and_conversations(backend)
-        parent = record if number % 3 else parent or record  # a fork now and then
+        parent = record if number % 3 else parent or record  # every third record gets a sibling
     assert parent is not None
     await connection.execute("ANALYZE")
     assert await scans_of(backend, lambda: use_turns(backend, parent)) == {}
@@ -55,8 +55,8 @@ async def test_no_operation_scans_a_table(connection: Connection, backend: Store
 async def test_no_operation_reads_all_that_a_tenant_has(
     connection: Connection, backend: StoreService, has_statistics: bool
 ) -> None:
-    """An index that is read from end to end is no scan of a table, and as slow. Plans are made when a connection first
-    asks, in a young store before there is much."""
+    """Reading a whole index is no scan of a table, but as slow. A connection plans a statement at its first use, when a
+    young store has few rows."""
     root = draft(tag=SESSION)
     deeds: list[Callable[[], Awaitable[object]]] = [
         lambda: use_turns(backend, root),
@@ -78,7 +78,7 @@ async def test_no_operation_reads_all_that_a_tenant_has(
         assert await reads_of(backend, deed) == {}
 
 
-# Of everything, many rows of one tenant; the time of none is over.
+# Many rows of every kind of one tenant, none of them expired.
 MANY_ROWS = 2000
 TOO_MANY = 500
 MANY = [
@@ -100,7 +100,7 @@ def connections_of(backend: StoreService) -> Connections:
 
 
 async def reads_of(backend: StoreService, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
-    """The tables of which `deed` reads too many rows, and how many."""
+    """The tables from which `deed` reads too many rows, with the number of rows."""
 
     async def watched(each: Connection) -> dict[str, int]:
         async with each.transaction():

@@ -1,4 +1,4 @@
-"""The reserve in held cursors, and a disk that is full where the test says so. On a real one: tests/faults."""
+"""The reserve in held cursors, and a simulated full disk. tests/faults fills a real one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_the_reserve_is_taken_lent_in_parts_and_taken_back(aside: Connecti
     assert (await held(aside), room.is_full) == (len(PARTS), False)
 
 
-async def test_a_full_disk_is_told_until_there_is_room(aside: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_writes_are_rejected_until_the_disk_has_room(aside: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
     room = Room(aside)
     with monkeypatch.context() as at_first:
         at_first.setitem(QUERIES, "canary", FULL)
@@ -69,13 +69,13 @@ async def test_a_full_disk_is_told_until_there_is_room(aside: Connections, monke
     await room.write(succeed, in_reserve=False)
 
 
-async def test_a_disk_that_had_room_is_looked_at_again_when_a_write_finds_none(
+async def test_a_write_that_finds_the_disk_full_makes_the_disk_be_checked_again(
     aside: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = Room(aside)
     await room.require()
     monkeypatch.setitem(QUERIES, "canary", FULL)
-    await room.require()  # it had room a moment ago
+    await room.require()  # the last check found room a moment ago
     with pytest.raises(StoreUnavailable):
         await room.write(find_disk_full, in_reserve=False)
     with pytest.raises(StoreUnavailable, match="disk is full"):

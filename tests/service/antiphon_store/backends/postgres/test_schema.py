@@ -40,7 +40,7 @@ async def schema_of(connection: Connection) -> list[Any]:
     return [await (await connection.execute(each)).fetchall() for each in (COLUMNS, INDEXES, FUNCTIONS)]
 
 
-async def test_migrations_make_of_the_first_schema_what_a_new_database_has(connection: Connection, url: str) -> None:
+async def test_migrating_the_first_schema_yields_the_schema_of_a_new_database(connection: Connection, url: str) -> None:
     """A change of schema.sql needs a migration. first_schema.sql stays as it was."""
     name = new_schema()
     async with await AsyncConnection.connect(url, autocommit=True) as old:
@@ -95,7 +95,9 @@ async def test_a_migration_that_fails_leaves_the_database_as_it_was(connection: 
     assert await schema_of(connection) == before
 
 
-async def test_a_replica_that_may_not_migrate_says_what_to_do(connection: Connection, url: str, schema: str) -> None:
+async def test_a_replica_that_may_not_migrate_names_the_command_in_its_error(
+    connection: Connection, url: str, schema: str
+) -> None:
     await connection.execute("DELETE FROM schema_version")
     rows = PostgresRows(url, database_schema=schema, durability=Durability.PROCESS, migrate=False)
     with pytest.raises(StoreUnavailable, match="run `antiphon store migrate`"):

@@ -22,7 +22,7 @@ def test_a_url_gets_limits_unless_it_has_its_own() -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://host/database?no=such", "postgresql://[host/database"])
-def test_a_url_that_is_none_is_a_mistake_in_the_settings(url: str) -> None:
+def test_a_malformed_url_raises_a_settings_error(url: str) -> None:
     with pytest.raises(SettingsError, match="not one of PostgreSQL"):
         conninfo_of(url)
 
@@ -39,7 +39,7 @@ def test_error_of_a_malformed_url_leaves_out_its_password(password: str) -> None
     ("durability", "synchronous_commit"),
     [(Durability.QUORUM, "on"), (Durability.DISK, "on"), (Durability.PROCESS, "off")],
 )
-async def test_durability_is_what_a_commit_waits_for(
+async def test_durability_sets_synchronous_commit(
     empty: Connection, durability: Durability, synchronous_commit: str
 ) -> None:
     await configure(empty, schema="here", durability=durability)
@@ -49,11 +49,13 @@ async def test_durability_is_what_a_commit_waits_for(
 
 
 @pytest.mark.parametrize("durability", [Durability.PROCESS, Durability.DISK])
-async def test_an_ordinary_server_keeps_what_it_promises(empty: Connection, durability: Durability) -> None:
+async def test_a_default_server_is_accepted_for_process_and_disk_durability(
+    empty: Connection, durability: Durability
+) -> None:
     await require_server(empty, durability)
 
 
-async def test_a_quorum_needs_others(empty: Connection) -> None:
+async def test_quorum_durability_without_standbys_is_rejected(empty: Connection) -> None:
     with pytest.raises(StoreUnavailable, match="synchronous_standby_names"):
         await require_server(empty, Durability.QUORUM)
 

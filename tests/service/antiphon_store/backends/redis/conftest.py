@@ -1,4 +1,4 @@
-"""An opened backend on the run's shared server, and a client to look behind it."""
+"""An opened backend on the run's shared server, and a client that reads the server directly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.redis_servers import redis_rows, shared_redis
 
 @pytest.fixture(autouse=True)
 def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The servers are there: on a busy machine an answer takes as long as it takes."""
+    """Raises timeouts, because a running server answers late on a busy machine."""
     monkeypatch.setitem(connection.OPTIONS, "socket_connect_timeout", 30.0)
     monkeypatch.setitem(connection.OPTIONS, "socket_timeout", 30.0)
     monkeypatch.setattr(link, "READY_TIMEOUT_S", 30.0)

@@ -1,4 +1,4 @@
-"""Rows as they lie in Redis. What a program does: tests/contract/store/test_rows.py."""
+"""Rows as stored in Redis. tests/contract/store/test_rows.py tests programs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def filed(rows: RedisRows, partition: Partition) -> list[tuple[str, int]]:
     return [(each.id, each.at) for each in entries]
 
 
-async def test_what_is_deleted_leaves_nothing_behind(server: redis.Redis, tenant: str) -> None:
+async def test_deleted_rows_and_entries_leave_no_keys(server: redis.Redis, tenant: str) -> None:
     rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
     await rows.open()
     changes: list[Change] = [Put(Ref(Kind.BATCH, f"log/{number}"), {}, b"items", b"body") for number in range(3)]
@@ -81,7 +81,7 @@ async def test_a_tenant_is_announced_again_after_a_while(server: redis.Redis, te
     assert tenant in await rows.tenants()
     server.srem(keys.TENANTS, tenant)
     await rows.transact(Partition(tenant, "tree"), ends)
-    assert tenant not in await rows.tenants()  # it was said a moment ago
+    assert tenant not in await rows.tenants()  # announced a moment ago
     rows._announced_s[tenant] -= ANNOUNCE_AGAIN_S
     await rows.transact(Partition(tenant, "tree"), ends)
     assert tenant in await rows.tenants()
@@ -127,7 +127,7 @@ async def test_a_chain_of_many_nodes_comes_in_order(tenant: str) -> None:
     await rows.close()
 
 
-async def test_only_small_programs_and_reads_are_for_a_server_without_memory() -> None:
+async def test_a_server_out_of_memory_accepts_only_small_programs_and_reads() -> None:
     with redis_server(NO_FILES) as server, server.client() as client:
         rows, partition = rows_at(server.url), Partition("t", "tree")
         await rows.open()
@@ -145,7 +145,7 @@ async def test_only_small_programs_and_reads_are_for_a_server_without_memory() -
         await rows.close()
 
 
-async def test_a_backend_that_is_not_open_says_so(tenant: str) -> None:
+async def test_a_backend_that_is_not_open_is_unavailable(tenant: str) -> None:
     rows = rows_at(shared_redis().url)
     await rows.close()
     with pytest.raises(StoreUnavailable, match="not open"):
@@ -157,19 +157,19 @@ async def test_a_backend_that_is_not_open_says_so(tenant: str) -> None:
             await call()
 
 
-def test_a_cluster_has_no_quorum() -> None:
+def test_quorum_durability_on_a_cluster_is_rejected() -> None:
     with pytest.raises(SettingsError, match="quorum"):
         rows_at("redis+cluster://one:1", durability=Durability.QUORUM)
 
 
-async def test_a_server_that_keeps_nothing_is_refused() -> None:
+async def test_a_server_without_appendonly_is_rejected_for_disk_durability() -> None:
     rows = rows_at(shared_redis().url, durability=Durability.DISK)
     with pytest.raises(StoreUnavailable, match="appendonly must be yes"):
         await rows.open()
 
 
-@pytest.mark.parametrize(("payload", "fits"), [(Payload.ITEMS, 10), (Payload.ALL, 1)])  # [xxxxxxxx], and its `size`
-async def test_a_chain_may_be_as_long_as_its_bound(tenant: str, payload: Payload, fits: int) -> None:
+@pytest.mark.parametrize(("payload", "fits"), [(Payload.ITEMS, 10), (Payload.ALL, 1)])  # [xxxxxxxx]; the node's `size`
+async def test_a_chain_is_rejected_only_above_its_byte_bound(tenant: str, payload: Payload, fits: int) -> None:
     rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
     await rows.open()
     await rows.transact(partition, Program(changes=[Grow("resp", None, NODE, b"x" * 8)]))
@@ -179,8 +179,8 @@ async def test_a_chain_may_be_as_long_as_its_bound(tenant: str, payload: Payload
     await rows.close()
 
 
-async def test_a_ticket_outlives_a_late_removal(tenant: str) -> None:
-    """On a Cluster a claimer takes a ticket whose job is not there yet, and removes it after the job came."""
+async def test_a_job_is_claimable_after_a_late_removal_of_its_ticket(tenant: str) -> None:
+    """On a cluster, a claimer takes a ticket before its job is stored, and removes the ticket after that."""
     url = shared_cluster().url
     enqueuer, claimer = rows_at(url), rows_at(url)
     for each in (enqueuer, claimer):

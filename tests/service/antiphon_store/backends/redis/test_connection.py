@@ -22,7 +22,7 @@ def servers_at(url: str) -> tuple[Servers, Link]:
     return servers, Link(servers)
 
 
-async def test_one_server() -> None:
+async def test_one_server_is_asked_as_the_only_master() -> None:
     servers, link = servers_at(f"{shared_redis().url}/1")
     assert isinstance(servers.client, Redis)
     assert await link.ask_masters("PING") == [True]
@@ -43,14 +43,14 @@ async def test_one_node_is_enough_to_find_a_cluster() -> None:
     await link.close()
 
 
-async def test_sentinels_are_clients_too() -> None:
+async def test_a_sentinel_address_makes_a_client_for_each_sentinel() -> None:
     servers, link = servers_at("redis+sentinel://a,b:1/main")
     assert len(servers.sentinels) == 2
     assert isinstance(await link._translated(RedisConnectionError("gone")), StoreUnavailable)
     await link.close()
 
 
-async def test_a_goodbye_that_is_not_answered_is_no_fault(
+async def test_a_timeout_while_closing_is_logged_and_not_raised(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def silence(self: Redis) -> None:
@@ -62,8 +62,8 @@ async def test_a_goodbye_that_is_not_answered_is_no_fault(
     assert "not closed in time: Timed out" in caplog.text
 
 
-def test_a_connection_that_was_closed_is_passed_over_on_uvloop() -> None:
-    """Its loop refuses to write to it with an error that redis-py does not know."""
+def test_closed_cluster_connections_are_replaced_on_uvloop() -> None:
+    """A write to a closed connection raises an error in uvloop that redis-py does not know."""
 
     async def lose_connections() -> list[object]:
         servers, link = servers_at(shared_cluster().url)

@@ -30,7 +30,7 @@ Call = tuple[Script, list[str], list[Argument]]
 
 
 def write_call() -> Call:
-    """A write to a row of its own."""
+    """A write to a new row."""
     here = Partition("x", RandomIds().hex(16))
     return TRANSACT, [keys.root(here)], ["", *arguments(here, Program(changes=[Set(SESSION, {"n": Add(1)})]))]
 
@@ -66,11 +66,11 @@ async def test_a_write_that_no_replica_has_is_not_acknowledged(monkeypatch: pyte
         await waiting.run(*write_call())
     for is_short in (False, True):
         answer = await waiting.run(*read_call(), is_short=is_short)
-        assert answer[1] == b"applied"  # what only reads waits for nobody
+        assert answer[1] == b"applied"  # a read waits for no replica
     await waiting.close()
 
 
-async def test_closing_waits_for_what_runs() -> None:
+async def test_closing_waits_for_a_running_atom() -> None:
     open_link = link()
     call = asyncio.create_task(in_atom(open_link, *read_call()))
     await asyncio.sleep(0)
@@ -93,13 +93,13 @@ async def test_closing_waits_for_all_calls_of_an_atom() -> None:
         pass
 
 
-async def test_many_calls_at_once_share_few_connections(backend: StoreService, tenant: str) -> None:
-    records = [draft() for _ in range(150)]  # connections are 80
+async def test_more_concurrent_calls_than_connections_all_succeed(backend: StoreService, tenant: str) -> None:
+    records = [draft() for _ in range(150)]  # there are 80 connections
     stamps = await asyncio.gather(*(backend.put(tenant, record) for record in records))
     assert {stamp.version for stamp in stamps} == {1}
 
 
-async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
+async def test_a_server_out_of_memory_is_not_ready_and_still_deletes() -> None:
     with redis_server(NO_FILES) as server, server.client() as client:
         scheme, _, rest = server.url.partition("://")
         backend = StoreService(RedisRows(parse_address(scheme, rest)))
@@ -120,7 +120,7 @@ async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
         await backend.close()
 
 
-async def test_a_connection_that_was_given_up_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_attribute_error_of_a_dropped_connection_becomes_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     open_link = link()
 
     async def written_to(*_command: object, **_options: object) -> None:
@@ -134,9 +134,7 @@ async def test_a_connection_that_was_given_up_is_no_fault_of_ours(monkeypatch: p
 
 
 @pytest.mark.parametrize("replicas", [0, 1])
-async def test_who_is_cancelled_hears_of_it_wherever_the_call_is(
-    monkeypatch: pytest.MonkeyPatch, replicas: int
-) -> None:
+async def test_a_call_cancelled_at_any_step_ends_as_cancelled(monkeypatch: pytest.MonkeyPatch, replicas: int) -> None:
     monkeypatch.setattr("antiphon_store.backends.redis.link.WAIT_TIMEOUT_MS", 20)
     open_link = link(replicas=replicas)
 
@@ -149,13 +147,13 @@ async def test_who_is_cancelled_hears_of_it_wherever_the_call_is(
 
     with suppress(StoreUnavailable):  # no replica follows
         await call()
-    assert [steps for steps in range(40) if not await is_heard(call(), steps)] == []
-    assert [steps for steps in range(40) if not await is_heard(ask_readiness(), steps)] == []
+    assert [steps for steps in range(40) if not await ends_as_cancelled(call(), steps)] == []
+    assert [steps for steps in range(40) if not await ends_as_cancelled(ask_readiness(), steps)] == []
     await open_link.close()
 
 
-async def is_heard(call: Coroutine[Any, Any, object], steps: int) -> bool:
-    """Whether a call that is cancelled after so many steps of the loop ends as cancelled, unless it was over before."""
+async def ends_as_cancelled(call: Coroutine[Any, Any, object], steps: int) -> bool:
+    """Whether a call that is cancelled after `steps` passes of the loop ends as cancelled, or had ended before."""
     calling = asyncio.create_task(call)
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -164,7 +162,7 @@ async def is_heard(call: Coroutine[Any, Any, object], steps: int) -> bool:
     return was_over or isinstance(outcome, asyncio.CancelledError)
 
 
-async def test_short_calls_of_one_moment_share_few_connections(server: redis.Redis) -> None:
+async def test_concurrent_short_calls_share_few_connections(server: redis.Redis) -> None:
     open_link = link()
     before = server.info()["total_connections_received"]
     answers = await asyncio.gather(*(open_link.run(*write_call(), is_short=True) for _ in range(40)))

@@ -1,4 +1,4 @@
-"""Programs that share a statement: what they lock, and what becomes of them when the server cannot run one."""
+"""Programs that share a statement: their locks, and their outcomes when the server cannot run one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_a_program_that_the_server_cannot_run_fails_alone() -> None:
         refused_by_the_server(psycopg.OperationalError("lost")),
     ],
 )
-async def test_where_it_is_not_known_what_happened_nothing_is_run_again(error: AntiphonError) -> None:
+async def test_a_statement_with_an_unknown_outcome_is_not_retried(error: AntiphonError) -> None:
     server = Server(error, failing="c")
     first, second, third = await isolated(server.run)(calls_of("abc"))
     assert type(first) is type(second) is type(third) is type(error)
@@ -100,7 +100,7 @@ def test_programs_of_one_statement_lock_their_rows_in_one_order() -> None:
         Program([Guard(Ref(Kind.JOB, "j"), Condition.PRESENT)], reads=[Get(Ref(Kind.JOB, "j"))]),
     ],
 )
-def test_a_program_beyond_the_fields_of_rows_has_its_tree_for_itself(program: Program) -> None:
+def test_a_program_that_needs_more_than_row_locks_locks_its_tree_exclusively(program: Program) -> None:
     shared = Program(changes=[Set(Ref(Kind.SESSION, "s"), {})])
     assert locks_of(shared, program)[0] == locks_of(program, shared)[0] == ["t/b", True]
 

@@ -35,7 +35,7 @@ from antiphon_store.backends.postgres.faults import translate
         (PoolClosed, "closed"),
     ],
 )
-def test_what_may_pass_is_unavailable(error: type[psycopg.Error], words: str) -> None:
+def test_an_operational_database_error_becomes_store_unavailable(error: type[psycopg.Error], words: str) -> None:
     ours = translate(error("secret detail"))
     assert isinstance(ours, StoreUnavailable)
     assert words in ours.message
@@ -44,11 +44,11 @@ def test_what_may_pass_is_unavailable(error: type[psycopg.Error], words: str) ->
 @pytest.mark.parametrize(
     "error", [errors.UniqueViolation, errors.SyntaxError, errors.InternalError_, psycopg.DataError]
 )
-def test_what_will_not_pass_is_our_bug(error: type[psycopg.Error]) -> None:
+def test_an_unexpected_database_error_becomes_an_internal_error(error: type[psycopg.Error]) -> None:
     assert isinstance(translate(error("secret detail")), InternalError)
 
 
-def test_the_cause_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_cause_of_a_database_error_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error = translate(errors.DiskFull("secret detail"))
     assert "secret detail" in caplog.text

@@ -6,24 +6,24 @@ from antiphon_core.config import SettingsError
 from antiphon_store.backends.redis.addresses import Address, Topology, parse_address
 
 
-def test_one_server() -> None:
+def test_an_address_of_one_server_is_parsed() -> None:
     assert parse_address("redis", "host") == Address(Topology.SINGLE, (("host", 6379),))
     assert parse_address("redis", "host:7000/3") == Address(Topology.SINGLE, (("host", 7000),), database=3)
     assert parse_address("rediss", "host").tls
 
 
-def test_sentinel() -> None:
+def test_a_sentinel_address_is_parsed() -> None:
     address = parse_address("redis+sentinel", "a,b:1,c/main/2?tls=true")
     nodes = (("a", 26379), ("b", 1), ("c", 26379))
     assert address == Address(Topology.SENTINEL, nodes, service="main", database=2, tls=True)
 
 
-def test_cluster() -> None:
+def test_a_cluster_address_is_parsed() -> None:
     address = parse_address("redis+cluster", "a:1,b:2?tls=true")
     assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), tls=True)
 
 
-def test_ipv6() -> None:
+def test_ipv6_addresses_in_brackets_are_parsed() -> None:
     assert parse_address("redis+cluster", "[::1]:7000,[fe80::2]").nodes == (("::1", 7000), ("fe80::2", 6379))
 
 
@@ -54,12 +54,12 @@ def test_credentials_are_decoded_and_not_shown() -> None:
         ("redis+cluster", "a?tls=maybe", "tls=true"),
     ],
 )
-def test_others_are_refused_with_advice(scheme: str, rest: str, words: str) -> None:
+def test_a_malformed_address_is_rejected_with_advice(scheme: str, rest: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         parse_address(scheme, rest)
 
 
-def test_a_refusal_does_not_show_the_password() -> None:
+def test_the_error_for_a_malformed_address_does_not_show_the_password() -> None:
     with pytest.raises(SettingsError) as caught:
         parse_address("redis", "me:secret@host:x")
     assert "secret" not in str(caught.value)

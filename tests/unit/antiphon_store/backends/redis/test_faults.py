@@ -37,18 +37,18 @@ def from_server(text: str) -> Exception:
         (TooFewCopies("put reached 0 of 1"), "may be kept or lost"),
     ],
 )
-def test_what_may_pass_is_unavailable(error: Exception, words: str) -> None:
+def test_an_operational_database_error_becomes_store_unavailable(error: Exception, words: str) -> None:
     translated = translate(error)
     assert isinstance(translated, StoreUnavailable)
     assert words in translated.message
 
 
 @pytest.mark.parametrize("text", ["ERR user_script:3: attempt to index a nil value", "WRONGTYPE Operation", ""])
-def test_what_will_not_pass_is_our_bug(text: str) -> None:
+def test_an_unexpected_database_error_becomes_an_internal_error(text: str) -> None:
     assert isinstance(translate(exceptions.ResponseError(text)), InternalError)
 
 
-def test_the_cause_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_cause_of_a_database_error_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error = translate(exceptions.ResponseError("secret detail"))
     assert "secret detail" in caplog.text

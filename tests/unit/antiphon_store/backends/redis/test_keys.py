@@ -18,12 +18,12 @@ def test_a_partition_and_its_indexes_share_a_slot() -> None:
     assert slot(root) == slot(f"{root}:node") == slot(keys.entries(PARTITION, Index.MADE, "conv}_1"))
 
 
-def test_an_entry_of_a_tenant_lies_at_the_same_place_from_every_tree() -> None:
+def test_a_tenant_wide_index_has_one_key_for_all_trees() -> None:
     names = {keys.entries(PARTITION._replace(tree=tree), Index.FOREIGN, "item") for tree in ("one", "two")}
     assert names == {"antiphon:{acme:foreign:item}"}
 
 
-def test_no_name_forges_the_place_of_another() -> None:
+def test_names_with_delimiters_cannot_produce_the_key_of_another_partition() -> None:
     forged = [Partition("acme:x", "y"), Partition("acme", "x:y"), Partition("acme}", "x:y"), Partition("acme", "x}{y")]
     names = [keys.root(each) for each in forged]
     names += [keys.tenant_wide("acme", Index.QUEUE, "a:b"), keys.root(Partition("acme", "queue:a:b"))]
@@ -31,5 +31,5 @@ def test_no_name_forges_the_place_of_another() -> None:
     assert all((name.count("{"), name.count("}")) == (1, 1) for name in names)
 
 
-def test_a_key_may_have_characters_that_no_text_has() -> None:
+def test_a_lone_surrogate_in_a_name_gives_an_ascii_key() -> None:
     assert keys.tenant_wide("acme", Index.FOREIGN, "\ud800").isascii()

@@ -16,7 +16,7 @@ async def swallow(*, error: Exception | None = None) -> None:
 
 
 @pytest.mark.parametrize("error", [None, OSError("gone")])
-async def test_a_cancellation_that_was_swallowed_is_kept(error: Exception | None) -> None:
+async def test_a_swallowed_cancellation_is_raised_again(error: Exception | None) -> None:
     async def call() -> None:
         with cancellation_kept():
             await swallow(error=error)
@@ -28,14 +28,14 @@ async def test_a_cancellation_that_was_swallowed_is_kept(error: Exception | None
         await asyncio.wait_for(calling, 30)
 
 
-async def test_a_timeout_around_it_is_one() -> None:
+async def test_a_timeout_whose_cancellation_was_swallowed_is_still_raised() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             with cancellation_kept():
                 await swallow()
 
 
-async def test_what_tidies_up_behind_a_cancellation_is_let_alone() -> None:
+async def test_cleanup_after_a_cancellation_is_not_cancelled_again() -> None:
     tidied = asyncio.Event()
 
     async def call() -> None:
@@ -53,7 +53,7 @@ async def test_what_tidies_up_behind_a_cancellation_is_let_alone() -> None:
     assert tidied.is_set()
 
 
-async def test_who_was_not_cancelled_goes_on() -> None:
+async def test_a_timeout_inside_the_block_is_not_raised_as_a_cancellation() -> None:
     with cancellation_kept(), pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await asyncio.sleep(1)

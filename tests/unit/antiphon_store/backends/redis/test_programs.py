@@ -41,20 +41,20 @@ def written(*changes: Any, **rest: Any) -> tuple[Any, list[bytes]]:
     return loads(program), payloads
 
 
-def test_payloads_stand_beside_the_program_and_are_named_by_number() -> None:
+def test_payloads_are_separate_arguments_referenced_by_number() -> None:
     (_, _, changes, _), payloads = written(Put(NODE, {}, b"items", b"body"), Set(NODE, {}, None, b""))
     assert payloads == [b"items", b"body"]
     assert [each[-2:] for each in changes] == [[3, 4], [-1, 0]]
 
 
-def test_fields_are_lines_and_computed_ones_come_behind() -> None:
+def test_fields_are_written_as_lines_and_computed_fields_follow() -> None:
     fields = {"head": 'a"\n', "list": [1, {"b": None}], "fence": Add(2), "until": Now(-5)}
     (_, _, ((*_, text, computed, _, _),), _), _ = written(Set(SESSION, fields))
     assert text.split("\n") == ["", ',"head":"a\\"\\n"', ',"list":[1,{"b":null}]']
     assert computed == ["fence", "add", 2, "until", "now", -5]
 
 
-def test_a_node_is_grown_with_its_place() -> None:
+def test_a_grow_change_is_written_with_its_parent_and_session() -> None:
     (_, _, (grow,), _), _ = written(Grow("resp", None, {"session": "conv"}))
     assert grow[:4] == ["grow", "resp", None, "conv"]
 
@@ -62,12 +62,12 @@ def test_a_node_is_grown_with_its_place() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(1, "1"), (True, "true"), (False, "false"), (None, "null"), ("1", '"1"'), (2, "2")]
 )
-def test_a_guard_names_the_text_of_its_value(value: Any, text: str) -> None:
+def test_a_guard_is_written_with_the_json_text_of_its_value(value: Any, text: str) -> None:
     (((test, *_, found),), _, _, _), _ = written(guards=[Guard(SESSION, Condition.IS, "odd", value)])
     assert (test, found) == ("in", f"\n{text}\n")
 
 
-def test_entries_and_counts_name_their_keys() -> None:
+def test_entries_and_count_guards_are_written_with_their_redis_keys() -> None:
     (guards, _, changes, _), _ = written(
         File(Index.FOREIGN, "i", "resp", 7),
         File(Index.FOREIGN, "i", "resp", Now(7)),
@@ -86,7 +86,7 @@ def test_answers_come_back_in_the_order_of_the_reads() -> None:
     assert applied == Applied(5, [Row({"n": 1, "t": "{,"}), expected, None])
 
 
-def test_a_refusal_has_the_rows_of_its_guards() -> None:
+def test_a_refused_program_is_answered_with_the_rows_of_its_guards() -> None:
     program = Program([Fewer(Index.MADE, "conv", 3), Guard(SESSION, Condition.PRESENT), Guard(NODE, Condition.ABSENT)])
     answer = [b"ok", b"refused", 5, [[2, None, None, None], [3, b'\n,"v":1', b"i", b"b"]], 1]
     rows = {SESSION: None, NODE: Row({"v": 1}, b"i", b"b")}

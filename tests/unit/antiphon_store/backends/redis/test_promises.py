@@ -20,7 +20,7 @@ SAFE = {
 
 
 @pytest.mark.parametrize("durability", Durability)
-def test_a_safe_server_keeps_every_promise(durability: Durability) -> None:
+def test_a_safely_configured_server_is_accepted_for_every_durability(durability: Durability) -> None:
     require(SAFE, durability)
 
 
@@ -36,18 +36,22 @@ def test_a_safe_server_keeps_every_promise(durability: Durability) -> None:
         (Durability.QUORUM, {"connected_slaves": 0}, "0 replicas are connected"),
     ],
 )
-def test_a_promise_that_cannot_be_kept_is_not_made(durability: Durability, facts: dict[str, Any], words: str) -> None:
+def test_a_server_that_cannot_keep_the_durability_is_rejected(
+    durability: Durability, facts: dict[str, Any], words: str
+) -> None:
     with pytest.raises(StoreUnavailable, match=words):
         require(SAFE | facts, durability)
 
 
-def test_what_is_not_promised_is_not_asked_for() -> None:
+def test_settings_that_the_durability_does_not_need_are_not_required() -> None:
     require(SAFE | {"appendfsync": "everysec"}, Durability.PROCESS)
     require(SAFE | {"appendonly": "no"}, Durability.QUORUM)
     require(SAFE | {"appendonly": "no", "maxmemory": "1", "maxmemory-policy": "allkeys-lru"}, Durability.MEMORY)
 
 
 @pytest.mark.parametrize(("replicas", "least", "copies"), [(1, 1, 1), (2, 1, 1), (3, 1, 2), (4, 1, 2), (2, 2, 2)])
-def test_most_of_the_copies_are_waited_for(replicas: int, least: int, copies: int) -> None:
+def test_a_write_waits_for_a_majority_of_copies_or_the_configured_minimum(
+    replicas: int, least: int, copies: int
+) -> None:
     facts = SAFE | {"connected_slaves": replicas, "min-replicas-to-write": str(least)}
     assert replicas_to_wait_for(facts) == copies

@@ -25,7 +25,7 @@ def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Iterator[Path]:
-    """A file in memory where the system has a folder for that: a disk that others use takes a second for a flush."""
+    """A file in memory where the system has /dev/shm, because a flush on a busy disk takes a second."""
     with TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else tmp_path) as folder:
         yield Path(folder) / "store.db"
 

@@ -16,7 +16,7 @@ def pragma(connection: sqlite3.Connection, name: str) -> object:
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [(Durability.DISK, 2), (Durability.PROCESS, 1)])
-def test_durability_is_how_sqlite_syncs(path: Path, durability: Durability, synchronous: int) -> None:
+def test_durability_sets_the_synchronous_pragma(path: Path, durability: Durability, synchronous: int) -> None:
     connection = connect(path, durability)
     assert pragma(connection, "synchronous") == synchronous
     assert pragma(connection, "journal_mode") == "wal"
@@ -30,8 +30,8 @@ def test_only_the_owner_may_read_the_file(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_first_opening_waits_for_another(path: Path) -> None:
-    """Changing the journal's mode fails at once while somebody writes; it is tried again until they are done."""
+def test_opening_a_new_file_waits_for_a_concurrent_writer(path: Path) -> None:
+    """Changing the journal mode fails at once while another connection writes, so the change is retried."""
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("CREATE TABLE busy (a)")
     other.execute("BEGIN EXCLUSIVE")
@@ -44,7 +44,7 @@ def test_a_first_opening_waits_for_another(path: Path) -> None:
     connection.close()
 
 
-def test_a_first_opening_does_not_wait_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_a_new_file_fails_after_the_busy_timeout(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_store.backends.sqlite.connection.BUSY_TIMEOUT_S", 0.02)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("CREATE TABLE busy (a)")

@@ -27,18 +27,18 @@ def error_with(code: int | None) -> sqlite3.Error:
         (sqlite3.SQLITE_CORRUPT, "damaged"),
     ],
 )
-def test_what_may_pass_is_unavailable(code: int, words: str) -> None:
+def test_an_operational_database_error_becomes_store_unavailable(code: int, words: str) -> None:
     error = translate(error_with(code))
     assert isinstance(error, StoreUnavailable)
     assert words in error.message
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_ERROR, None])
-def test_what_will_not_pass_is_our_bug(code: int | None) -> None:
+def test_an_unexpected_database_error_becomes_an_internal_error(code: int | None) -> None:
     assert isinstance(translate(error_with(code)), InternalError)
 
 
-def test_the_cause_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_cause_of_a_database_error_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         error = translate(error_with(sqlite3.SQLITE_FULL))
     assert "secret detail" in caplog.text

@@ -15,8 +15,8 @@ from antiphon_store.operations.files import OperationError
 from antiphon_store.rows.backend import Durability
 
 
-def unseen(_count: int) -> None:
-    """Progress that nobody looks at."""
+def ignore_progress(_count: int) -> None:
+    """Ignores the progress."""
 
 
 def maintenance_of(path: Path, *, pages_at_once: int = 1024) -> SqliteMaintenance:
@@ -45,7 +45,7 @@ def store(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def test_a_backup_is_of_one_moment_and_never_begins_again(
+def test_a_backup_during_writes_is_a_snapshot_and_does_not_restart(
     store: sqlite3.Connection, path: Path, tmp_path: Path
 ) -> None:
     before = rows_of(path)
@@ -64,26 +64,28 @@ def test_a_backup_is_of_one_moment_and_never_begins_again(
     assert rows_of(path) == [*before, *[b"later"] * pages]
 
 
-def test_a_backup_is_one_file_of_its_owner_alone_that_a_restore_leaves_as_it_is(
+def test_a_backup_is_one_private_file_and_is_unchanged_by_a_restore(
     store: sqlite3.Connection, path: Path, tmp_path: Path
 ) -> None:
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
     assert [each.name for each in tmp_path.iterdir()] == ["backup"]
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o600
     content = (tmp_path / "backup").read_bytes()
-    asyncio.run(maintenance_of(tmp_path / "folder" / "restored").restore(tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(tmp_path / "folder" / "restored").restore(tmp_path / "backup", ignore_progress))
     assert (tmp_path / "backup").read_bytes() == content
     assert [each.name for each in (tmp_path / "folder").iterdir()] == ["restored"]
     assert rows_of(tmp_path / "folder" / "restored") == rows_of(path)
 
 
-def test_what_is_there_is_not_overwritten(store: sqlite3.Connection, path: Path, tmp_path: Path) -> None:
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
+def test_existing_data_is_not_overwritten_by_backup_or_restore(
+    store: sqlite3.Connection, path: Path, tmp_path: Path
+) -> None:
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
     content = path.read_bytes()
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(maintenance_of(path).restore(tmp_path / "backup", unseen))
+        asyncio.run(maintenance_of(path).restore(tmp_path / "backup", ignore_progress))
     with pytest.raises(OperationError, match="exists already"):
-        asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
+        asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
     assert path.read_bytes() == content
 
 
@@ -109,19 +111,19 @@ def newer(path: Path) -> None:
         (newer, "made by a newer release"),
     ],
 )
-def test_what_is_no_backup_is_not_restored(
+def test_an_invalid_backup_is_not_restored(
     connection: sqlite3.Connection, path: Path, tmp_path: Path, spoil: Callable[[Path], object], says: str
 ) -> None:
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
     spoil(tmp_path / "backup")
     with pytest.raises(OperationError, match=says):
-        asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", unseen))
+        asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
     assert not (tmp_path / "restored").exists()
 
 
 def test_a_store_that_is_not_there_has_no_backup(tmp_path: Path) -> None:
     with pytest.raises(OperationError, match="does not exist"):
-        asyncio.run(maintenance_of(tmp_path / "none.db").backup(tmp_path / "backup", unseen))
+        asyncio.run(maintenance_of(tmp_path / "none.db").backup(tmp_path / "backup", ignore_progress))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,8 +131,8 @@ def test_a_restored_file_is_a_store(path: Path, tmp_path: Path) -> None:
     made = connect(path, Durability.PROCESS)
     prepare(made)
     made.close()
-    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", unseen))
-    asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", unseen))
+    asyncio.run(maintenance_of(path).backup(tmp_path / "backup", ignore_progress))
+    asyncio.run(maintenance_of(tmp_path / "restored").restore(tmp_path / "backup", ignore_progress))
     restored = connect(tmp_path / "restored", Durability.PROCESS)
     prepare(restored)
     restored.close()

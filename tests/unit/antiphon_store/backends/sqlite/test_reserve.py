@@ -21,7 +21,7 @@ TAKEN = 1_000_000
 
 
 class Disk:
-    """Gives so many bytes to the reserve at most."""
+    """A disk that gives the reserve at most `bytes_max` bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.bytes_max = 2 * RESERVE_BYTES_MAX
@@ -64,7 +64,7 @@ def held_bytes(database: Path) -> int:
     return database.with_name("store.db-reserve").stat().st_size
 
 
-def test_a_reserve_is_taken_and_the_log_is_smaller(
+def test_preparing_takes_the_reserve_and_limits_the_write_ahead_log(
     reserve: Reserve, database: Path, connection: sqlite3.Connection
 ) -> None:
     assert (reserve.room, held_bytes(database)) == (Room.ON_DISK, RESERVE_BYTES_MAX)
@@ -80,7 +80,7 @@ def test_a_disk_that_gets_full_is_noticed(reserve: Reserve, disk: Disk, database
     assert held_bytes(database) == RESERVE_BYTES_MAX
 
 
-def test_what_was_lent_is_taken_back(
+def test_a_lent_reserve_is_taken_back_after_the_write(
     reserve: Reserve, disk: Disk, database: Path, connection: sqlite3.Connection
 ) -> None:
     disk.bytes_max = RESERVE_BYTES_MAX
@@ -111,12 +111,12 @@ def test_free_pages_are_room_as_long_as_the_reserve_is_whole(
     assert [*rooms, reserve.room] == [Room.IN_FREE_PAGES, Room.NONE]
 
 
-def test_a_file_system_that_cannot_say_has_room(reserve: Reserve, disk: Disk) -> None:
+def test_a_file_system_without_fallocate_is_assumed_to_have_room(reserve: Reserve, disk: Disk) -> None:
     disk.bytes_max, disk.error = 0, errno.EOPNOTSUPP
     assert reserve.has_room_on_disk()
 
 
-async def test_the_file_goes_with_its_last_user(database: Path) -> None:
+async def test_the_reserve_file_is_removed_with_its_last_user(database: Path) -> None:
     server, command = SqliteRows(database), SqliteRows(database)
     await server.open()
     await command.open()
@@ -126,7 +126,7 @@ async def test_the_file_goes_with_its_last_user(database: Path) -> None:
     assert not database.with_name("store.db-reserve").exists()
 
 
-def test_sqlite_says_that_there_is_no_room() -> None:
+def test_only_sqlite_full_errors_count_as_a_full_disk() -> None:
     full, other = sqlite3.OperationalError("full"), sqlite3.OperationalError("locked")
     full.sqlite_errorcode, other.sqlite_errorcode = sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY
     assert (is_full(full), is_full(other), is_full(ValueError())) == (True, False, False)

@@ -49,7 +49,7 @@ def test_a_file_of_a_version_that_is_not_known_is_refused(fresh: sqlite3.Connect
     assert not fresh.in_transaction
 
 
-def test_migrations_make_of_the_first_schema_what_a_new_file_has(fresh: sqlite3.Connection, tmp_path: Path) -> None:
+def test_migrating_the_first_schema_yields_the_schema_of_a_new_file(fresh: sqlite3.Connection, tmp_path: Path) -> None:
     """A change of schema.sql needs a migration. first_schema.sql stays as it was."""
     prepare(fresh)
     old = connect(tmp_path / "old.db", Durability.PROCESS)

@@ -1,4 +1,4 @@
-"""Group commit: one transaction for many atoms, what one that fails does to its neighbours, and reads beside it."""
+"""Group commit: one transaction for many atoms, the effect of a failing atom on the others, and concurrent reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Gate:
 
 
 class Watched(sqlite3.Connection):
-    """Counts transactions, and breaks in the one that it is told to."""
+    """A connection that counts commits, and fails in commit number `broken_commit`."""
 
     commits = 0
     broken_commit: int | None = None
@@ -67,7 +67,7 @@ async def writer(watched: Watched) -> AsyncIterator[Transactions]:
 
 
 def insert(connection: sqlite3.Connection) -> int:
-    """An atom that writes a row and says how many there are."""
+    """An atom that writes a row and returns the number of rows."""
     connection.execute(INSERT)
     (number,) = connection.execute("SELECT count(*) FROM tree").fetchone()
     return int(number)
@@ -91,25 +91,25 @@ async def together(writer: Transactions, *atoms: Atom[int]) -> list[int | BaseEx
     await asyncio.to_thread(gate.entered.wait, 30)
     others = [asyncio.create_task(writer.run(atom)) for atom in atoms]
     await asyncio.sleep(0)
-    await asyncio.sleep(0)  # they are queued behind the pass of the loop in which they arrive
+    await asyncio.sleep(0)  # atoms are queued one pass of the loop after they arrive
     gate.open()
     await first
     return await asyncio.gather(*others, return_exceptions=True)
 
 
-async def test_what_is_queued_together_is_committed_together(writer: Transactions, watched: Watched) -> None:
+async def test_atoms_queued_together_share_one_commit(writer: Transactions, watched: Watched) -> None:
     assert await together(writer, *[insert] * 64) == list(range(1, 65))
     assert watched.commits == 2  # the gate's own, and one for all
 
 
-async def test_what_arrives_in_one_pass_of_the_loop_behind_another_is_committed_together(
+async def test_atoms_of_one_pass_of_the_loop_share_one_commit_behind_the_first(
     writer: Transactions, watched: Watched
 ) -> None:
     assert sorted(await asyncio.gather(*(writer.run(insert) for _ in range(64)))) == list(range(1, 65))
     assert watched.commits == 2  # the first alone, and one for all others
 
 
-async def test_a_batch_has_a_limit(writer: Transactions, watched: Watched) -> None:
+async def test_a_queue_longer_than_the_limit_takes_several_commits(writer: Transactions, watched: Watched) -> None:
     await together(writer, *[insert] * (2 * WRITES_TOGETHER + 1))
     assert watched.commits == 4
 
@@ -149,10 +149,10 @@ async def test_an_atom_that_loses_the_transaction_fails_the_batch(writer: Transa
     assert await writer.run(insert) == 1
 
 
-async def test_nobody_is_answered_before_the_commit(
+async def test_a_failed_commit_fails_every_atom_of_the_transaction(
     writer: Transactions, watched: Watched, connection: sqlite3.Connection
 ) -> None:
-    """When COMMIT fails all are told, those that were refused as well: what refused them was not written."""
+    """A refused atom fails as well, because the rows that made the store refuse it were not written."""
     watched.broken_commit = 2
     outcomes = await together(writer, insert, lambda _connection: AlreadyExists.of("x"), insert)  # type: ignore[arg-type,return-value]
     assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
@@ -197,7 +197,7 @@ async def test_an_atom_runs_even_when_its_caller_gave_up(writer: Transactions) -
     assert await writer.run(insert) == 2
 
 
-async def test_an_endless_queue_is_refused(watched: Watched) -> None:
+async def test_atoms_beyond_the_queue_limit_are_rejected(watched: Watched) -> None:
     writer = Transactions([watched], write, together=WRITES_TOGETHER, calls_max=3)
     outcomes = await together(writer, *[insert] * 5)
     assert outcomes[:3] == [1, 2, 3]
@@ -205,7 +205,7 @@ async def test_an_endless_queue_is_refused(watched: Watched) -> None:
     await writer.close()
 
 
-async def test_closing_answers_what_is_queued(writer: Transactions) -> None:
+async def test_closing_runs_queued_atoms_and_rejects_new_ones(writer: Transactions) -> None:
     gate = Gate()
     first = asyncio.create_task(writer.run(gate))
     await asyncio.to_thread(gate.entered.wait, 30)
@@ -237,8 +237,9 @@ async def test_closing_waits_for_an_atom_whose_caller_gave_up(writer: Transactio
         watched.execute("SELECT 1")
 
 
-async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Connection) -> None:
-    """While the writer waits for another process' lock, the loop goes on."""
+async def test_a_writer_that_waits_for_a_lock_does_not_block_the_event_loop(
+    path: Path, connection: sqlite3.Connection
+) -> None:
     writer = make_writer(connect(path, Durability.PROCESS))
     connection.execute("BEGIN IMMEDIATE")
     writing = asyncio.create_task(writer.run(insert))
@@ -280,7 +281,7 @@ async def test_two_reads_run_side_by_side_and_off_the_loop(readers: Transactions
     assert thread.startswith("sqlite read")
 
 
-async def test_sqlites_errors_do_not_travel(readers: Transactions) -> None:
+async def test_sqlite_errors_of_reads_become_internal_errors(readers: Transactions) -> None:
     with pytest.raises(InternalError):
         await readers.run(lambda connection: connection.execute("SELECT * FROM nowhere"))
     assert await readers.run(count) == 0

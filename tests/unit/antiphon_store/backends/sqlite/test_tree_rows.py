@@ -1,4 +1,4 @@
-"""The numbers of trees. What programs do: tests/contract/store/test_rows.py."""
+"""Numbers of trees in SQLite. tests/contract/store/test_rows.py tests programs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def trees(rows: sqlite3.Connection) -> list[tuple[int, str]]:
     return rows.execute("SELECT number, tag FROM tree ORDER BY number").fetchall()
 
 
-def test_trees_are_numbered_as_they_are_written(rows: sqlite3.Connection) -> None:
+def test_trees_are_numbered_in_the_order_of_their_first_write(rows: sqlite3.Connection) -> None:
     for tree in ("z", "a", "z"):
         change(rows, tree, Set(Ref(Kind.SESSION, "s"), {"head": tree}))
     TreeRows(rows, Partition("t", "unseen"), 1).run(Program(reads=[Get(Ref(Kind.SESSION, "s"))]))
@@ -67,7 +67,7 @@ def test_trees_are_numbered_as_they_are_written(rows: sqlite3.Connection) -> Non
         (File(Index.CHILDREN, "a", "b"), Unfile(Index.CHILDREN, "a", "b")),
     ],
 )
-def test_a_tree_goes_with_the_last_that_it_held(rows: sqlite3.Connection, made: Change, taken: Change) -> None:
+def test_a_tree_without_rows_and_entries_is_removed(rows: sqlite3.Connection, made: Change, taken: Change) -> None:
     change(rows, "a", made, Set(Ref(Kind.JOB, "j"), {}))
     change(rows, "a", Delete(Ref(Kind.JOB, "j")))
     assert trees(rows) == [(1, "a")]
@@ -75,8 +75,8 @@ def test_a_tree_goes_with_the_last_that_it_held(rows: sqlite3.Connection, made: 
     assert trees(rows) == []
 
 
-async def test_a_decision_whose_end_fails_leaves_nothing(tmp_path: Path) -> None:
-    """Such as a history whose bytes are damaged, when the lease was taken before."""
+async def test_a_decision_whose_finish_raises_changes_nothing(tmp_path: Path) -> None:
+    """Example: the bytes of a history are damaged, and the lease was taken before."""
     rows = SqliteRows(tmp_path / "rows.db", durability=Durability.PROCESS)
     await rows.open()
     here, session = Partition("t", "tree"), Ref(Kind.SESSION, "s")
