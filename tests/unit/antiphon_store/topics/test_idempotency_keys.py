@@ -13,11 +13,11 @@ from antiphon_core.errors import (
 from antiphon_core.ports.store import TurnCommit
 from antiphon_store.rows.model import Partition, Program
 from antiphon_store.service import StoreService
-from antiphon_store.testing.idempotency import FINGERPRINT, keyed
+from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft
 from tests.support.rows import SpiedRows
 
-T, HASH = "t", FINGERPRINT
+T = "t"
 
 
 async def test_a_refused_turn_claims_no_key(store: StoreService) -> None:

@@ -17,11 +17,10 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
-from antiphon_store.testing.idempotency import FINGERPRINT
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.rows import SpiedRows
 
-T, HASH = "t", FINGERPRINT
+T = "t"
 
 
 async def put(store: StoreService, *records: Record) -> None:

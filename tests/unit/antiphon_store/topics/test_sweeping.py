@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from antiphon_core.clock import ManualClock
+from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.lineage import ForkSource
@@ -147,7 +150,8 @@ async def test_an_expired_record_is_swept_and_an_extended_one_later(store: Store
     clock.advance(1)
     assert await swept(store) == 1
     assert (await store.get(T, longer.id)).version == 2
-    assert short.id
+    with pytest.raises(ResponseNotFound):
+        await store.get(T, short.id)
     clock.advance(5)
     assert await swept(store) == 1
 
