@@ -87,6 +87,11 @@ class TurnPipeline:
         count_bytes = _ENCODING * self._plan.turn_bytes if self._output.must_count else 0
         return self._plan.request_bytes + check_bytes + count_bytes
 
+    @property
+    def follow_up_bytes(self) -> int:
+        """The work of `follow_up`, in bytes as in `end_bytes`: before a second generation the output is read again."""
+        return self._answer_bytes if self._plan.answer_guide is not None else 0
+
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """Returns the opening events, and the request for the engine. The forced beginning of the output is sent with
         the first output of the model, so that a turn without token ids has sent nothing but the opening events."""
@@ -125,7 +130,7 @@ class TurnPipeline:
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
         batches = self._with_ids(self._machine.take())
-        if self._plan.answer_check is not None:
+        if self._plan.answer_check is not None or self._plan.answer_guide is not None:
             self._answer_bytes += sum(len(batch.frames) for batch in batches)
         return batches
 
