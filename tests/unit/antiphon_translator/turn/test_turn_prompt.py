@@ -43,6 +43,14 @@ def test_tools_may_come_from_request_history_and_input() -> None:
     assert [tool["function"]["name"] for tool in found.conversation.tools] == ["f", "g"]
 
 
+@pytest.mark.parametrize("item", ["x", None, 3, ["message"]])
+def test_item_that_is_no_object_is_rejected_with_its_path(item: object) -> None:
+    given = replace(turn("Hi"), input=dumps([{"type": "message", "role": "user", "content": "Hi"}, item]))
+    with pytest.raises(InvalidRequest) as caught:
+        TurnPrompt.of(model(), given, Parameters.parse(given.request))
+    assert (caught.value.field, caught.value.code) == ("input[1]", "invalid_type")
+
+
 def test_the_parameters_of_tools_are_looked_at() -> None:
     with pytest.raises(InvalidRequest, match="Invalid schema for function 'f'") as caught:
         prompt("Hi", tools=[{"type": "custom", "name": "c"}, TOOL | {"parameters": {"type": "strnig"}}])
