@@ -24,7 +24,7 @@ from antiphon_core.errors import (
     InvalidRequest,
 )
 from antiphon_core.jsons import loads
-from antiphon_translator.engines import guide_errors
+from antiphon_translator.engines import guide_errors, length_errors
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +46,6 @@ _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
 }
 _TEMPORARY = (EngineOverloaded, EngineUnavailable)
 """The errors with which the client gets the server's own Retry-After."""
-_TOO_LONG = re.compile(
-    r"(?:maximum|available|model'?s?) context (?:length|size|window)|context_length_exceeded|exceed_context_size"
-    r"|longer than the (?:maximum )?(?:model|context) length|exceeds? (?:the )?(?:max_model_len|context)"
-    r"|max_tokens must be at least 1, got -"
-)
-"""How vLLM, SGLang, llama.cpp, NIM and OpenAI say that a prompt is too long; compared in lower case."""
-
 # These patterns take linear time for any text: a match begins only where nothing before it could belong to it.
 _TRACE = re.compile(r"Traceback \(most recent call last\)|\n[^\S\n]*(?:File \"|at )|^\s*File \"")
 _ADDRESS = re.compile(
@@ -86,7 +79,7 @@ def of_answer(
     actual = code if status == 200 and isinstance(code, int) else status
     given = _reason(error, answer)[:READ_CHARS_MAX]
     reason = readable(given, url)
-    if _TOO_LONG.search(f"{code} {error.get('type')} {given}".lower()):
+    if length_errors.is_in(f"{code} {error.get('type')} {given}"):
         return ContextLengthExceeded(f"{server} rejects the request: {reason}", field="input")
     if actual in _REJECTIONS:
         return InvalidRequest(f"{server} rejects the request: {reason}", code="engine_refused")

@@ -18,9 +18,9 @@ from contextlib import contextmanager
 
 import grpc
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.http2.errors import GrpcError
-from antiphon_translator.engines import guide_errors
+from antiphon_translator.engines import guide_errors, length_errors
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,9 @@ def from_text(text: str, *, model: str) -> AntiphonError:
     """The error that an in-band error message of a stream stands for."""
     if (guide_error := guide_errors.of_text(text, server=f"The Triton server of model '{model}'")) is not None:
         return guide_error
+    if length_errors.is_in(text):
+        log.warning("model '%s': Triton's engine takes shorter prompts than the profile's context_length", model)
+        return ContextLengthExceeded(f"The prompt is too long for the engine of model '{model}'.", field="input")
     lowered = text.lower()
     for pattern, error, what in _IN_BAND:
         if pattern.search(lowered):

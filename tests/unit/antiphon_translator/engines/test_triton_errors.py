@@ -6,7 +6,14 @@ import grpc
 import grpc.aio
 import pytest
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
+from antiphon_core.errors import (
+    AntiphonError,
+    ContextLengthExceeded,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidRequest,
+)
 from antiphon_core.http2.errors import GrpcError
 from antiphon_translator.engines.triton_errors import from_text, translated
 
@@ -25,6 +32,11 @@ IN_BAND = [
     ("Error generating request: out of paper", EngineFault),
     ("guided_decoding_guide is not a valid regex: unbalanced", InvalidRequest),
     ("", EngineFault),
+    (
+        "Prompt length (5000) exceeds maximum input length (4096). Set log level to info and check logs.",
+        ContextLengthExceeded,
+    ),
+    ("The decoder prompt (length 9) is longer than the maximum model length of 8.", ContextLengthExceeded),
 ]
 
 
