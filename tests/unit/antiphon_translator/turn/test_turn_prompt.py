@@ -119,6 +119,14 @@ def test_nothing_goes_that_fits() -> None:
     assert len(made.conversation.messages) == 3
 
 
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.CHAT])
+def test_short_history_is_kept_when_the_output_limit_is_the_whole_context(level: Level) -> None:
+    history = [message("user", "word"), message("assistant", "word")]
+    asked = {"truncation": "auto", "max_output_tokens": model().context_length}
+    made = prompt("Last.", history=history, level=level, **asked)
+    assert len(made.conversation.messages) == 3
+
+
 # ---- Engines that take a conversation ----
 
 LONG = "word " * 150
