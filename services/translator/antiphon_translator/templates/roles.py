@@ -77,7 +77,9 @@ class Roles:
             return conversation
         adapted = self._without_runs(self._placed(conversation.messages))
         self._check_tools(adapted)
-        return conversation.with_messages(tuple(map(self._with_call_ids, adapted)))
+        shown = conversation.with_messages(tuple(map(self._with_call_ids, adapted)))
+        # An empty message that the model was to continue may be gone: the model must not continue the user's.
+        return replace(shown, continues_last=shown.continues_last and adapted[-1].role == "assistant")
 
     # ---- instructions ----
 
