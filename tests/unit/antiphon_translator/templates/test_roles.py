@@ -119,3 +119,10 @@ def test_message_that_was_left_out_is_not_continued(text: str, continues: bool) 
     shown = replace(ALL, empty=False, user_runs=False).adapt(Conversation((USER, MORE, begun), continues_last=True))
     assert shown.continues_last is continues
     assert shown.messages[-1].role == ("assistant" if continues else "user")
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_conversation_of_messages_that_are_left_out_is_rejected(continues: bool) -> None:
+    with pytest.raises(InvalidRequest, match="no message without text") as caught:
+        replace(ALL, empty=False).adapt(Conversation((Message("assistant", ("",)),), continues_last=continues))
+    assert (caught.value.field, caught.value.code) == ("input", "unsupported_value")
