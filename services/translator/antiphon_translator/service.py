@@ -205,14 +205,19 @@ class TranslatorService:
     def _url_fetcher(self) -> Fetcher:
         from antiphon_translator.media.fetching import Fetcher, FetchRules
 
-        if self._is_closed:
-            raise TranslatorUnavailable("The translator is stopping.")
+        self._require_open()
         if self._fetcher is None:
             self._fetcher = Fetcher(FetchRules.of(self._settings))
         return self._fetcher
 
+    def _require_open(self) -> None:
+        """TranslatorUnavailable: the service was closed."""
+        if self._is_closed:
+            raise TranslatorUnavailable("The translator is stopping.")
+
     async def _route_of(self, turn: Turn) -> _Route:
         request = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))
+        self._require_open()  # a closed service has no models
         name = request.get("model")
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:

@@ -352,6 +352,15 @@ async def test_closing_closes_the_engines() -> None:
     assert await service.models() == []
 
 
+async def test_turn_behind_the_end_is_rejected_as_unavailable_and_not_as_a_missing_model() -> None:
+    service, _ = serving(*saying("Hello"))
+    await service.close()
+    with pytest.raises(TranslatorUnavailable, match="is stopping"):
+        await run(service)
+    with pytest.raises(TranslatorUnavailable, match="is stopping"):
+        await service.count_tokens(turn("Hi"))
+
+
 class Replaying(ScriptedEngine):
     """Plays one script after the other."""
 
