@@ -22,6 +22,8 @@ StopTexts = Annotated[
 
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """A seed of 32 bits, which every engine accepts."""
+TopK = Annotated[int, Field(ge=-1, le=2**31 - 1)]
+"""A number of tokens in 32 bits with a sign, as Triton takes it."""
 
 
 class Extensions(Exact):
@@ -31,7 +33,7 @@ class Extensions(Exact):
     expression, a grammar in EBNF, or one of several texts.
     """
 
-    top_k: Annotated[int, Field(ge=-1)] | None = None
+    top_k: TopK | None = None
     """The number of most likely tokens to sample from; -1 and 0 are all tokens."""
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     """The minimum probability of tokens to sample from, as a fraction of that of the most likely token."""

@@ -37,6 +37,8 @@ class FinishReason(Enum):
 
     STOP = "stop"
     LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    """A filter of the server, such as the guardrails of a NIM, broke the output off."""
 
 
 @dataclass(frozen=True, slots=True)

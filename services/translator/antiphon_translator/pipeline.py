@@ -13,8 +13,9 @@ Usage and the end of a generation:
   including the one that ended the generation. An end-of-turn id counts, as it does with vLLM, if the engine delivers
   it; TensorRT-LLM does not deliver its `end_id`. Ids behind the end are neither shown nor counted. Reasoning tokens are
   the ids that are received while the parser reads reasoning.
-* A stop id ends the turn as completed; `max_tokens` ids without one end it as incomplete (`max_output_tokens`). An
-  engine that ends earlier and gives no finish reason has found its end-of-turn id.
+* A stop id ends the turn as completed; `max_tokens` ids without one end it as incomplete (`max_output_tokens`), and so
+  does a filter of the server (`content_filter`). An engine that ends earlier and gives no finish reason has found its
+  end-of-turn id.
 * With `parallel_tool_calls: false` the first whole call ends the turn.
 * Stop ids are dropped by id. Other added tokens mean what the model's family says, and are text otherwise.
 
@@ -23,7 +24,7 @@ A turn without any output has one message with empty text, because clients expec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, InvalidRequest
@@ -37,6 +38,11 @@ from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.turn.turn_plan import TurnPlan
 
 _ENCODING = 32  # encoding a byte of text takes as long as parsing this many bytes of JSON
+_INCOMPLETE: Mapping[FinishReason | None, str] = {
+    FinishReason.LENGTH: "max_output_tokens",
+    FinishReason.CONTENT_FILTER: "content_filter",
+}
+"""The reasons of an incomplete response, by those of its generation."""
 
 
 class TurnPipeline:
@@ -87,6 +93,11 @@ class TurnPipeline:
         count_bytes = _ENCODING * self._plan.turn_bytes if self._output.must_count else 0
         return self._plan.request_bytes + check_bytes + count_bytes
 
+    @property
+    def follow_up_bytes(self) -> int:
+        """The work of `follow_up`, in bytes as in `end_bytes`: before a second generation the output is read again."""
+        return self._answer_bytes if self._plan.answer_guide is not None else 0
+
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """Returns the opening events, and the request for the engine. The forced beginning of the output is sent with
         the first output of the model, so that a turn without token ids has sent nothing but the opening events."""
@@ -125,7 +136,7 @@ class TurnPipeline:
             if self._sends_ids and isinstance(chunk, TokenChunk):
                 self._unsent_ids += chunk.ids
         batches = self._with_ids(self._machine.take())
-        if self._plan.answer_check is not None:
+        if self._plan.answer_check is not None or self._plan.answer_guide is not None:
             self._answer_bytes += sum(len(batch.frames) for batch in batches)
         return batches
 
@@ -139,7 +150,8 @@ class TurnPipeline:
 
     def finish(self, *, completed_at: int) -> list[Batch]:
         """Returns the last events, after the last generation has ended. `completed_at` is in Unix seconds."""
-        cut_off = self._output.finish is FinishReason.LENGTH and not self._assembly.has_enough
+        reason = _INCOMPLETE.get(self._output.finish) if not self._assembly.has_enough else None
+        cut_off = reason is not None
         if self._plan.prompt.forced.rest and not cut_off:
             self._assembly.take(self._output.write(self._plan.prompt.forced.rest))
         self._assembly.take(self._output.end(cut_off=cut_off))
@@ -147,8 +159,8 @@ class TurnPipeline:
         if self._assembly.is_empty:
             self._assembly.add_empty_message("incomplete" if cut_off else "completed")
         self.usage = self._output.usage()
-        if cut_off:
-            self._machine.send(Incomplete(self.usage, "max_output_tokens"))
+        if reason is not None:
+            self._machine.send(Incomplete(self.usage, reason))
         else:
             self._machine.send(Complete(self.usage, completed_at))
             if self._plan.answer_check is not None:

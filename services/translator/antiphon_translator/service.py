@@ -59,6 +59,8 @@ INLINE_TURN_BYTES_MAX = 2_048
 """A turn of this size is rendered and encoded within 1 ms, on the event loop."""
 SEARCHED_INLINE_BYTES_MAX = 2**20
 """A turn of this size is searched for URLs in less than 1 ms, on the event loop."""
+_ID_BYTES = 4
+"""To read a token id again takes as long as to encode these bytes of a prompt."""
 _PATTERN = b'"pattern'
 """Marks a turn that may have a regular expression in a schema: one of 30 characters may take 10 ms to compile."""
 
@@ -150,8 +152,9 @@ class TranslatorService:
             pipeline = TurnPipeline(plan, ids=ids, mismatches=self.mismatches, resume=resume, checkpoints=checkpoints)
             return pipeline, *pipeline.start()
 
+        resumed_bytes = _ID_BYTES * len(resume.token_ids) if resume is not None else 0
         with watch.building_prompt():
-            pipeline, batches, request = await _off_loop_if_long(turn, start, downloads)
+            pipeline, batches, request = await _off_loop_if_long(turn, start, downloads, more_bytes=resumed_bytes)
         for batch in batches:
             receive(batch)
         for batch in await self._run(pipeline, request, route, watch, receive, flow):
@@ -202,14 +205,19 @@ class TranslatorService:
     def _url_fetcher(self) -> Fetcher:
         from antiphon_translator.media.fetching import Fetcher, FetchRules
 
-        if self._is_closed:
-            raise TranslatorUnavailable("The translator is stopping.")
+        self._require_open()
         if self._fetcher is None:
             self._fetcher = Fetcher(FetchRules.of(self._settings))
         return self._fetcher
 
+    def _require_open(self) -> None:
+        """TranslatorUnavailable: the service was closed."""
+        if self._is_closed:
+            raise TranslatorUnavailable("The translator is stopping.")
+
     async def _route_of(self, turn: Turn) -> _Route:
         request = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))
+        self._require_open()  # a closed service has no models
         name = request.get("model")
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
@@ -239,7 +247,7 @@ class TranslatorService:
             while wanted is not None:
                 with watch.generating():
                     await self._generate_with(route.engine, wanted, deliver, flow)
-                wanted = pipeline.follow_up()
+                wanted = await offload.run(pipeline.follow_up, size_bytes=pipeline.follow_up_bytes)
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
         except AntiphonError as error:
@@ -271,9 +279,12 @@ def _loggable(error: AntiphonError) -> str:
     return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 
-async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:
-    """Runs `work` on a turn, in another thread when it would block the event loop."""
-    is_small = turn.size_bytes <= INLINE_TURN_BYTES_MAX and not downloads
+async def _off_loop_if_long(
+    turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING, *, more_bytes: int = 0
+) -> T:
+    """Runs `work` on a turn and `more_bytes`, in another thread when it would block the event loop."""
+    size_bytes = turn.size_bytes + more_bytes
+    is_small = size_bytes <= INLINE_TURN_BYTES_MAX and not downloads
     if is_small and _PATTERN not in turn.request and _PATTERN not in turn.input:
         return work()
-    return await offload.run(work, size_bytes=turn.size_bytes, inline_bytes_max=0)
+    return await offload.run(work, size_bytes=size_bytes, inline_bytes_max=0)

@@ -1,8 +1,9 @@
 """Processes large messages of an engine in slices, so that other turns run in between.
 
 A message within the limits is passed on at once. A message of 1 MB of openers of calls blocked the event loop for 5 s,
-one with the log probabilities of 80,000 tokens for 28 s. Such a message is cut, and one slice is processed in each
-iteration of the loop. Until the last slice the flow is paused, so that nothing more is read from the engine.
+one with the log probabilities of 80,000 tokens for 28 s, one with a call of a custom tool with 1 MB of input for 6 s.
+Such a message is cut, and one slice is processed in each iteration of the loop. The flow is paused until the last
+slice, so that nothing more is read from the engine.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.generation import ChatChunk, EngineChunk, TextChunk, TokenChunk
+from antiphon_translator.parsing.segments import Arguments, Reasoning, Segment, Text
 
 
 class SlicedDelivery:
@@ -135,10 +137,23 @@ def _text_slices(chunk: TextChunk) -> Iterator[TextChunk]:
 
 
 def _segment_slices(chunk: ChatChunk) -> Iterator[ChatChunk]:
-    last = _last_start(len(chunk.segments), ENGINE_SLICE_ITEMS_MAX)
-    for at in range(0, last, ENGINE_SLICE_ITEMS_MAX):
-        yield ChatChunk(chunk.segments[at : at + ENGINE_SLICE_ITEMS_MAX])
-    yield replace(chunk, segments=chunk.segments[last:])
+    slice_, work = list[Segment](), 0.0
+    for piece in (piece for segment in chunk.segments for piece in _cut(segment)):
+        work += _segment_work(piece)
+        if slice_ and work > 1:
+            yield ChatChunk(slice_)
+            slice_, work = [], _segment_work(piece)
+        slice_.append(piece)
+    yield replace(chunk, segments=slice_)
+
+
+def _cut(segment: Segment) -> Iterator[Segment]:
+    """Cuts a segment with a long text into several of its kind. A text with its tokens stays whole."""
+    if not isinstance(segment, Text | Reasoning | Arguments) or len(segment.text) <= ENGINE_SLICE_CHARS_MAX:
+        yield segment
+        return
+    for at in range(0, len(segment.text), ENGINE_SLICE_CHARS_MAX):
+        yield type(segment)(segment.text[at : at + ENGINE_SLICE_CHARS_MAX])
 
 
 def _last_start(length: int, slice_length: int) -> int:
@@ -163,4 +178,9 @@ def _work(chunk: EngineChunk) -> float:
         case TextChunk():
             return len(chunk.logprobs) / ENGINE_SLICE_ITEMS_MAX + len(chunk.text) / ENGINE_SLICE_CHARS_MAX
         case ChatChunk():
-            return len(chunk.segments) / ENGINE_SLICE_ITEMS_MAX
+            return sum(map(_segment_work, chunk.segments))
+
+
+def _segment_work(segment: Segment) -> float:
+    chars = len(segment.text) if isinstance(segment, Text | Reasoning | Arguments) else 0
+    return 1 / ENGINE_SLICE_ITEMS_MAX + chars / ENGINE_SLICE_CHARS_MAX

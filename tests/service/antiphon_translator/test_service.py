@@ -24,7 +24,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Turn
+from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_translator import service as service_module
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
@@ -41,6 +41,8 @@ from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.images import PNG, data_url, image_part, user
 from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
+from tests.support.thinker import TOKENIZER as thinking_tokenizer
+from tests.support.thinker import thinker
 from tests.support.web import Page, web_server
 
 CLOCK = ManualClock(now_ms=1_700_000_123_456)
@@ -237,6 +239,46 @@ async def test_long_turns_are_encoded_in_another_thread(
     assert [thread is threading.main_thread() for thread in threads] == [inline, inline]
 
 
+@pytest.mark.parametrize(("ids", "inline"), [(10, True), (service_module.INLINE_TURN_BYTES_MAX, False)])
+async def test_long_output_of_an_earlier_translator_is_read_in_another_thread(
+    ids: int, inline: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    start = TurnPipeline.start
+
+    def noting(pipeline: TurnPipeline) -> tuple[list[Batch], GenerationRequest]:
+        threads.append(threading.current_thread())
+        return start(pipeline)
+
+    service, _ = serving(*saying("Hello"))
+    monkeypatch.setattr(TurnPipeline, "start", noting)
+    resume = Resume(7, (tokenizer().encode("a b ") * ids)[:ids])
+    await service.generate(turn("Hi"), lambda _batch: None, resume=resume)
+    assert [thread is threading.main_thread() for thread in threads] == [inline]
+
+
+@pytest.mark.parametrize(("words", "inline"), [(10, True), (5_000, False)])
+async def test_long_output_before_a_guided_answer_is_read_again_in_another_thread(
+    words: int, inline: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    follow_up = TurnPipeline.follow_up
+
+    def noting(pipeline: TurnPipeline) -> GenerationRequest | None:
+        threads.append(threading.current_thread())
+        return follow_up(pipeline)
+
+    thought = thinking_tokenizer.encode("<think>" + "hm " * words + "</think>So")
+    engine = Replaying([Emit([each]) for each in thought], [Emit(thinker().stop_ids)])
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
+    service.add(replace(thinker(), context_length=2**20, reasons=True), engine)
+    monkeypatch.setattr(TurnPipeline, "follow_up", noting)
+    batches = await run(service, turn("Hi", nvext={"guided_regex": "[0-9]+"}))
+    assert [request.guide is not None for request in engine.requests] == [False, True]
+    assert fold(log_of(batches))["output"][0]["type"] == "reasoning"
+    assert (threads[0] is threading.main_thread()) is inline
+
+
 async def test_count_tokens_is_what_generate_sends() -> None:
     service, engine = serving(*saying("Hello"))
     given = turn("How many?", instructions="Be exact.")
@@ -308,6 +350,15 @@ async def test_closing_closes_the_engines() -> None:
     with pytest.raises(EngineUnavailable):
         await engine.ready()
     assert await service.models() == []
+
+
+async def test_turn_behind_the_end_is_rejected_as_unavailable_and_not_as_a_missing_model() -> None:
+    service, _ = serving(*saying("Hello"))
+    await service.close()
+    with pytest.raises(TranslatorUnavailable, match="is stopping"):
+        await run(service)
+    with pytest.raises(TranslatorUnavailable, match="is stopping"):
+        await service.count_tokens(turn("Hi"))
 
 
 class Replaying(ScriptedEngine):

@@ -19,6 +19,7 @@ from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request.body import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
+    ChatChunk,
     ChatPrompt,
     EngineChunk,
     FinishReason,
@@ -26,10 +27,12 @@ from antiphon_translator.generation import (
     Level,
     TextPrompt,
     TokenChunk,
+    Usage,
 )
 from antiphon_translator.media.downloads import NOTHING, Download, Downloads
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.parsing.segments import Text
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.schemas.answer_check import Mismatches
@@ -489,3 +492,13 @@ def test_the_form_of_the_answer_is_told_back_whole() -> None:
             "format": AGE_FORMAT["format"] | {"strict": False, "description": None},
             "verbosity": "medium",
         }
+
+
+def test_output_that_a_filter_broke_off_is_incomplete_for_that_reason() -> None:
+    made = pipeline_of(model(), turn("Hi"), controls=ALL_CONTROLS, ids=SequentialIds(), level=Level.CHAT)
+    batches = made.start()[0]
+    batches += made.receive([ChatChunk([Text("Well")], FinishReason.CONTENT_FILTER, Usage(3, 1))])
+    batches += made.finish(completed_at=9)
+    response = fold([event for batch in batches for event in events.decode(batch.frames)])
+    assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "content_filter"})
+    assert (response["output"][0]["status"], response["usage"]["output_tokens"]) == ("incomplete", 1)

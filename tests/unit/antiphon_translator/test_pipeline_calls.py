@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core import events
+from antiphon_core.errors import EngineUnavailable, InvalidRequest
+from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import ChatChunk, Level
+from antiphon_translator.parsing.segments import Arguments, CallBegin
 from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in
 from tests.support.served_models import model, turn
@@ -80,6 +84,23 @@ def test_a_call_that_was_cut_off_is_incomplete() -> None:
     response = play(*CALL[:2], tools=[WEATHER], max_output_tokens=len(said) - 3)
     assert (response["status"], kinds(response)) == ("incomplete", ["function_call"])
     assert response["output"][0]["status"] == "incomplete"
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_shell_call_that_a_chat_server_did_not_finish_is_incomplete_and_empty(is_lost: bool) -> None:
+    asked = turn("Hi", tools=[{"type": "shell"}], max_output_tokens=9)
+    made = pipeline_of(thinker(), asked, controls=ALL_CONTROLS, ids=SequentialIds(), level=Level.CHAT)
+    batches = made.start()[0]
+    batches += made.receive([ChatChunk([CallBegin("shell"), Arguments('{"commands": ["')])])
+    if is_lost:
+        batches += made.fail(EngineUnavailable("Gone."))
+    else:
+        batches += made.receive([ChatChunk([Arguments("rm " * 1_000)])])
+        batches += made.finish(completed_at=9)
+    response = fold([event for batch in batches for event in events.decode(batch.frames)])
+    (item,) = response["output"]
+    assert (item["type"], item["status"], item["action"]) == ("shell_call", "incomplete", {"commands": []})
+    assert response["status"] == ("failed" if is_lost else "incomplete")
 
 
 def test_reasoning_that_was_cut_off_is_no_answer() -> None:

@@ -17,7 +17,7 @@ from antiphon_translator.generation import (
     TokenLogprob,
     Usage,
 )
-from antiphon_translator.parsing.segments import Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from antiphon_translator.sliced_delivery import SlicedDelivery, slices
 from tests.support.chunks import only
 
@@ -136,6 +136,19 @@ def test_slices_of_segments() -> None:
     parts = only(ChatChunk, slices(ChatChunk(segments, usage=Usage(1, 2))))
     assert [each for part in parts for each in part.segments] == segments
     assert [part.usage for part in parts] == [None, Usage(1, 2)]
+
+
+@pytest.mark.parametrize("kind", [Text, Reasoning, Arguments])
+def test_long_text_of_a_segment_is_cut(kind: type[Text | Reasoning | Arguments]) -> None:
+    text = "ab" * ENGINE_SLICE_CHARS_MAX + "c"
+    segments: list[Segment] = [CallBegin("f"), kind(text), CallEnd(True)]
+    parts = only(ChatChunk, slices(ChatChunk(segments, FinishReason.STOP)))
+    begin, *pieces, end = (each for part in parts for each in part.segments)
+    assert (begin, end) == (segments[0], segments[-1])
+    assert "".join(piece.text for piece in pieces if isinstance(piece, kind)) == text
+    lengths = [sum(len(getattr(each, "text", "")) for each in part.segments) for part in parts]
+    assert max(lengths) == ENGINE_SLICE_CHARS_MAX
+    assert [part.finish for part in parts][-2:] == [None, FinishReason.STOP]
 
 
 def test_slices_of_text_come_behind_their_log_probabilities() -> None:

@@ -24,11 +24,13 @@ from antiphon_core.errors import (
     InvalidRequest,
 )
 from antiphon_core.jsons import loads
-from antiphon_translator.engines import guide_errors
+from antiphon_translator.engines import guide_errors, length_errors
 
 log = logging.getLogger(__name__)
 
 REASON_CHARS_MAX = 500
+READ_CHARS_MAX = 16 * 2**10
+"""How much of the text of an error is looked at: some servers repeat the whole prompt in it."""
 RETRY_AFTER_MS_MAX = 3_600_000
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REJECTIONS = (400, 413, 422)
@@ -44,18 +46,12 @@ _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
 }
 _TEMPORARY = (EngineOverloaded, EngineUnavailable)
 """The errors with which the client gets the server's own Retry-After."""
-_TOO_LONG = re.compile(
-    r"(?:maximum|available|model'?s?) context (?:length|size|window)|context_length_exceeded|exceed_context_size"
-    r"|longer than the (?:maximum )?(?:model|context) length|exceeds? (?:the )?(?:max_model_len|context)"
-    r"|max_tokens must be at least 1, got -"
-)
-"""How vLLM, SGLang, llama.cpp, NIM and OpenAI say that a prompt is too long; compared in lower case."""
-
-_TRACE = re.compile(r"Traceback \(most recent call last\)|\n\s*(?:File \"|at )|^\s*File \"")
+# These patterns take linear time for any text: a match begins only where nothing before it could belong to it.
+_TRACE = re.compile(r"Traceback \(most recent call last\)|\n[^\S\n]*(?:File \"|at )|^\s*File \"")
 _ADDRESS = re.compile(
-    r"[a-z][a-z0-9+.-]*://\S+"  # URLs
-    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[[0-9a-f:]*::?[0-9a-f:]*\](?::\d+)?"  # IP addresses
-    r"|\b(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}\b"  # hosts with a port
+    r"(?<![a-z0-9+.-])[a-z0-9+.-]+://\S+"  # URLs
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[[0-9a-f]*:[0-9a-f:]*\](?::\d+)?"  # IP addresses
+    r"|(?<![\w.-])\.*(?:localhost|[\w-]+(?:\.+[\w-]+)+):\d{2,5}\b"  # hosts with a port
     r"|(?<![\w<])(?:/[\w.+-]+){2,}|\b0x[0-9a-f]{6,}\b",  # paths, memory addresses
     re.IGNORECASE,
 )
@@ -77,12 +73,13 @@ def of_answer(
     as its `code` counts as the status. `server` names the server in messages to clients, which never show its `url`."""
     error = _error_in(answer)
     log.warning("model '%s': the server reports: %d %s", model, status, _labels(error, answer))
-    if (guide_error := guide_errors.of_text(str(answer), server=server)) is not None:
+    if (guide_error := guide_errors.of_text(str(answer)[:READ_CHARS_MAX], server=server)) is not None:
         return guide_error
     code = error.get("code")
     actual = code if status == 200 and isinstance(code, int) else status
-    reason = readable(_reason(error, answer), url)
-    if _TOO_LONG.search(f"{code} {error.get('type')} {_reason(error, answer)}".lower()):
+    given = _reason(error, answer)[:READ_CHARS_MAX]
+    reason = readable(given, url)
+    if length_errors.is_in(f"{code} {error.get('type')} {given}"):
         return ContextLengthExceeded(f"{server} rejects the request: {reason}", field="input")
     if actual in _REJECTIONS:
         return InvalidRequest(f"{server} rejects the request: {reason}", code="engine_refused")

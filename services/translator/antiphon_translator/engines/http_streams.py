@@ -20,6 +20,7 @@ import aiohttp
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
 from antiphon_core.telemetry import correlation
 from antiphon_translator.engines import chat_errors, openai_wire
 from antiphon_translator.engines.base import Deliver
@@ -69,7 +70,7 @@ class HttpModelServer:
     async def models(self) -> Object:
         """The answer to GET /models. Raises EngineTimeout after `probe_timeout_s`."""
         async with self._probe_timeout(), self._response("GET", f"{self.url}/models", None) as response:
-            return self._event(await response.read())
+            return self._event(await _body(response))
 
     async def listed(self) -> list[ListedModel]:
         """All models of the server. Raises as `models`, and EngineFault for a list that cannot be read."""
@@ -174,7 +175,7 @@ class HttpModelServer:
             response = await self._connected().request(method, url, body, self._headers())
             try:
                 if response.status != 200:
-                    answer = chat_errors.parsed(await response.read())
+                    answer = chat_errors.parsed(await _body(response))
                     raise self._error(answer, status=response.status, retry_after=response.headers.get("Retry-After"))
                 yield response
             finally:
@@ -226,6 +227,14 @@ class HttpModelServer:
         if self._pool is None:
             self._pool = HttpPool()
         return self._pool
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """The body of a response; of a longer one than ENGINE_TEXT_BYTES_MAX, which may never end, its beginning."""
+    body = bytearray()
+    while len(body) <= ENGINE_TEXT_BYTES_MAX and (received := await response.content.readany()):
+        body += received
+    return bytes(body)
 
 
 async def _read_some(content: aiohttp.StreamReader, reader: EventReader) -> bytes:

@@ -161,6 +161,13 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
     return dialect.guides(guide)
 
 
+_FINISH: Mapping[str, FinishReason] = {
+    **dict.fromkeys(("stop", "tool_calls", "function_call"), FinishReason.STOP),
+    "length": FinishReason.LENGTH,
+    "content_filter": FinishReason.CONTENT_FILTER,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class OpenCall:
     """The call that the stream is in, as its first piece named it, and its arguments so far.
@@ -269,12 +276,9 @@ class ChunkReader:
 
     def _take_finish_reason(self, reason: str) -> None:
         self.is_complete = True
-        if reason in ("stop", "tool_calls", "function_call"):
-            self._finish = FinishReason.STOP
-        elif reason == "length":
-            self._finish = FinishReason.LENGTH
-        else:
+        if reason not in _FINISH:
             raise EngineFault(f"The engine broke off the generation: {reason}.")
+        self._finish = _FINISH[reason]
 
 
 def reasoning_in(delta: Mapping[str, Any]) -> str:

@@ -18,16 +18,18 @@ from contextlib import contextmanager
 
 import grpc
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.http2.errors import GrpcError
-from antiphon_translator.engines import guide_errors
+from antiphon_translator.engines import guide_errors, length_errors
 
 log = logging.getLogger(__name__)
+
+READ_CHARS_MAX = 16 * 2**10
 
 _IN_BAND: tuple[tuple[re.Pattern[str], type[AntiphonError], str], ...] = (
     (re.compile(r"unknown model"), EngineUnavailable, "has no such model"),
     (re.compile(r"not (?:at )?ready|is unloaded|unavailable"), EngineUnavailable, "does not have the model ready"),
-    (re.compile(r"stub process .* is not healthy"), EngineUnavailable, "lost the process that runs the model"),
+    (re.compile(r"stub process .{1,200} is not healthy"), EngineUnavailable, "lost the process that runs the model"),
     (re.compile(r"exceeds maximum queue size"), EngineUnavailable, "has too many requests waiting"),
     (re.compile(r"timeout expired|timed out"), EngineTimeout, "gave up on the request after its own time limit"),
     (
@@ -50,15 +52,20 @@ _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
 
 
 def from_text(text: str, *, model: str) -> AntiphonError:
-    """The error that an in-band error message of a stream stands for."""
+    """The error that an in-band error message of a stream stands for. A backend may repeat the prompt in it, so only
+    its first READ_CHARS_MAX characters are looked at."""
+    length, text = len(text), text[:READ_CHARS_MAX]
     if (guide_error := guide_errors.of_text(text, server=f"The Triton server of model '{model}'")) is not None:
         return guide_error
+    if length_errors.is_in(text):
+        log.warning("model '%s': Triton's engine takes shorter prompts than the profile's context_length", model)
+        return ContextLengthExceeded(f"The prompt is too long for the engine of model '{model}'.", field="input")
     lowered = text.lower()
     for pattern, error, what in _IN_BAND:
         if pattern.search(lowered):
             log.warning("model '%s': Triton %s", model, what)
             return error(f"The Triton server of model '{model}' {what}.")
-    log.warning("model '%s': Triton reports an error of %d characters, which its own log has", model, len(text))
+    log.warning("model '%s': Triton reports an error of %d characters, which its own log has", model, length)
     return EngineFault(f"The Triton server of model '{model}' reported an error.")
 
 

@@ -49,6 +49,8 @@ class TritonEngine:
         level: Level | None = None,
         end_grace_s: float = END_GRACE_S,
     ) -> None:
+        self._name = f"The Triton server of model '{profile.name}'"
+        """For messages to callers, which never show its address."""
         self._profile = profile
         self._channels = channels
         self._describe = describe
@@ -60,15 +62,13 @@ class TritonEngine:
         """The step of an ensemble that generates."""
         self._stops = StopRequests(timeout_s=profile.probe_timeout_s)
         self._timeouts = TokenTimeouts(
-            f"The Triton server of model '{profile.name}'",
-            first_s=profile.first_token_timeout_s,
-            next_s=profile.token_timeout_s,
+            self._name, first_s=profile.first_token_timeout_s, next_s=profile.token_timeout_s
         )
 
     @property
     def level(self) -> Level:
         if self._level is None:
-            raise EngineUnavailable(f"The Triton server of model '{self._profile.name}' was not asked yet.")
+            raise EngineUnavailable(f"{self._name} was not asked yet.")
         return self._level
 
     async def controls(self) -> frozenset[str]:
@@ -78,10 +78,10 @@ class TritonEngine:
         name = self._profile.triton_model
         server = await self._ask("ServerReady", service_pb2.ServerReadyRequest())
         if not server.ready:
-            raise EngineUnavailable(f"The Triton server at {self._profile.endpoint} is not ready.")
+            raise EngineUnavailable(f"{self._name} is not ready.")
         model = await self._ask("ModelReady", service_pb2.ModelReadyRequest(name=name))
         if not model.ready:
-            raise EngineUnavailable(f"The Triton server at {self._profile.endpoint} has no model '{name}' ready.")
+            raise EngineUnavailable(f"{self._name} has no model '{name}' ready.")
 
     async def close(self) -> None:
         await self._stops.close()

@@ -58,4 +58,7 @@ def _name(part: Object, url: str, path: str) -> str:
     """The `filename` of the part, else the last segment of its URL's path."""
     if part.get("filename") is not None:
         return text_member(part, "filename", path)
-    return PurePosixPath(unquote(urlsplit(url).path)).name or _NAMELESS
+    try:
+        return PurePosixPath(unquote(urlsplit(url).path)).name or _NAMELESS
+    except ValueError:  # this is no URL, so it was not fetched either
+        return _NAMELESS

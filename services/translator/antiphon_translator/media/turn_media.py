@@ -86,7 +86,7 @@ def wanted(turn: Turn, sight: Sight) -> dict[str, int]:
 def _urls(items: Sequence[Any], sight: Sight) -> Iterator[tuple[str, int]]:
     for part in _parts(items):
         match part:
-            case {"type": "input_image", "image_url": str(url)} if sight is Sight.NATIVE:
+            case {"type": "input_image" | "computer_screenshot", "image_url": str(url)} if sight is Sight.NATIVE:
                 bytes_max = limits.IMAGE_BYTES_MAX
             case {"type": "input_file", "file_url": str(url)}:
                 bytes_max = limits.FILE_BYTES_MAX
@@ -97,9 +97,9 @@ def _urls(items: Sequence[Any], sight: Sight) -> Iterator[tuple[str, int]]:
 
 
 def _parts(items: Sequence[Any]) -> Iterator[Any]:
-    """Yields the content parts of all messages and tool outputs."""
+    """Yields the content parts of all messages and tool outputs. The screenshot of a computer is an output without a
+    list around it."""
     for item in items:
         if isinstance(item, dict):
             for content in (item.get("content"), item.get("output")):
-                if isinstance(content, list):
-                    yield from content
+                yield from content if isinstance(content, list) else (content,)

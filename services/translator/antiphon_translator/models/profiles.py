@@ -175,6 +175,11 @@ def _check_endpoints(profile: ModelProfile, source: str) -> None:
     form, what = (_URL, "a URL that begins with http") if has_url else (_ENDPOINT, "host:port, the port of gRPC")
     endpoints = profile.endpoints or (profile.endpoint,)
     for endpoint in endpoints:
+        if "@" in endpoint:  # not repeated here, because it may have a password
+            raise SettingsError(
+                f"{source}: endpoint must not have a user name or password, which metrics and traces would show; "
+                "api_key_file has the key of a server."
+            )
         if not form.fullmatch(endpoint):
             raise SettingsError(f"{source}: endpoint = '{endpoint}' must be {what}{_engine_hint(profile, endpoint)}.")
     if len(set(endpoints)) < len(endpoints):

@@ -32,7 +32,7 @@ from antiphon_translator.output.length_guard import LengthGuard
 from antiphon_translator.output.model_output import ModelOutput, ReadOutput
 from antiphon_translator.output.scored_output import ScoredOutput, Scores
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, ScoredText, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
 from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
@@ -219,6 +219,7 @@ class ChatOutput:
         """`prompt_tokens` counts the prompt if the server does not. `is_measured`: the tokenizer is the model's own."""
         self.finish: FinishReason | None = None
         self._count = _Count(request, tokenizer, prompt_tokens, is_measured=is_measured)
+        self._is_in_call = False
 
     def write(self, text: str) -> list[Segment]:
         return []
@@ -233,10 +234,13 @@ class ChatOutput:
             text = segment.text if type(segment) is Text else _text_of(segment)
             if self._count.note_text(text, is_reasoning=type(segment) is Reasoning):
                 self.finish = self.finish or FinishReason.LENGTH
+            if type(segment) is CallBegin or type(segment) is CallEnd:
+                self._is_in_call = type(segment) is CallBegin
         return chunk.segments
 
     def end(self, *, cut_off: bool) -> list[Segment]:
-        return []
+        """Ends the call that the server was writing when its stream was lost, or was stopped at a limit."""
+        return [CallEnd(is_complete=False)] if self._is_in_call else []
 
     def usage(self) -> Usage:
         return self._count.usage()

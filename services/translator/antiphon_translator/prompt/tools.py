@@ -137,12 +137,13 @@ def shown_name(name: str, namespace: str | None) -> str:
     return f"{namespace}{_SEPARATOR}{name}" if namespace else name
 
 
-def declared_in(items: Sequence[Object], where: str, budget: SchemaBudget, first: int = 0) -> list[Any]:
-    """The tools that items of a conversation declare. The items are in the member `where` from index `first` on.
-    InvalidRequest: as `checked`, or a declaration has the wrong form; with its path."""
+def declared_in(items: Sequence[Any], where: str, budget: SchemaBudget, first: int = 0) -> list[Any]:
+    """The tools that items of a conversation declare. The items are in the member `where` from index `first` on. An
+    item that is no object declares nothing: the reader of the conversation rejects it. InvalidRequest: as `checked`, or
+    a declaration has the wrong form; with its path."""
     found: list[Any] = []
     for index, item in enumerate(items, first):
-        if item.get("type") in ("additional_tools", "tool_search_output"):
+        if isinstance(item, dict) and item.get("type") in ("additional_tools", "tool_search_output"):
             path = f"{where}[{index}].tools"
             try:
                 tools = _DECLARED.validate_python(item.get("tools", []))

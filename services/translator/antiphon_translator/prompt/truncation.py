@@ -19,8 +19,9 @@ _KEPT = ("system", "developer")
 
 
 def reserve_tokens(context_length: int, asked: int | None) -> int:
-    """The tokens of the context that are reserved for the answer. `asked` is the request's max_output_tokens."""
-    return asked if asked is not None else min(RESERVE_TOKENS_MAX, context_length // 4)
+    """The tokens of the context that are reserved for the answer. `asked` is the request's max_output_tokens, of which
+    at most half of the context is reserved: a limit as large as the context would drop the history of every chat."""
+    return min(asked, context_length // 2) if asked is not None else min(RESERVE_TOKENS_MAX, context_length // 4)
 
 
 def fit(

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
 
 T = TypeVar("T")
@@ -121,6 +121,10 @@ class Outline:
         for keyword in ("$anchor", "$dynamicAnchor"):
             self._anchors[place.get(keyword, str)] = place
 
+    @property
+    def has_references(self) -> bool:
+        return any(keyword in place.keywords for place in self.places.values() for keyword in REFERENCES)
+
     def target(self, reference: str) -> Place | None:
         """The target of a reference; None if it is not in this schema."""
         if not reference.startswith("#"):
@@ -170,6 +174,18 @@ class Outline:
     def _about_anything(self, place: Place) -> Iterator[Place]:
         yield from self._referred_to(place)
         yield from (each for each in self._within[place.path] if KEYWORDS[each.keyword] is not About.NOTHING)
+
+
+def moved(schema: Object, pointer: str) -> Object:
+    """A copy of a schema for the place `pointer`, such as `#/$defs/name`, in another schema. Its references to places
+    in itself begin there. `$id` and `$schema`, which only a root may have, are left out."""
+    copied: Object = loads(dumps({name: value for name, value in schema.items() if name not in ("$id", "$schema")}))
+    for place in Outline(copied).places.values():
+        for keyword in REFERENCES:
+            reference = place.get(keyword, str)
+            if reference == "#" or reference.startswith("#/"):  # an anchor has the same meaning everywhere
+                place.keywords[keyword] = pointer + reference[1:]
+    return copied
 
 
 class _Visit(Enum):

@@ -76,8 +76,12 @@ class Roles:
         if _unread(self).search("".join(conversation.each(_letter))) is None:
             return conversation
         adapted = self._without_runs(self._placed(conversation.messages))
+        if not adapted:
+            raise _unreadable("This model's chat template reads no message without text, and the input has no other.")
         self._check_tools(adapted)
-        return conversation.with_messages(tuple(map(self._with_call_ids, adapted)))
+        shown = conversation.with_messages(tuple(map(self._with_call_ids, adapted)))
+        # An empty message that the model was to continue may be gone: the model must not continue the user's.
+        return replace(shown, continues_last=shown.continues_last and adapted[-1].role == "assistant")
 
     # ---- instructions ----
 

@@ -11,6 +11,7 @@ custom tool with a grammar is rejected if the guide cannot express the grammar.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon_core.errors import InvalidRequest
@@ -19,7 +20,7 @@ from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.prompt.tools import Tool, ToolSet
 from antiphon_translator.schemas import custom_formats, schemas
-from antiphon_translator.schemas.schema_outline import InvalidSchema
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, moved
 
 _ANY_OBJECT: Object = {"type": "object"}
 
@@ -43,7 +44,7 @@ def of(family: Family, tools: ToolSet, prompt_tail: str, *, guides: bool) -> For
     name = tools.forced_name
     if name is None and guides and family.forced_object:
         beginning = family.behind_reasoning(family.forced_object, prompt_tail)
-        return ForcedCall(beginning, _schema({"anyOf": [_call(tool) for tool in tools.callable]}))
+        return ForcedCall(beginning, _schema(_any_call(tools.callable)))
     beginning = family.beginning_of_call(name, prompt_tail)
     if name is None or not guides or not family.forced_json:
         return ForcedCall(beginning)
@@ -66,8 +67,21 @@ def require_grammars(tools: ToolSet, forced: ForcedCall) -> None:
             )
 
 
-def _call(tool: Tool) -> Object:
-    arguments = _arguments(tool) if _is_held_to_schema(tool) else _ANY_OBJECT
+def _any_call(tools: Sequence[Tool]) -> Object:
+    """The schema of a call of any of these tools. References begin at the root of a schema, so the arguments of a tool
+    whose schema has some are a definition there."""
+    calls, definitions = list[Object](), dict[str, Object]()
+    for tool in tools:
+        arguments = _arguments(tool) if _is_held_to_schema(tool) else _ANY_OBJECT
+        if Outline(arguments).has_references:
+            pointer = f"#/$defs/arguments_{len(definitions)}"
+            definitions[pointer.rpartition("/")[2]] = moved(arguments, pointer)
+            arguments = {"$ref": pointer}
+        calls.append(_call(tool, arguments))
+    return {"anyOf": calls} | ({"$defs": definitions} if definitions else {})
+
+
+def _call(tool: Tool, arguments: Object) -> Object:
     return {
         "type": "object",
         "properties": {"name": {"const": tool.shown_as}, "arguments": arguments},

@@ -17,7 +17,8 @@ from antiphon_translator.generation import Sampling
 
 @dataclass(frozen=True, slots=True)
 class _Control:
-    """One member of Sampling. `neutral` is the value that has no effect.
+    """One member of Sampling. `neutral` is the value that has no effect, and its type is the type of all values: an
+    engine that takes a whole number rejects 40.0.
 
     Controls that are `always_sent` are sent even with their neutral value: without a top_k or top_p, TensorRT-LLM
     decodes greedily, whatever the temperature.
@@ -66,7 +67,8 @@ def choose(
 def _value(control: _Control, asked: Object, defaults: Mapping[str, float | int], controls: frozenset[str]) -> float:
     asked_value = asked.get(control.name)
     if control.name in controls:
-        return float(asked_value) if asked_value is not None else defaults.get(control.name, control.neutral)
+        given = defaults.get(control.name, control.neutral) if asked_value is None else asked_value
+        return type(control.neutral)(given)
     if asked_value is not None and asked_value != control.neutral:
         raise unsupported(control.field or control.name)
     return control.neutral

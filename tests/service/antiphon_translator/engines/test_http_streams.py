@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.flow import Flow
@@ -121,3 +123,25 @@ async def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
         with pytest.raises(EngineUnavailable, match="cannot be reached"):
             await asking
     await server.close()
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_answer_that_never_ends_is_given_up(status: int) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=status)
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 2**20)
+
+    async with TestServer(_application(endless)) as running:
+        server = HttpModelServer(profile(f"http://127.0.0.1:{running.port}/v1"))
+        async with asyncio.timeout(WAIT_MAX_S / 2):
+            with pytest.raises(EngineFault):
+                await server.models()
+        await server.close()
+
+
+def _application(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.Application:
+    application = web.Application()
+    application.router.add_get("/v1/models", handler)
+    return application

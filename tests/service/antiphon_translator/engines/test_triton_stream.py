@@ -179,6 +179,16 @@ async def test_readiness(
     await unknown.close()
 
 
+@pytest.mark.parametrize("what", ["server_ready", "model_ready"])
+async def test_error_of_a_server_that_is_not_ready_has_no_address(
+    fake: FakeTriton, engine: TritonEngine, profile: ModelProfile, what: str
+) -> None:
+    setattr(fake, what, False)
+    with pytest.raises(EngineUnavailable, match="The Triton server of model 'm'") as caught:
+        await engine.ready()
+    assert profile.endpoint not in caught.value.message
+
+
 def with_long_timeouts(profile: ModelProfile, channels: TritonChannels, *, end_grace_s: float) -> TritonEngine:
     return TritonEngine(profile, channels, triton_tokens.describe, end_grace_s=end_grace_s)
 

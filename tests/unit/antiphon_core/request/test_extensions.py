@@ -47,6 +47,7 @@ def test_a_request_without_extensions_has_empty_ones() -> None:
     [
         ({"topk": 1}, "nvext.topk", "unknown_parameter"),
         ({"top_k": -2}, "nvext.top_k", "integer_below_min_value"),
+        ({"top_k": 2**31}, "nvext.top_k", "integer_above_max_value"),
         ({"min_p": 1.5}, "nvext.min_p", "decimal_above_max_value"),
         ({"greedy": "yes"}, "nvext.greedy", "invalid_type"),
         ({"guided_choice": []}, "nvext.guided_choice", "array_below_min_length"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -119,6 +120,19 @@ def test_host_name_inside_a_word_is_kept() -> None:
 
 def test_a_long_reason_is_cut() -> None:
     assert len(chat_errors.readable("no " * 1_000, URL)) == chat_errors.REASON_CHARS_MAX + 3
+
+
+@pytest.mark.parametrize("run", ["x", "a.", "\n", "[:", "[a::", "-", "0x", "/a"])
+def test_long_text_in_an_error_is_read_in_milliseconds(run: str) -> None:
+    """A server that repeats the prompt in its error: a text of 2**20 characters took an hour."""
+    began_s = thread_time()
+    error({"error": {"message": run * (2**20 // len(run)), "code": 400}})
+    assert thread_time() - began_s < 0.5
+
+
+def test_address_in_a_row_of_words_is_removed() -> None:
+    found = chat_errors.readable("1http://a.b/c (a-b.c:80) ..nim.default:8000, [::1] and [fe80::1]:80", URL)
+    assert found == "[...] ([...]) [...], [...] and [...]"
 
 
 @pytest.mark.parametrize(("body", "told"), [(b'{"a": 1}', {"a": 1}), (b"\xffno", "\ufffdno")])

@@ -182,12 +182,21 @@ async def test_generation_in_flight_counts_until_it_is_closed() -> None:
     await first.aclose()
 
 
+async def test_endpoints_of_different_kinds_are_named_to_the_operator_only(caplog: pytest.LogCaptureFixture) -> None:
+    engines = {name: ScriptedEngine([]) for name in ("triton-a:8001", "triton-b:8001")}
+    engines["triton-b:8001"].level = Level.TEXT
+    with pytest.raises(EngineUnavailable) as caught:
+        await EndpointsEngine(engines, ManualClock()).controls()
+    assert "8001" not in caught.value.message
+    assert "triton-a:8001, triton-b:8001" in caplog.text
+
+
 async def test_controls_are_what_all_have_in_common() -> None:
     engines = {name: ScriptedEngine([], controls=frozenset(given)) for name, given in (("a", "xy"), ("b", "yz"))}
     fleet = EndpointsEngine(engines, ManualClock())
     assert await fleet.controls() == {"y"}
     engines["b"].level = Level.TEXT
-    with pytest.raises(EngineUnavailable, match="a, b serve different kinds"):
+    with pytest.raises(EngineUnavailable, match="serve different kinds"):
         await fleet.controls()
 
 

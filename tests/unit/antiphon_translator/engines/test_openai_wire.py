@@ -319,3 +319,8 @@ def test_a_chunk_that_cannot_be_read_is_a_fault(chunk: Object) -> None:
 def test_a_generation_that_was_broken_off_is_a_fault() -> None:
     with pytest.raises(EngineFault, match="broke off the generation: abort"):
         ChunkReader().read(end("abort"))
+
+
+def test_output_that_a_filter_broke_off_has_that_finish_reason() -> None:
+    segments, last = read(delta(content="Well"), end("content_filter"))
+    assert (segments, last.finish) == ([Text("Well")], FinishReason.CONTENT_FILTER)

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+from time import thread_time
 
 import grpc
 import grpc.aio
 import pytest
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
+from antiphon_core.errors import (
+    AntiphonError,
+    ContextLengthExceeded,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidRequest,
+)
 from antiphon_core.http2.errors import GrpcError
 from antiphon_translator.engines.triton_errors import from_text, translated
 
@@ -25,6 +33,11 @@ IN_BAND = [
     ("Error generating request: out of paper", EngineFault),
     ("guided_decoding_guide is not a valid regex: unbalanced", InvalidRequest),
     ("", EngineFault),
+    (
+        "Prompt length (5000) exceeds maximum input length (4096). Set log level to info and check logs.",
+        ContextLengthExceeded,
+    ),
+    ("The decoder prompt (length 9) is longer than the maximum model length of 8.", ContextLengthExceeded),
 ]
 
 
@@ -39,6 +52,13 @@ def test_the_raw_text_goes_neither_to_the_log_nor_to_the_caller(caplog: pytest.L
     error = from_text("Error: /models/secret/path", model="m")
     assert "secret" not in error.message
     assert "/models/secret/path" not in caplog.text
+
+
+def test_long_text_of_a_backend_is_read_in_milliseconds() -> None:
+    """A text of a million characters took more than a minute."""
+    began_s = thread_time()
+    from_text("stub process " * 80_000, model="m")
+    assert thread_time() - began_s < 0.5
 
 
 CODES = [

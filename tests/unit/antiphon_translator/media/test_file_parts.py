@@ -74,3 +74,10 @@ def test_each_refusal_has_its_code_and_its_place(members: Object, member: str, c
     with pytest.raises(InvalidRequest, match=words) as caught:
         read(**members)
     assert (caught.value.field, caught.value.code) == (PATH + member, code)
+
+
+@pytest.mark.parametrize("url", ["https://[a.example/a.txt", "https://a\u2100b.example/a.txt"])
+def test_address_that_is_no_url_is_rejected_with_its_path(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="could not be fetched") as caught:
+        read(file_url=url)
+    assert (caught.value.field, caught.value.code) == (f"{PATH}.file_url", "invalid_value")

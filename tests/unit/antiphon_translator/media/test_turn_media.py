@@ -75,6 +75,13 @@ def test_urls_are_wanted_wherever_parts_stand() -> None:
     }
 
 
+def test_address_of_a_screenshot_is_wanted() -> None:
+    screen = {"type": "computer_screenshot", "image_url": URLS[0]}
+    given = turn([], [{"type": "computer_call_output", "call_id": "c", "output": screen}])
+    assert turn_media.wanted(given, Sight.NATIVE) == {URLS[0]: limits.IMAGE_BYTES_MAX}
+    assert turn_media.wanted(given, Sight.PLACEHOLDER) == {}
+
+
 @pytest.mark.parametrize("sight", [Sight.PLACEHOLDER, Sight.REFUSE])
 def test_no_image_is_fetched_for_a_model_that_cannot_see(sight: Sight) -> None:
     given = turn([], [user(image_part(URLS[0]), FILE)])

@@ -124,3 +124,14 @@ def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "m.toml").write_bytes(content)
     with pytest.raises(SettingsError, match="Cannot read the model profile .*m.toml"):
         profiles.load(tmp_path / "m.toml")
+
+
+@pytest.mark.parametrize("endpoint", ["https://ann:secret@vllm/v1", "https://ann:sec ret@a", "ann:secret@triton:8001"])
+@pytest.mark.parametrize("name", ["endpoint", "endpoints"])
+def test_password_in_an_endpoint_is_rejected_and_not_repeated(endpoint: str, name: str) -> None:
+    given = {key: value for key, value in MINIMAL.items() if key != "endpoint"}
+    for engine in ("openai_chat", "auto"):
+        values = given | {"engine": engine, name: endpoint if name == "endpoint" else [endpoint, "b:1"]}
+        with pytest.raises(SettingsError, match="must not have a user name or password") as caught:
+            profiles.from_values(values)
+        assert "sec" not in str(caught.value)

@@ -149,6 +149,13 @@ def test_segments_of_a_chat_engine_are_passed_on() -> None:
     assert made.usage() == Usage(3, tokens("Hm.") + tokens("Ja.") + tokens("f") + tokens("{}"), tokens("Hm."))
 
 
+def test_call_that_a_chat_engine_left_open_is_ended_as_incomplete() -> None:
+    made = output(Level.CHAT)
+    made.take(ChatChunk([CallBegin("f"), Arguments("{"), CallEnd(False), CallBegin("f")]))
+    made.take(ChatChunk([Arguments('{"a')]))
+    assert made.end(cut_off=True) == [CallEnd(False)]
+
+
 @pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
 def test_at_its_length_a_generation_has_made_as_many_tokens_as_were_asked_for(level: Level) -> None:
     made = output(level, max_tokens=9)  # some were never shown: half a character, or a marker

@@ -80,7 +80,7 @@ def test_few_prompts_are_made() -> None:
 
 @pytest.mark.parametrize(
     ("context_length", "asked", "reserve"),
-    [(100_000, None, RESERVE_TOKENS_MAX), (1_000, None, 250), (1_000, 7, 7)],
+    [(100_000, None, RESERVE_TOKENS_MAX), (1_000, None, 250), (1_000, 7, 7), (1_000, 501, 500)],
 )
 def test_the_answer_has_room(context_length: int, asked: int | None, reserve: int) -> None:
     assert reserve_tokens(context_length, asked) == reserve

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon_core.jsons import Object
 from antiphon_core.limits import SCHEMA_DEPTH_MAX
-from antiphon_translator.schemas.schema_outline import KEYWORDS, InvalidSchema, Outline, Place
+from antiphon_translator.schemas.schema_outline import KEYWORDS, InvalidSchema, Outline, Place, moved
 
 STRING: Object = {"type": "string"}
 
@@ -154,3 +154,16 @@ def test_keyword_of_another_kind_reads_as_empty() -> None:
     place = Place((), {"enum": 5, "pattern": "x"})
     assert (place.get("enum", list), place.get("pattern", str), place.get("properties", dict)) == ([], "x", {})
     assert Place((), True).get("enum", list) == []
+
+
+def test_moved_schema_refers_to_itself_in_its_new_place() -> None:
+    schema: Object = {"$schema": "x", "items": {"$ref": "#/$defs/a"}, "const": {"$ref": "#"}, "$defs": {"a": STRING}}
+    assert Outline(schema).has_references
+    assert not Outline({"const": {"$ref": "#"}}).has_references
+    found = moved(schema, "#/$defs/here")
+    assert found == {"items": {"$ref": "#/$defs/here/$defs/a"}, "const": {"$ref": "#"}, "$defs": {"a": STRING}}
+    assert schema["items"] == {"$ref": "#/$defs/a"}
+    assert moved({"not": {"$ref": "#"}, "items": {"$ref": "#b"}}, "#/x") == {
+        "not": {"$ref": "#/x"},
+        "items": {"$ref": "#b"},
+    }

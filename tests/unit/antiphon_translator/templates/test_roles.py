@@ -111,3 +111,18 @@ def test_ids_of_calls_become_nine_letters_and_digits_and_still_match() -> None:
 
 def test_capabilities_have_names() -> None:
     assert Roles.of_names(Roles().names) == Roles()
+
+
+@pytest.mark.parametrize(("text", "continues"), [("", False), ("a", True)])
+def test_message_that_was_left_out_is_not_continued(text: str, continues: bool) -> None:
+    begun = Message("assistant", (text,))
+    shown = replace(ALL, empty=False, user_runs=False).adapt(Conversation((USER, MORE, begun), continues_last=True))
+    assert shown.continues_last is continues
+    assert shown.messages[-1].role == ("assistant" if continues else "user")
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_conversation_of_messages_that_are_left_out_is_rejected(continues: bool) -> None:
+    with pytest.raises(InvalidRequest, match="no message without text") as caught:
+        replace(ALL, empty=False).adapt(Conversation((Message("assistant", ("",)),), continues_last=continues))
+    assert (caught.value.field, caught.value.code) == ("input", "unsupported_value")

@@ -8,6 +8,7 @@ from antiphon_core.request.tools import CustomTool
 from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing import families
 from antiphon_translator.prompt.tools import Tool, ToolSet, offered
+from antiphon_translator.schemas import schemas
 from antiphon_translator.turn import forced_calls
 
 SCHEMA: Object = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -81,6 +82,23 @@ def test_a_schema_that_no_grammar_can_follow_does_not_guide() -> None:
     assert force("mistral", odd).guide == Guide(GuideKind.JSON)
     _, odd_call = schema_of(force("hermes", WEATHER, odd).guide)["anyOf"]
     assert odd_call["properties"]["arguments"] == {"type": "object"}
+
+
+NODE: Object = {"type": "object", "properties": {"next": {"$ref": "#"}, "of": {"$ref": "#/$defs/Kind"}}}
+KINDS: Object = {"$id": "https://a.example/n", "$defs": {"Kind": {"enum": ["a", {"$ref": "#"}]}}}
+
+
+def test_references_of_each_tool_lead_to_its_own_definitions() -> None:
+    guide = schema_of(force("hermes", *(Tool(each, each, parameters=NODE | KINDS) for each in "ab"), WEATHER).guide)
+    schemas.require_guidable(schemas.read(guide))
+    first, second, weather = (call["properties"]["arguments"] for call in guide["anyOf"])
+    assert (first, second, weather) == ({"$ref": "#/$defs/arguments_0"}, {"$ref": "#/$defs/arguments_1"}, SCHEMA)
+    moved = guide["$defs"]["arguments_1"]
+    assert [moved["properties"][name]["$ref"] for name in ("next", "of")] == [
+        "#/$defs/arguments_1",
+        "#/$defs/arguments_1/$defs/Kind",
+    ]
+    assert (moved["$defs"]["Kind"], "$id" in moved) == ({"enum": ["a", {"$ref": "#"}]}, False)
 
 
 def custom(name: str, definition: str, syntax: str = "regex") -> Tool:

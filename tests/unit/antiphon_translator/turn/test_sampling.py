@@ -58,3 +58,9 @@ def test_an_extension_is_refused_under_its_own_name() -> None:
     with pytest.raises(InvalidRequest) as caught:
         choose({"top_k": 5}, controls=frozenset())
     assert caught.value.field == "nvext.top_k"
+
+
+def test_top_k_of_a_request_stays_a_whole_number() -> None:
+    chosen, effective = choose({"top_k": 40, "temperature": 1})
+    assert (type(chosen.top_k), chosen.top_k) == (int, 40)
+    assert (type(effective["temperature"]), effective["temperature"]) == (float, 1.0)

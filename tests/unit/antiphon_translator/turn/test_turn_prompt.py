@@ -43,6 +43,14 @@ def test_tools_may_come_from_request_history_and_input() -> None:
     assert [tool["function"]["name"] for tool in found.conversation.tools] == ["f", "g"]
 
 
+@pytest.mark.parametrize("item", ["x", None, 3, ["message"]])
+def test_item_that_is_no_object_is_rejected_with_its_path(item: object) -> None:
+    given = replace(turn("Hi"), input=dumps([{"type": "message", "role": "user", "content": "Hi"}, item]))
+    with pytest.raises(InvalidRequest) as caught:
+        TurnPrompt.of(model(), given, Parameters.parse(given.request))
+    assert (caught.value.field, caught.value.code) == ("input[1]", "invalid_type")
+
+
 def test_the_parameters_of_tools_are_looked_at() -> None:
     with pytest.raises(InvalidRequest, match="Invalid schema for function 'f'") as caught:
         prompt("Hi", tools=[{"type": "custom", "name": "c"}, TOOL | {"parameters": {"type": "strnig"}}])
@@ -108,6 +116,14 @@ def test_images_count_when_the_context_is_full() -> None:
 def test_nothing_goes_that_fits() -> None:
     history = [message("user", "word"), message("assistant", "word")]
     made = prompt("Last.", history=history, truncation="auto")
+    assert len(made.conversation.messages) == 3
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.CHAT])
+def test_short_history_is_kept_when_the_output_limit_is_the_whole_context(level: Level) -> None:
+    history = [message("user", "word"), message("assistant", "word")]
+    asked = {"truncation": "auto", "max_output_tokens": model().context_length}
+    made = prompt("Last.", history=history, level=level, **asked)
     assert len(made.conversation.messages) == 3
 
 
