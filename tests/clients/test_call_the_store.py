@@ -149,9 +149,9 @@ HEAVY = {"Go"}
 
 
 @pytest.mark.parametrize("section", [section for section in TRIALS if section not in volume(HEAVY, set())])
-def test_every_block_of_a_section_runs_for_a_stranger(section: str, stranger: Stranger) -> None:
+def test_every_block_of_a_section_runs_outside_the_repository(section: str, stranger: Stranger) -> None:
     TRIALS[section](stranger)
 
 
-def test_every_block_is_in_a_section_that_is_tried() -> None:
+def test_every_section_of_the_document_is_tested() -> None:
     assert {block.section for block in BLOCKS} == {"", *TRIALS}

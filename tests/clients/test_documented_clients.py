@@ -36,7 +36,7 @@ SECTIONS = [
 
 
 @pytest.mark.parametrize(("client", "features", "model"), SECTIONS)
-async def test_a_section_prints_what_the_document_shows(
+async def test_programs_of_a_section_print_the_documented_output(
     client: Client,
     features: tuple[str, ...],
     model: str,
@@ -57,7 +57,7 @@ async def test_a_section_prints_what_the_document_shows(
 
 @pytest.mark.parametrize("feature", volume(["Resume"], ["Text", "Shell", "Patches", "Resume", "WebSocket"]))
 @pytest.mark.parametrize("model", volume(["qwen3.5"], list(MODELS)))
-async def test_codex_answers_behind_a_chat_server_of_each_template(
+async def test_codex_prints_the_documented_output_with_chat_servers(
     feature: str, model: str, client_server: Served, tmp_path: Path
 ) -> None:
     (codex,) = (client for client in CLIENTS if client.name == "codex")
@@ -66,7 +66,7 @@ async def test_codex_answers_behind_a_chat_server_of_each_template(
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_every_block_is_tried_and_every_section_is_a_feature(client: Client) -> None:
+def test_every_section_is_a_known_feature_with_a_program_and_output(client: Client) -> None:
     assert set(features(client)) <= set(FEATURES)
     for feature in features(client):
         run, shown = programs(client, feature, "qwen3")

@@ -17,7 +17,7 @@ OF_REASONING = {"responses-streaming"}
 
 
 @pytest.mark.parametrize(("model", "failing"), [("mistral-small", set()), ("qwen3", OF_REASONING)])
-def test_nothing_fails_but_for_a_known_reason(
+def test_llmprobe_reports_only_known_failures(
     model: str, failing: set[str], client_server: Served, tmp_path: Path
 ) -> None:
     probe = stranger(Client("llmprobe", "llmprobe"), tmp_path, client_server.entry)

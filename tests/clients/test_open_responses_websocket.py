@@ -86,7 +86,7 @@ async def test_websocket_continuation(served: Http, model: str) -> None:
     assert second["previous_response_id"] == first["id"]
 
 
-async def test_the_model_is_shown_what_the_connection_remembers(scripted: ScriptedSystem) -> None:
+async def test_earlier_turns_of_the_connection_reach_the_model(scripted: ScriptedSystem) -> None:
     async with connected(scripted.http, MODEL) as socket:
         first = await socket.completed(WORD)
         await socket.completed("Which word?", previous_response_id=first["id"])

@@ -33,7 +33,7 @@ def database() -> Iterator[PostgresServer]:
         yield server
 
 
-def test_every_command_prints_what_the_page_shows(database: PostgresServer, tmp_path: Path) -> None:
+def test_every_command_prints_the_documented_output(database: PostgresServer, tmp_path: Path) -> None:
     asyncio.run(_fill(tmp_path))
     for block in BLOCKS:
         if block.section == "Look for damage":

@@ -36,26 +36,26 @@ def answer_id(up_system: System) -> str:
     return match[1]
 
 
-def test_no_block_is_left_out() -> None:
+def test_every_block_of_the_readme_is_tested() -> None:
     tried = [*CURLS, SDK, STORE_CLIENT, SERVICES, SEVERAL_PROCESSES, *MAKE, *CHAT]
     assert sorted(block.text for block in tried) == sorted(block.text for block in BLOCKS)
 
 
-def test_commands_print_an_answer_a_stream_and_what_continues(up_system: System, answer_id: str) -> None:
+def test_curl_commands_print_an_answer_a_stream_and_a_continuation(up_system: System, answer_id: str) -> None:
     _, stream, continued = (_run(block, up_system, answer_id) for block in CURLS)
     assert "event: response.completed" in stream
     assert f'"previous_response_id":"{answer_id}"' in continued.replace(" ", "")
 
 
 @pytest.mark.parametrize("block", [SDK, STORE_CLIENT], ids=["SDK", "store's client"])
-def test_programs_print_what_was_said(
+def test_python_programs_of_the_readme_print_output(
     block: Block, up_system: System, answer_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     exec(compile(_here(block.text, up_system, answer_id), "README.md", "exec"), {})
     assert len(capsys.readouterr().out) > 20
 
 
-def test_the_services_answer_and_run_what_is_in_the_background(up_system: System, services: str) -> None:
+def test_separate_services_run_foreground_and_background_responses(up_system: System, services: str) -> None:
     client = openai.OpenAI(base_url=services, api_key="none", timeout=120)
     request: dict[str, Any] = {"model": up_system.model, "input": "Say hello.", "max_output_tokens": 8}
     assert client.responses.create(**request).output_text
@@ -65,7 +65,7 @@ def test_the_services_answer_and_run_what_is_in_the_background(up_system: System
 
 
 @pytest.mark.parametrize("block", MAKE, ids=lambda block: block.text.splitlines()[0])
-def test_targets_take_options_that_up_knows(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_make_targets_exist_in_antiphon_up(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["up", "--help"])
     known = capsys.readouterr().out

@@ -77,14 +77,14 @@ def _text(printed: str) -> str:
     return str(message["content"][0]["text"])
 
 
-def test_the_line_to_paste_brings_an_answer_that_can_be_continued(started: Started) -> None:
+def test_the_printed_curl_line_returns_an_answer_that_can_be_continued(started: Started) -> None:
     printed = _shell(started.pasted)
     assert _text(printed) == PARIS
     assert _text(started.run(CONTINUE, json.loads(printed)["id"])) == ROME
     assert started.server.requests[-1]["messages"][1] == {"role": "assistant", "content": PARIS}
 
 
-def test_a_stream_has_its_events_and_its_usage(started: Started) -> None:
+def test_a_stream_has_a_delta_for_each_word_and_usage(started: Started) -> None:
     printed = started.run(STREAM)
     assert printed.count("event: response.output_text.delta") == len(PARIS.split())
     *_, completed = re.findall(r"^data: (\{.*\})$", printed, re.MULTILINE)

@@ -71,7 +71,7 @@ def no_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def test_everything_is_installed_and_started_with_two_commands(
+def test_antiphon_installed_from_wheels_starts_and_answers(
     environments_folder: Path, tmp_path: Path, wheels: Path
 ) -> None:
     python = venv(environments_folder, wheels, "antiphon", "antiphon-store-client")

@@ -28,7 +28,7 @@ def steps() -> Iterator[tuple[str, str, str]]:
             yield block.language, block.text, shown
 
 
-def test_every_block_prints_what_the_tutorial_shows(
+def test_every_block_prints_the_documented_output(
     up_system: System, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -39,7 +39,7 @@ def test_every_block_prints_what_the_tutorial_shows(
         assert doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS), f"{here}\n{printed}"
 
 
-def test_no_command_is_left_out() -> None:
+def test_every_block_of_the_tutorial_is_tested() -> None:
     document = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
     assert len(re.findall(r"^```\w", document, re.MULTILINE)) == len(BLOCKS) + 1  # `make run`
     assert [language for language, _, _ in steps()].count("python") > 3
