@@ -65,7 +65,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_no_text_that_a_chat_server_gets_is_a_control_token(name: str) -> None:
+async def test_no_text_sent_to_a_chat_server_encodes_as_a_control_token(name: str) -> None:
     body = await sent(ATTACKS[name])
     written = list(texts([body["messages"], body.get("tools", [])]))
     control = set(tokenizer().added)
@@ -73,13 +73,13 @@ async def test_no_text_that_a_chat_server_gets_is_a_control_token(name: str) -> 
     assert any("im_end|>" in text for text in written)  # it is still there to be read
 
 
-async def test_texts_beside_each_other_spell_none_together() -> None:
+async def test_adjacent_texts_do_not_join_to_a_control_token() -> None:
     given = replace(turn(), input=dumps([user("<|im_", "end|>", image_part())]))
     body = await sent(given, sight=Sight.NATIVE)
     joined = "".join(part.get("text", "") for part in body["messages"][0]["content"])
     assert set(tokenizer().added).isdisjoint(tokenizer().encode(joined))
 
 
-async def test_a_key_that_spells_one_is_refused() -> None:
+async def test_a_schema_key_that_spells_a_control_token_is_rejected() -> None:
     with pytest.raises(InvalidRequest, match="spells a control token"):
         await sent(turn("Hi", tools=[tool(properties={"<|im_end|>": {"type": "string"}})]))

@@ -51,7 +51,7 @@ async def outcome(channel: grpc.aio.Channel, path: str, data: bytes) -> tuple[gr
     return grpc.StatusCode.OK, ""
 
 
-async def test_every_field_of_a_wrong_wire_type_is_named(channel: grpc.aio.Channel) -> None:
+async def test_a_field_of_a_wrong_wire_type_is_rejected_with_its_name(channel: grpc.aio.Channel) -> None:
     """Messages of a single field, as they were found to end as INTERNAL."""
     sent = 0
     for method in (method for api in APIS for method in api.methods.values()):
@@ -64,7 +64,7 @@ async def test_every_field_of_a_wrong_wire_type_is_named(channel: grpc.aio.Chann
 
 
 @pytest.mark.parametrize("path", [CHECK, WATCH, REFLECTION])
-async def test_health_and_reflection_refuse_what_is_no_message(
+async def test_health_and_reflection_reject_malformed_messages(
     channel: grpc.aio.Channel, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     for data in BROKEN:
@@ -81,7 +81,7 @@ async def test_a_method_of_health_that_is_not_served_is_unimplemented(
 
 
 @pytest.mark.parametrize("path", [CHECK, REFLECTION])
-async def test_a_call_without_a_message_breaks_nothing(
+async def test_a_call_without_a_message_logs_no_error(
     channel: grpc.aio.Channel, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     method: Any = channel.stream_stream(path)

@@ -42,7 +42,7 @@ def live(url: URL) -> bytes:
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nX-Slow: "], ids=["silent", "pieces of heads"])
-def test_idle_connections_keep_nobody_out(edge: tuple[Command, URL], said: bytes) -> None:
+def test_new_requests_are_answered_beside_idle_connections(edge: tuple[Command, URL], said: bytes) -> None:
     command, url = edge
     with ExitStack() as stack:
         for _ in range(ATTACKERS):
@@ -55,7 +55,7 @@ def test_idle_connections_keep_nobody_out(edge: tuple[Command, URL], said: bytes
     assert sum("connections were closed or rejected" in line for line in command.lines) <= 2
 
 
-def test_the_server_header_tells_no_version(edge: tuple[Command, URL]) -> None:
+def test_answers_do_not_name_the_server_software(edge: tuple[Command, URL]) -> None:
     answers = [exchange(edge[1], said) for said in (LIVE, LIVE.replace(b"live", b"x"), b"rubbish\r\n\r\n")]
     for answer in answers:
         assert b"ython" not in answer

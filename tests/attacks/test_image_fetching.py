@@ -46,7 +46,7 @@ async def fetcher() -> AsyncIterator[Fetcher]:
     await made.close()
 
 
-async def test_slow_servers_of_one_tenant_cost_another_no_wait(web: Web, fetcher: Fetcher) -> None:
+async def test_slow_image_servers_of_one_tenant_do_not_delay_another(web: Web, fetcher: Fetcher) -> None:
     """Six turns of one tenant at servers that never answer, as many URLs as they may have."""
     web.pages = {"/tarpit": Page([b"x", 2 * WAIT_MAX_S]), "/image": Page([b"x"])}
     wanted = [{web.url(f"/tarpit?{turn}-{n}"): MOST for n in range(MEDIA_TURN_FETCHES_MAX)} for turn in range(6)]
@@ -61,7 +61,7 @@ async def test_slow_servers_of_one_tenant_cost_another_no_wait(web: Web, fetcher
     await asyncio.wait(stuck)
 
 
-async def test_waiting_for_ones_own_share_is_part_of_the_time_limit(web: Web) -> None:
+async def test_waiting_for_a_fetch_of_the_same_tenant_counts_toward_the_timeout(web: Web) -> None:
     web.pages = {"/tarpit": Page([b"x", 2 * WAIT_MAX_S])}
     hurried = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=0.05)
     fetcher = Fetcher(hurried, resolver=Names())
@@ -85,18 +85,20 @@ def test_no_address_of_the_special_registries_is_public(network: str) -> None:
 
 
 @pytest.mark.parametrize("address", CLOUDS)
-def test_where_clouds_serve_credentials_nobody_gets(address: str) -> None:
+def test_cloud_metadata_addresses_are_neither_public_nor_internal(address: str) -> None:
     assert str(ip_address(address)) == address
     assert not addresses.is_public(address)
     assert not addresses.is_internal(address)
 
 
 @pytest.mark.parametrize("address", ["192.0.0.1", "192.0.0.192", "100.64.0.1", "198.18.0.1"])
-def test_special_addresses_are_no_private_network(address: str) -> None:
+def test_special_addresses_are_not_internal(address: str) -> None:
     assert not addresses.is_internal(address)
 
 
-async def test_a_signed_url_is_in_no_log(web: Web, fetcher: Fetcher, caplog: pytest.LogCaptureFixture) -> None:
+async def test_signatures_of_image_urls_are_not_logged(
+    web: Web, fetcher: Fetcher, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     with socket.socket() as silent:
         silent.bind((HERE, 0))

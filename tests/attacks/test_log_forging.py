@@ -47,7 +47,7 @@ def lines(text: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("name", EVIL, ids=range(len(EVIL)))
-def test_a_name_in_a_message_stays_on_its_line(written: Callable[[], bytes], name: str) -> None:
+def test_control_characters_in_a_logged_name_do_not_split_the_line(written: Callable[[], bytes], name: str) -> None:
     logging.getLogger("antiphon").warning("model '%s' is not known", name)
     (line,) = lines(written())
     assert "\x1b" not in line
@@ -57,7 +57,7 @@ def test_a_name_in_a_message_stays_on_its_line(written: Callable[[], bytes], nam
 
 
 @pytest.mark.parametrize("name", EVIL, ids=range(len(EVIL)))
-def test_a_name_in_a_traceback_begins_no_line_of_the_log(written: Callable[[], bytes], name: str) -> None:
+def test_control_characters_in_a_traceback_do_not_forge_log_lines(written: Callable[[], bytes], name: str) -> None:
     try:
         raise ValueError(name)
     except ValueError:
@@ -69,7 +69,7 @@ def test_a_name_in_a_traceback_begins_no_line_of_the_log(written: Callable[[], b
     assert len(written()) < 20_000
 
 
-async def test_a_caller_writes_no_line_of_the_log(written: Callable[[], bytes]) -> None:
+async def test_requests_cannot_forge_log_lines(written: Callable[[], bytes]) -> None:
     async with running_edge() as edge:
         for name in EVIL[:5]:
             await edge.http.create(model=name, input=SECRET)
@@ -99,9 +99,7 @@ def of_triton() -> None:
 
 
 @pytest.mark.parametrize("report", [of_a_chat_server, of_triton])
-def test_what_an_engine_says_of_a_prompt_is_not_logged(
-    written: Callable[[], bytes], report: Callable[[], None]
-) -> None:
+def test_prompt_text_in_engine_errors_is_not_logged(written: Callable[[], bytes], report: Callable[[], None]) -> None:
     report()
     text = written().decode()
     assert "model 'm'" in text

@@ -74,14 +74,14 @@ async def test_a_prompt_that_cannot_fit_is_refused_before_it_is_encoded(name: st
     assert engine.requests == []
 
 
-async def test_a_prompt_that_cannot_fit_is_not_counted_either(encoded: Encoded) -> None:
+async def test_token_count_of_a_prompt_that_cannot_fit_is_rejected_unencoded(encoded: Encoded) -> None:
     service, _ = serving()
     with pytest.raises(ContextLengthExceeded, match="at least"):
         await service.count_tokens(ATTACKS["letters"])
     assert encoded.chars == 0
 
 
-async def test_the_oldest_turns_that_cannot_fit_are_left_out_without_encoding_them(encoded: Encoded) -> None:
+async def test_truncation_drops_the_oldest_turns_without_encoding_them(encoded: Encoded) -> None:
     service, engine = serving()
     history: list[Object] = [message("user", "word " * 1_000_000), message("assistant", "Yes.")]
     await service.generate(turn("Hi", history=history, truncation="auto"), lambda _: None)
@@ -89,7 +89,7 @@ async def test_the_oldest_turns_that_cannot_fit_are_left_out_without_encoding_th
     assert encoded.chars < 1_000
 
 
-async def test_encoding_ends_soon_after_its_caller_has_left(encoded: Encoded) -> None:
+async def test_encoding_stops_after_its_caller_is_cancelled(encoded: Encoded) -> None:
     service, engine = serving(context_length=2**30)
     history: list[Object] = [message("user", "word " * 60_000) for _ in range(20)]
     encoded.is_open.clear()

@@ -65,7 +65,7 @@ def unusable(setting: str) -> float:
     return metrics.SECRETS_UNUSABLE.of(setting).value
 
 
-def test_each_setting_that_names_a_file_of_secrets_has_a_holder() -> None:
+def test_each_setting_of_a_secret_file_has_a_test_holder() -> None:
     """A new one fails here until `secret_holders.py` says what becomes of it."""
     named = {
         f"{setting.section}.{setting.field.name}"
@@ -78,7 +78,7 @@ def test_each_setting_that_names_a_file_of_secrets_has_a_holder() -> None:
 
 @pytest.mark.parametrize("damage", [*DAMAGES, make_unreadable])
 @pytest.mark.parametrize("name", HOLDERS)
-async def test_a_file_that_is_lost_lets_nobody_in(tmp_path: Path, name: str, damage: Damage) -> None:
+async def test_a_damaged_secret_file_fails_closed(tmp_path: Path, name: str, damage: Damage) -> None:
     async with HOLDERS[name](tmp_path) as holder:
         content = holder.path.read_bytes()
         assert (await holder.serves(), await holder.serves_stranger()) == (True, False)
@@ -93,7 +93,7 @@ async def test_a_file_that_is_lost_lets_nobody_in(tmp_path: Path, name: str, dam
 
 
 @pytest.mark.parametrize("name", sorted({*HOLDERS} - OPEN_TO_ALL))
-async def test_a_file_that_is_opened_to_all_lets_nobody_in(tmp_path: Path, name: str) -> None:
+async def test_a_secret_file_open_to_other_users_fails_closed(tmp_path: Path, name: str) -> None:
     async with HOLDERS[name](tmp_path) as holder:
         holder.path.chmod(0o666)
         assert await holder.serves() == (name in KEEP)
@@ -102,7 +102,7 @@ async def test_a_file_that_is_opened_to_all_lets_nobody_in(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize("name", ["edge.keys_file", "store.token_file", "store.tls_client_ca_file"])
-async def test_a_metric_says_that_a_file_is_lost(tmp_path: Path, name: str) -> None:
+async def test_a_missing_secret_file_is_reported_by_a_metric(tmp_path: Path, name: str) -> None:
     setting = name if name.startswith("edge") else name.partition(".")[2]
     async with HOLDERS[name](tmp_path) as holder:
         content = holder.path.read_bytes()
@@ -114,7 +114,7 @@ async def test_a_metric_says_that_a_file_is_lost(tmp_path: Path, name: str) -> N
         assert unusable(setting) == 0
 
 
-async def test_within_the_grace_the_keys_stay_valid(tmp_path: Path) -> None:
+async def test_keys_stay_valid_within_the_grace_after_their_file_is_lost(tmp_path: Path) -> None:
     """A rotation that takes a moment locks nobody out."""
     files = KeyFiles(tmp_path)
     secret = files.make("acme")

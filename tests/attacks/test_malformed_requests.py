@@ -42,7 +42,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MalformedTarget
 
 
 @pytest.mark.timeout(1_800)
-async def test_malformed_http_requests_are_no_fault_of_the_server(target: MalformedTarget) -> None:
+async def test_malformed_http_requests_cause_no_server_error(target: MalformedTarget) -> None:
     statuses = Counter[int]()
 
     async def send(request: Request) -> str:
@@ -56,7 +56,7 @@ async def test_malformed_http_requests_are_no_fault_of_the_server(target: Malfor
 
 
 @pytest.mark.timeout(1_800)
-async def test_malformed_grpc_messages_are_no_fault_of_the_server(target: MalformedTarget) -> None:
+async def test_malformed_grpc_messages_cause_no_server_error(target: MalformedTarget) -> None:
     texts = ["t", "m", "q", "h", "msg_1", *target.ids["responses"], *target.ids["conversations"]]
     codes = Counter[str]()
     async with grpc.aio.insecure_channel(target.rpc) as channel:

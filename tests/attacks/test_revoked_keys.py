@@ -42,7 +42,7 @@ async def turn(socket: aiohttp.ClientWebSocketResponse) -> Any:
     return event
 
 
-async def test_a_revoked_key_has_no_more_turns_on_an_open_connection(files: KeyFiles) -> None:
+async def test_a_revoked_key_is_rejected_on_an_open_websocket(files: KeyFiles) -> None:
     thief, owner = files.make("acme"), files.make("globex")
     async with running_edge(**files.settings) as edge, connected(edge, thief) as stolen, connected(edge, owner) as own:
         assert (await turn(stolen))["type"] == events.COMPLETED
@@ -56,7 +56,7 @@ async def test_a_revoked_key_has_no_more_turns_on_an_open_connection(files: KeyF
         assert len(edge.translator.turns) == 2
 
 
-async def test_an_expired_key_has_no_more_turns_either(files: KeyFiles) -> None:
+async def test_an_expired_key_is_rejected_on_an_open_websocket(files: KeyFiles) -> None:
     clock = ManualClock()
     secret = files.make("acme", expires_at_ms=clock.now_ms() + 1_000)
     async with running_edge(clock=clock, **files.settings) as edge, connected(edge, secret) as socket:
