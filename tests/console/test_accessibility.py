@@ -32,7 +32,7 @@ async def serious(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_no_view_has_a_serious_fault(
+async def test_no_view_has_a_serious_accessibility_violation(
     browser: Browser, console_system: System, model: ChatModel, scheme: Literal["light", "dark"]
 ) -> None:
     model.answers = {"A text": ["# A heading\n\n- a list\n\n`code` and [a link](https://a.example)\n\n```\ncode\n```"]}
@@ -66,7 +66,7 @@ async def test_no_view_has_a_serious_fault(
         assert {view: faults for view, faults in found.items() if faults} == {}
 
 
-async def test_a_conversation_by_keyboard_alone(somebody: Visitor) -> None:
+async def test_chatting_forking_and_searching_work_by_keyboard_alone(somebody: Visitor) -> None:
     page, press = somebody.page, somebody.page.keyboard.press
     await somebody.open()
     for text in ("First", "Second"):

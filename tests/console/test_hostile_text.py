@@ -36,7 +36,9 @@ async def make_turns(api: Http) -> list[str]:
     return ids
 
 
-async def test_fifty_payloads_execute_nothing(browser: Browser, console_system: System, api: Http) -> None:
+async def test_hostile_payloads_in_responses_execute_nothing(
+    browser: Browser, console_system: System, api: Http
+) -> None:
     assert len(set(PAYLOADS)) >= 50
     ids = await make_turns(api)
     async with visitor(browser, console_system.url, bypass_csp=True) as here:
@@ -94,7 +96,7 @@ async def poke(here: Visitor) -> None:
     assert all(href.startswith(("http://", "https://", "mailto:")) and "noopener" in rel for href, rel in links)
 
 
-async def test_payloads_as_arguments_names_and_keys_of_the_user(somebody: Visitor, model: ChatModel) -> None:
+async def test_hostile_payloads_typed_by_the_user_execute_nothing(somebody: Visitor, model: ChatModel) -> None:
     """Typed at the console itself, under its policy."""
     await somebody.page.add_init_script(COUNT_HITS)
     await somebody.open()

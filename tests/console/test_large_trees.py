@@ -75,7 +75,9 @@ async def traced(browser: Browser, page: Page, steps: Any) -> list[dict[str, Any
     return events
 
 
-async def test_a_tree_of_a_thousand_nodes(somebody: Visitor, api: Http, browser: Browser) -> None:
+async def test_panning_a_tree_of_a_thousand_nodes_changes_no_elements(
+    somebody: Visitor, api: Http, browser: Browser
+) -> None:
     page = somebody.page
     ids = await grow(api, bushy(NODES))
     await somebody.open()
@@ -114,7 +116,7 @@ async def pan_and_print(page: Page, browser: Browser, what: str) -> None:
     assert await page.locator(".stage *").count() < ELEMENTS_MAX
 
 
-async def test_a_chain_of_five_thousand_turns_is_drawn_in_three_places(somebody: Visitor) -> None:
+async def test_a_chain_of_five_thousand_turns_is_folded_to_three_tree_items(somebody: Visitor) -> None:
     """A store refuses chains of more than 1,000 turns, so the pages of this tree are told by the test."""
     count, page_size = 5_000, 1_000
     ids = [f"resp_{index}" for index in range(count)]

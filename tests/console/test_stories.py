@@ -45,7 +45,7 @@ async def once_stored(api: Http, response_id: str) -> Answer:
     return answer
 
 
-async def test_ask(somebody: Visitor, api: Http) -> None:
+async def test_an_answer_is_rendered_stored_and_shown_after_a_reload(somebody: Visitor, api: Http) -> None:
     await somebody.open()
     response_id = await somebody.ask("What is a **tree**?")
     await expect(somebody.turns.first.locator(".answered strong")).to_have_text("tree")
@@ -56,7 +56,9 @@ async def test_ask(somebody: Visitor, api: Http) -> None:
     await expect(somebody.turns.first.locator(".answered strong")).to_have_text("tree")
 
 
-async def test_stream(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_a_streaming_answer_shows_its_text_status_and_figures(
+    somebody: Visitor, api: Http, model: ChatModel
+) -> None:
     model.close_gate()
     await somebody.open()
     await somebody.write("Wait, and count.")
@@ -74,7 +76,9 @@ async def test_stream(somebody: Visitor, api: Http, model: ChatModel) -> None:
     assert text_of(stored).startswith("word-1 word-2 ")
 
 
-async def test_stop(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_stop_cancels_the_answer_and_stores_its_partial_text(
+    somebody: Visitor, api: Http, model: ChatModel
+) -> None:
     model.close_gate()
     stopped = model.stopped
     await somebody.open()
@@ -89,7 +93,7 @@ async def test_stop(somebody: Visitor, api: Http, model: ChatModel) -> None:
     await until(lambda: model.stopped == stopped + 1, "the model stopped")
 
 
-async def test_fork_from_the_third_answer(somebody: Visitor, api: Http) -> None:
+async def test_a_fork_from_an_earlier_answer_adds_a_branch(somebody: Visitor, api: Http) -> None:
     await somebody.open()
     ids = [await somebody.ask(f"Question {number}") for number in range(1, 6)]
     await somebody.turns.nth(2).get_by_role("button", name="Fork from here").click()
@@ -104,7 +108,9 @@ async def test_fork_from_the_third_answer(somebody: Visitor, api: Http) -> None:
     await expect(somebody.page.get_by_role("treeitem")).to_have_count(6)
 
 
-async def test_compare_siblings(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_compare_shows_the_differences_of_sibling_responses(
+    somebody: Visitor, api: Http, model: ChatModel
+) -> None:
     model.answers = {"Which colour?": ["The house is red.", "The house is blue."]}
     await somebody.open()
     first = await somebody.ask("Which colour?")
@@ -148,7 +154,7 @@ async def another_edge(system: System, port: int, *options: str) -> AsyncIterato
         edge.kill()
 
 
-async def test_follow_a_background_run_across_an_edge_restart(
+async def test_a_background_response_is_followed_across_an_edge_restart(
     browser: Browser, console_system: System, api: Http, model: ChatModel
 ) -> None:
     model.close_gate()
@@ -178,7 +184,7 @@ async def test_follow_a_background_run_across_an_edge_restart(
         assert here.faults == []
 
 
-async def test_cancel(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_cancel_ends_a_background_response(somebody: Visitor, api: Http, model: ChatModel) -> None:
     model.close_gate()
     await somebody.open()
     await somebody.page.get_by_label("In the background").check()
@@ -193,7 +199,7 @@ async def test_cancel(somebody: Visitor, api: Http, model: ChatModel) -> None:
     model.open_gate()
 
 
-async def test_a_tool_call_with_a_typed_output(somebody: Visitor, api: Http) -> None:
+async def test_a_typed_tool_output_is_sent_and_answered(somebody: Visitor, api: Http) -> None:
     await somebody.open()
     tools = somebody.page.get_by_label("Tools")
     await tools.fill('[{"type": "function", "name": "get weather"}]')
@@ -213,7 +219,7 @@ async def test_a_tool_call_with_a_typed_output(somebody: Visitor, api: Http) -> 
     assert loads(call["arguments"]) == loads(PLACE)
 
 
-async def test_an_image_that_is_dropped(somebody: Visitor, api: Http) -> None:
+async def test_a_dropped_image_is_sent_with_the_message(somebody: Visitor, api: Http) -> None:
     picture = png(8, 8)
     await somebody.open()
     dropped = await somebody.page.evaluate_handle(
@@ -234,7 +240,9 @@ async def test_an_image_that_is_dropped(somebody: Visitor, api: Http) -> None:
     assert urls == [f"data:image/png;base64,{b64encode(picture).decode()}"]
 
 
-async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: Path) -> None:
+async def test_a_wrong_api_key_shows_the_error_and_a_valid_key_signs_in(
+    browser: Browser, console_system: System, tmp_path: Path
+) -> None:
     keys = KeyFiles(tmp_path)
     good, wrong = keys.make("default"), keys.make("default")[:-1] + "x"
     (port,) = free_ports(1)
@@ -273,7 +281,7 @@ async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: P
         assert here.faults == []
 
 
-async def test_delete_leaves_what_continues_it(somebody: Visitor, api: Http) -> None:
+async def test_deleting_a_response_keeps_its_continuation(somebody: Visitor, api: Http) -> None:
     async def accept(dialog: Dialog) -> None:
         await dialog.accept()
 
@@ -306,7 +314,7 @@ async def test_a_rejected_request_can_be_corrected(somebody: Visitor, api: Http)
     assert text_of((await api.get(f"/v1/responses/{response_id}")).json) == "You said: Hello"
 
 
-async def test_export_a_branch(somebody: Visitor, api: Http) -> None:
+async def test_a_branch_is_exported_as_json_lines_and_markdown(somebody: Visitor, api: Http) -> None:
     await somebody.open()
     ids = [await somebody.ask(text) for text in ("One", "Two")]
     saved = []
@@ -321,7 +329,7 @@ async def test_export_a_branch(somebody: Visitor, api: Http) -> None:
     assert re.findall(r"^## (\w+)$", saved[1], re.MULTILINE) == ["user", "assistant"] * 2
 
 
-async def test_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:
+async def test_the_console_works_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:
     async with below_prefix(console_system.url, "/tools/antiphon") as url, visitor(browser, url) as here:
         await here.page.goto(f"{url}/console/")
         await expect(here.page).to_have_url(f"{url}/console")
