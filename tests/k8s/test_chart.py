@@ -28,19 +28,19 @@ def chart() -> Chart:
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_the_chart_gives_the_objects_of_the_overlay(chart: Chart, name: str) -> None:
+def test_the_chart_renders_the_same_objects_as_the_overlay(chart: Chart, name: str) -> None:
     built = [one for one in overlay(name) if one["kind"] != "Namespace" and ENGINE not in one["metadata"]["name"]]
     assert _plain(_rendered(chart, _values(name))) == _plain(built)
 
 
 @pytest.mark.parametrize("backend", ["memory", "sqlite", "redis", "redis-sentinel", "redis-cluster", "postgres"])
-def test_every_backend_fits_the_schemas(chart: Chart, backend: str) -> None:
+def test_the_chart_fits_the_schemas_with_each_backend(chart: Chart, backend: str) -> None:
     fronts = {"gateway": {"enabled": True}, "ingress": {"enabled": True}, "keda": {"enabled": True}}
     rendered = _rendered(chart, {"store": {"backend": backend}, **fronts})
     assert not [fault for one in rendered for fault in faults(one)]
 
 
-def test_values_reach_their_objects(chart: Chart) -> None:
+def test_chart_values_appear_in_the_rendered_objects(chart: Chart) -> None:
     values = {
         "image": {"registry": "registry.test", "tag": "2"},
         "edge": {
@@ -59,7 +59,7 @@ def test_values_reach_their_objects(chart: Chart) -> None:
     assert found["HTTPRoute", "edge"]["spec"]["hostnames"] == ["api.test"]
 
 
-def test_the_chart_opens_the_console_as_its_component_does(chart: Chart) -> None:
+def test_console_routes_of_the_chart_match_the_component(chart: Chart) -> None:
     names = ("gateway", "ingress", "console")
     rendered = _plain(_rendered(chart, {name: {"enabled": True} for name in names}))
     built = _plain(combined(("store-sqlite", "gateway-api", "ingress", "console")))
@@ -68,7 +68,7 @@ def test_the_chart_opens_the_console_as_its_component_does(chart: Chart) -> None
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"])
-def test_the_chart_encrypts_the_store_as_its_component_does(chart: Chart, backend: str) -> None:
+def test_store_encryption_of_the_chart_matches_the_component(chart: Chart, backend: str) -> None:
     rendered = _plain(_rendered(chart, {"store": {"backend": backend}, "encryption": {"enabled": True}}))
     built = _plain(combined((f"store-{backend}", "encryption")))
     (workload,) = (one for one in built if one[0] in ("Deployment", "StatefulSet") and one[1] == "store")
@@ -97,7 +97,7 @@ def test_a_changed_setting_rolls_the_pods_of_its_service_alone(chart: Chart) -> 
     ],
     ids=str,
 )
-def test_values_that_mean_nothing_are_refused(chart: Chart, values: dict[str, Any]) -> None:
+def test_unknown_or_invalid_values_are_refused(chart: Chart, values: dict[str, Any]) -> None:
     with pytest.raises(HelmError):
         chart.validate_schema(values)
 
