@@ -35,7 +35,7 @@ def rows() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("change", sorted(rows()))
-def test_each_change_begins_in_files_that_exist(change: str) -> None:
+def test_files_in_the_table_of_changes_exist(change: str) -> None:
     paths = rows()[change]
     assert paths
     for path in paths:

@@ -95,14 +95,14 @@ def modules_of(package: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_packages_import_only_what_the_arrows_allow(package: str) -> None:
+def test_packages_import_only_allowed_packages(package: str) -> None:
     for path in modules_of(package):
         roots = {name.split(".")[0] for name in imported(path)} & set(PACKAGES)
         assert roots <= ALLOWED[package] | {package}, f"{path.relative_to(ROOT)} imports {roots}"
 
 
 @pytest.mark.parametrize("module", SANS_IO)
-def test_modules_that_decide_do_no_io(module: str) -> None:
+def test_pure_modules_import_no_io(module: str) -> None:
     package, _, rest = module.partition("/")
     roots = {name.split(".")[0] for name in imported(PACKAGES[package] / rest)}
     assert not roots & IO_MODULES
@@ -116,7 +116,7 @@ def test_generated_messages_never_reach_domain_code() -> None:
                 assert path.name in allowed, path.relative_to(ROOT)
 
 
-def test_one_module_alone_starts_the_local_triton() -> None:
+def test_only_local_model_imports_the_local_triton() -> None:
     importers = {
         path.relative_to(ROOT).as_posix()
         for package in set(PACKAGES) - {"antiphon_local_triton"}
@@ -127,7 +127,7 @@ def test_one_module_alone_starts_the_local_triton() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(set(PACKAGES) - {"antiphon_protos"}))
-def test_arrows_between_the_folders_of_a_package_point_one_way(package: str) -> None:
+def test_folders_of_a_package_have_no_import_cycle(package: str) -> None:
     assert _cycle(_arrows(package)) == []
 
 

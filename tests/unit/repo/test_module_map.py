@@ -136,7 +136,7 @@ def test_every_test_module_mirrors_a_module() -> None:
         assert source in sources, f"{relative} mirrors no module"
 
 
-def test_exceptions_are_real() -> None:
+def test_exceptions_name_existing_modules_and_tests() -> None:
     sources = set(source_modules())
     for module, (tests, _reason) in ELSEWHERE.items():
         assert module in sources, module

@@ -57,7 +57,7 @@ async def test_an_event_loop_that_only_waits_is_noticed(guard: UnitGuard) -> Non
     assert kinds(guard) == ["wait"]
 
 
-async def test_an_event_loop_that_is_woken_has_not_waited(guard: UnitGuard) -> None:
+async def test_an_event_loop_woken_before_its_timer_is_not_noticed(guard: UnitGuard) -> None:
     woken = asyncio.Event()
     async with asyncio.timeout(60):
         asyncio.get_running_loop().call_later(0.01, woken.set)
