@@ -49,7 +49,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[A
         pipes.stdout.close()
 
 
-def test_a_worker_that_cannot_start_reports_why_and_prints_nothing(run: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_that_cannot_start_reports_its_error_and_prints_nothing(
+    run: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     status, pipes = run(Assignment(1, ("edge",), settings(EdgeSettings(port=0)), SealingKeys.ephemeral()))
     report = pipes.report()
     assert (status, report.status) == (2, 2)
