@@ -1,4 +1,4 @@
-"""Users who write control tokens, before a server of chat completions that renders and encodes by itself."""
+"""Control tokens in user text, before a server of chat completions that renders and encodes prompts itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ATTACKS: dict[str, Turn] = {
 
 
 async def sent(given: Turn, **changes: object) -> Object:
-    """The body that the server gets."""
+    """Runs the turn and returns the body that the chat server gets."""
     async with fake_chat() as fake:
         fake.script = [delta(content="Yes."), Ending.BY_ITSELF]
         service = TranslatorService(TranslatorSettings(), clock=ManualClock())
@@ -70,7 +70,7 @@ async def test_no_text_sent_to_a_chat_server_encodes_as_a_control_token(name: st
     written = list(texts([body["messages"], body.get("tools", [])]))
     control = set(tokenizer().added)
     assert [text for text in written if not control.isdisjoint(tokenizer().encode(text))] == []
-    assert any("im_end|>" in text for text in written)  # it is still there to be read
+    assert any("im_end|>" in text for text in written)  # the text is still readable
 
 
 async def test_adjacent_texts_do_not_join_to_a_control_token() -> None:

@@ -1,4 +1,4 @@
-"""Tools whose schemas would take seconds to compile, while nothing else runs."""
+"""Tools whose schemas would take seconds to compile, during which nothing else would run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATTERNS = 32
 
 
 class Compiled:
-    """How many schemas were compiled, and a gate before each."""
+    """Counts compiled schemas, with a gate before each compilation."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -119,5 +119,5 @@ async def test_compilation_stops_after_its_caller_is_cancelled(compiled: Compile
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
     compiled.is_open.set()
-    await serving().generate(calling(patterned(300, "b")), lambda _: None)  # waits for the thread, too
+    await serving().generate(calling(patterned(300, "b")), lambda _: None)  # waits until the compiling thread is free
     assert compiled.count == 2

@@ -1,5 +1,5 @@
-"""Attack 1: calls that announce large messages and stop a byte short. Without a token the server holds nothing of them
-beyond their streams' windows; with one, no more than the budget, and half of that for one caller."""
+"""Attack 1: calls that announce large messages and stop a byte short. Without a token the server holds nothing beyond
+the windows of the streams. With a token it holds at most its budget, and half of the budget for one caller."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ LIMITS = IntakeLimits(bytes_max=4 * RPC_MESSAGE_BYTES_MAX, caller_bytes_max=2 * 
 
 @dataclass(frozen=True)
 class Served:
-    """A store that asks for tokens, and another tenant's client of it."""
+    """A store that requires tokens, and a client of the victim's tenant."""
 
     port: int
     server: RpcServer
     victim: RpcClient
 
     async def ask(self) -> None:
-        """A request of the victim; it has its answer within the deadline of its method."""
+        """Sends a request of the victim, which must be answered within the deadline of its method."""
         sent = STORE.methods["DescribeSession"].request.message(session_id="conv_1")
         await self.victim.call("DescribeSession", sent, tenant="globex")
 

@@ -1,5 +1,5 @@
-"""Attack 12: messages that are not what a method declares. They are refused as the caller's mistake, and never logged
-as a fault of the server: whoever reaches the port could fill the disk with tracebacks, without a token."""
+"""Attack 12: messages that a method does not declare. The server rejects them as the caller's mistake and logs no fault
+of its own: otherwise any caller could fill the disk with tracebacks, without a token."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def channel() -> AsyncIterator[grpc.aio.Channel]:
 
 
 async def outcome(channel: grpc.aio.Channel, path: str, data: bytes) -> tuple[grpc.StatusCode, str]:
-    """How a call with one message ends, whatever kind of method it is."""
+    """Returns the status of a call with one message, for a method of any kind."""
     method: Any = channel.stream_stream(path)
     call = method(iter([data]), timeout=60)
     try:
@@ -52,7 +52,7 @@ async def outcome(channel: grpc.aio.Channel, path: str, data: bytes) -> tuple[gr
 
 
 async def test_a_field_of_a_wrong_wire_type_is_rejected_with_its_name(channel: grpc.aio.Channel) -> None:
-    """Messages of a single field, as they were found to end as INTERNAL."""
+    """Sends messages of a single field, for which the server once answered INTERNAL."""
     sent = 0
     for method in (method for api in APIS for method in api.methods.values()):
         for field in method.request.strict.DESCRIPTOR.fields:
@@ -89,7 +89,7 @@ async def test_a_call_without_a_message_logs_no_error(
     try:
         assert await call.read() is grpc.aio.EOF
     except grpc.aio.AioRpcError as error:
-        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT  # noqa: PT017 - reflection ends well instead
+        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT  # noqa: PT017 - reflection ends without an error instead
     assert_nothing_broke(caplog)
 
 

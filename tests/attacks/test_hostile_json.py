@@ -1,5 +1,5 @@
-"""Attack 7: JSON that is cheap to send and dear to read. It is refused before its values are made, outside the event
-loop, so that another tenant's request is answered meanwhile."""
+"""Attack 7: JSON that is cheap to send and expensive to parse. It is rejected before its values are made, outside the
+event loop, so that requests of other tenants are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.loop_watch import watched_loop
 
 SIZE = 86 * 2**20 // 10
 LOOP_CPU_S = 0.25
-"""Of one callback on the loop's thread. The attack took 3.5 s; a body that is refused as it should be takes 0.02 s."""
+"""The CPU time of one callback on the loop's thread. The attack took 3.5 s; rejecting the body takes 0.02 s."""
 ATTACKER, VICTIM = {TENANT_HEADER: "acme"}, {TENANT_HEADER: "globex"}
 JSON: dict[str, bytes] = {
     "empty arrays": b"[" + b"[]," * (SIZE // 3) + b"[]]",

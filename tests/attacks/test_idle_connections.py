@@ -1,5 +1,5 @@
-"""Attack 15: connections that say nothing, at the limit of open files. A new request is answered all the same, the log
-has one line about it, and no traceback."""
+"""Attack 15: silent connections up to the limit of open files. New requests are still answered, and the log gets at
+most two lines and no traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIVE = b"GET /v1/health/live HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n
 
 @pytest.fixture(scope="module")
 def edge() -> Iterator[tuple[Command, URL]]:
-    """An edge that may have few files open."""
+    """An edge with a low limit of open files."""
     nowhere = ("--edge-store=127.0.0.1:1", "--edge-translator=127.0.0.1:1")
     command = Command("serve", "--target=edge", "--edge-port=0", f"--edge-connections-max={OPEN_FILES - 64}", *nowhere)
     try:

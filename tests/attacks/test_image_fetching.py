@@ -1,5 +1,5 @@
-"""Attack 13: images that are fetched. One tenant's slow servers cost another no wait, no address inside is reached, and
-no URL stands in a log. Nothing leaves this machine: names and sockets are the test's own."""
+"""Attack 13: fetched images. Slow servers of one tenant do not delay another, internal addresses are never reached, and
+no URL is logged. Nothing leaves this machine: names and sockets are the test's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import WAIT_MAX_S, until
 from tests.support.web import HERE, Names, Page, Web, web_server
 
 MOST = 1_000
-# https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry, whole.
+# All of https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry.
 REGISTRY = """
 0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.0.0/29
 192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24
@@ -47,7 +47,7 @@ async def fetcher() -> AsyncIterator[Fetcher]:
 
 
 async def test_slow_image_servers_of_one_tenant_do_not_delay_another(web: Web, fetcher: Fetcher) -> None:
-    """Six turns of one tenant at servers that never answer, as many URLs as they may have."""
+    """Six turns of one tenant fetch the largest permitted number of URLs, from servers that never answer."""
     web.pages = {"/tarpit": Page([b"x", 2 * WAIT_MAX_S]), "/image": Page([b"x"])}
     wanted = [{web.url(f"/tarpit?{turn}-{n}"): MOST for n in range(MEDIA_TURN_FETCHES_MAX)} for turn in range(6)]
     stuck = [asyncio.ensure_future(fetcher.fetch(each, tenant="acme")) for each in wanted]
@@ -72,7 +72,7 @@ async def test_waiting_for_a_fetch_of_the_same_tenant_counts_toward_the_timeout(
 
 
 def examples(network: str) -> Iterator[str]:
-    """The first and the last addresses of a network."""
+    """Yields the first addresses of a network, and the last."""
     known = ip_network(network)
     yield from map(str, islice(known, 3))
     yield str(known[-1])

@@ -1,5 +1,5 @@
-"""Attack 10: names in log lines that end the line and begin another one, and errors of engines that repeat the prompt.
-A stranger writes no line, no colour and no content into the log."""
+"""Attack 10: names that split log lines, and errors of engines that repeat the prompt. A caller can write no line, no
+colour and no content into the log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def lines(text: bytes) -> list[str]:
-    """The lines as any tool would see them that knows more ends of a line than \\n."""
+    """Splits at every line end that a tool may know, not only at \\n."""
     return text.decode().splitlines()
 
 
@@ -79,7 +79,7 @@ async def test_requests_cannot_forge_log_lines(written: Callable[[], bytes]) -> 
     text = written()
     assert SECRET.encode() not in text
     for line in lines(text):
-        if not line.startswith("    "):  # a remedy
+        if not line.startswith("    "):  # a line of a remedy
             assert line.startswith("{") or " antiphon_edge.access: " in line or " antiphon" in line
             assert not line.startswith(FORGED)
     if text.startswith(b"{"):

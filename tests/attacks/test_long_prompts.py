@@ -1,4 +1,5 @@
-"""Prompts that cannot fit into the context are refused before they are encoded, and work that nobody waits for ends."""
+"""Prompts that cannot fit into the context are rejected before they are encoded, and encoding stops when its caller has
+gone."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ CONTEXT_TOKENS = 8_192
 
 
 class Encoded:
-    """How many characters were encoded, and a gate before each call of the library."""
+    """Counts encoded characters, with a gate before each call of the library."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.chars = 0
@@ -99,6 +100,6 @@ async def test_encoding_stops_after_its_caller_is_cancelled(encoded: Encoded) ->
     await asyncio.gather(leaving, return_exceptions=True)
     encoded.is_open.set()
     small, _ = serving()
-    await small.generate(turn("word " * 1_000), lambda _: None)  # waits for a thread, too
+    await small.generate(turn("word " * 1_000), lambda _: None)  # waits until a thread is free
     assert encoded.chars < 1_000_000  # of six million
     assert engine.requests == []

@@ -1,5 +1,5 @@
-"""Attack 15: the password of a database's URL is shown by nothing, in whichever form the URL has it: not by the banner,
-not by `antiphon config`."""
+"""Attack 15: passwords in database URLs. Neither the banner nor `antiphon config` shows them, in any form of the
+URL."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One tenant opens as many turns as it can: it is refused with when to come back, and another tenant's turn runs in the
-time that it takes alone. Turns are counted and wait for events; the time of the victim's turn is measured twice."""
+"""A tenant opens as many turns as it can. It is rejected with Retry-After, and another tenant's turn takes as long as
+it takes alone. Turns are counted and wait for events; the victim's turn is measured with and without the attack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.http import Answer
 from tests.support.waiting import least
 
 TURNS = 20
-SHARE = 16  # four times as many as are free
+SHARE = 16  # four times as many as stay free
 
 
 def asking(edge: RunningEdge, tenant: str, model: str = "m") -> Awaitable[Answer]:
@@ -24,7 +24,7 @@ def asking(edge: RunningEdge, tenant: str, model: str = "m") -> Awaitable[Answer
 
 
 async def hold_turns(edge: RunningEdge, tenant: str, count: int) -> list[asyncio.Task[Answer]]:
-    """So many turns of a tenant whose model does not answer."""
+    """Starts so many turns of a tenant whose model does not answer."""
     edge.translator.hang = True
     turns = []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""A tenant asks for more than its share is: it is refused with a name, before anybody works for it."""
+"""A tenant asks for more than its share. It is rejected with an error that names the limit, before any work is done."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_jobs_above_a_tenants_limit_are_rejected_for_that_tenant_only() ->
     with pytest.raises(RequestRateExceeded) as refused:
         await store.enqueue_job("attacker", new_job())
     assert int(refused.value.facts["retry_after_ms"]) > 0
-    await store.enqueue_job("attacker", jobs[0])  # asked again: it is one of them
+    await store.enqueue_job("attacker", jobs[0])  # enqueued again: this job is counted already
     await store.enqueue_job("victim", new_job())
     claimed = await store.claim_job("attacker", [DISPATCH_QUEUE], holder="h")
     assert claimed is not None
@@ -63,7 +63,7 @@ async def test_a_turn_of_a_full_session_is_rejected_before_it_begins() -> None:
         await store.begin_turn("t", TurnRequest(session_id=session, holder="another"))
     assert (await store.describe_session("t", session)).lease is None
     assert parent is not None
-    await store.begin_turn("t", TurnRequest(session_id=session, holder=parent))  # a queued turn has made its own
+    await store.begin_turn("t", TurnRequest(session_id=session, holder=parent))  # the holder is the queued turn itself
 
 
 def test_take_quota_requires_the_gateway_role() -> None:

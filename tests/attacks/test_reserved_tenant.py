@@ -1,5 +1,5 @@
-"""Attack 15: `antiphon.dispatch` holds the tickets of all tenants' jobs. No caller speaks for it, by whichever way a
-tenant is named."""
+"""Attack 15: the tenant `antiphon.dispatch`, which holds the tickets of all tenants' jobs. No caller can act for it,
+whichever way the tenant is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attack 5: a key that was revoked lived on in an open WebSocket, for up to an hour."""
+"""Attack 5: a revoked key stayed valid on an open WebSocket for up to an hour."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def connected(edge: RunningEdge, secret: str) -> AsyncIterator[aiohttp.Cli
 
 
 async def turn(socket: aiohttp.ClientWebSocketResponse) -> Any:
-    """The last event of one more turn."""
+    """Runs one more turn and returns its last event."""
     await socket.send_json(CREATE)
     while (event := await socket.receive_json(timeout=WAIT_MAX_S))["type"] not in (*events.TERMINAL, "error"):
         pass

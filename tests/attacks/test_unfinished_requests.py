@@ -1,5 +1,5 @@
-"""Attack 6: heads, bodies and messages that never end. Before a caller is known it holds little; a tenant holds its
-share; and another tenant's request is answered."""
+"""Attack 6: heads, bodies and messages that never end. An unauthenticated caller holds little memory, a tenant holds
+its share, and another tenant's request is answered."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def connections(edge: RunningEdge, count: int) -> AsyncIterator[Sequence[S
 
 
 async def refused(stream: Stream, said: bytes) -> RawAnswer:
-    """The answer to what is said."""
+    """Sends `said` and reads the answer."""
     reader, writer = stream
     writer.write(said)
     async with asyncio.timeout(WAIT_MAX_S):
@@ -73,7 +73,7 @@ async def test_an_endless_request_head_is_rejected(edge: RunningEdge) -> None:
 
 
 async def test_request_heads_above_the_limit_of_one_address_are_rejected(edge: RunningEdge) -> None:
-    """Each of them is short enough."""
+    """Each head is within the limit of a single head."""
     size = HEAD_BYTES_MAX // 2
     share = HEADS_BYTES_MAX // 8
     async with connections(edge, share // size + 4) as opened:
@@ -125,7 +125,7 @@ async def test_unfinished_websocket_messages_above_their_tenants_share_are_rejec
 
 
 async def test_queued_websocket_messages_above_their_tenants_share_are_rejected(edge: RunningEdge) -> None:
-    """Behind a response that never ends, on connections of their own."""
+    """The messages wait behind responses that never end, each on its own connection."""
     edge.translator.hang = True
     text = '{"type":"response.create","model":"m","input":"' + "x" * 7 * MIB + '"}'
     url, headers = edge.http.url + "/v1/responses", {TENANT_HEADER: "acme"}
@@ -152,7 +152,7 @@ async def test_queued_websocket_messages_above_their_tenants_share_are_rejected(
 
 
 async def test_idle_connections_above_the_limit_of_one_address_are_closed() -> None:
-    """Those that wait for nothing give way to new ones."""
+    """Idle connections are closed to make room for new ones."""
     async with running_edge(connections_max=100, connections_per_peer=20) as edge, connections(edge, 60):
         assert await serves_the_victim_without_a_name(edge)
         assert len(edge.server._connections) <= 20

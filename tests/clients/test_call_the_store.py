@@ -1,5 +1,5 @@
-"""docs/howto/call-the-store.md, block by block: each section in a folder that has never seen the repository, with the
-packages that `make dist` builds and what their registries have."""
+"""Runs docs/howto/call-the-store.md block by block, each section in a folder outside the repository, with the packages
+that `make dist` builds and those of the registries."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.support.volume import volume
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).parent / "uv"
 BLOCKS = list(blocks(ROOT / "docs/howto/call-the-store.md"))
-SIZE_MAX = 15_000_000  # of all that the Python client brings, besides grpcio
+SIZE_MAX = 15_000_000  # of everything that the Python client installs, without grpcio
 RACE = "SESSION_LOCKED, again in 0.5 s"
 GO_PACKAGES = (
     "golang-go", "protoc-gen-go", "protoc-gen-go-grpc", "golang-google-grpc-dev", "golang-google-protobuf-dev",
     "golang-google-genproto-dev",
-    "golang-github-golang-protobuf-1-5-dev",  # not 1.3, which cannot read what protoc-gen-go writes
+    "golang-github-golang-protobuf-1-5-dev",  # not 1.3, which cannot read the code that protoc-gen-go writes
 )  # fmt: skip
 GO_SOURCES = Path("/usr/share/gocode")
 
@@ -38,7 +38,7 @@ def of(section: str) -> list[Block]:
 
 @pytest.fixture(scope="module")
 def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
-    """The stranger that starts the store, as the document begins."""
+    """The runner of the document's first blocks, which start the store."""
     folder = tmp_path_factory.mktemp("store")
     first = Stranger(folder, shared=folder)
     try:
@@ -58,7 +58,7 @@ def stranger(tmp_path: Path, starter: Stranger) -> Iterator[Stranger]:
 
 
 def make_venv(stranger: Stranger) -> None:
-    """A virtual environment, and the wheel. pip takes the versions that this environment has."""
+    """Makes a virtual environment and the wheel. pip installs the versions of this environment."""
     make_wheel(stranger.folder)
     venv = stranger.shared / "venv"
     if not venv.exists():
@@ -144,7 +144,8 @@ TRIALS: dict[str, Callable[[Stranger], None]] = {
     "With a token, with TLS": try_security,
     "Any language": try_any_language,
 }
-# Debian's Go packages take 100 MB and half a minute to install and compile: `make clients` and `make nightly` try them.
+# Debian's Go packages take 100 MB and half a minute to install and compile: only `make clients` and `make nightly` test
+# them.
 HEAVY = {"Go"}
 
 

@@ -1,4 +1,4 @@
-"""docs/howto/command-line.md: each command of it, against `antiphon up` with the real model."""
+"""Runs each command of docs/howto/command-line.md against `antiphon up` with the real model."""
 
 from __future__ import annotations
 

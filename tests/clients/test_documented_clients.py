@@ -1,4 +1,4 @@
-"""docs/howto/use-with-*.md, section by section, with the clients that they are about."""
+"""Runs docs/howto/use-with-*.md section by section with the documented clients."""
 
 from __future__ import annotations
 

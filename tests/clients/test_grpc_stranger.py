@@ -1,4 +1,4 @@
-"""A gRPC client that knows nothing of Antiphon: `buf curl` learns the services by reflection and calls them."""
+"""Calls the services with `buf curl`, which learns them by reflection and knows nothing else of Antiphon."""
 
 from __future__ import annotations
 

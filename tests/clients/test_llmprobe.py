@@ -1,4 +1,4 @@
-"""llmprobe, a conformance suite for servers of OpenAI's APIs: everything that it asks for and that Antiphon serves."""
+"""Runs llmprobe, a conformance suite for servers of OpenAI's APIs, on all APIs that Antiphon serves."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.support.client_environments import Client, Served, stranger
 from tests.support.howto import Block
 
 PROBE = "llmprobe http://127.0.0.1:8000 --model {model} --no-bench --no-save --json 2> errors || test $? -eq 1"
-OF_THE_SCRIPT = {"responses-previous-response-id"}  # the models answer another question than the suite's
-# The suite wants Open Responses' names of the events of reasoning; OpenAI's SDKs know `response.reasoning_text.delta`.
+OF_THE_SCRIPT = {"responses-previous-response-id"}  # the scripted models answer another question than the suite's
+# The suite expects Open Responses' names of reasoning events; OpenAI's SDKs know `response.reasoning_text.delta`.
 OF_REASONING = {"responses-streaming"}
 
 

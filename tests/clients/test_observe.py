@@ -1,4 +1,4 @@
-"""docs/howto/observe.md: its commands, and the members that it names of a line of the log."""
+"""Tests the commands of docs/howto/observe.md and the members of a log line that it names."""
 
 from __future__ import annotations
 

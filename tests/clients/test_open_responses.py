@@ -5,11 +5,11 @@ copy of it, and `python -m tests.support.scripted_up 8391` in another shell:
 
     bun run bin/compliance-test.ts -u http://127.0.0.1:8391/v1 -k none -m seer
 
-That is `antiphon up` on a real Triton; `tests.support.scripted_system` serves the same models from one process. All
-cases pass with `seer`, and with `m` all but the one that shows it an image, for that model sees none.
+That server is `antiphon up` on a real Triton; `tests.support.scripted_system` serves the same models from one process.
+All cases pass with `seer`, and all but the image case with `m`, which accepts no images.
 
-The cases for compaction and for WebSocket are in the two modules beside this one. What the suite does not ask for, and
-these models can do, follows at the end.
+The cases for compaction and for WebSocket are in the two modules beside this one. Tests of features that the suite does
+not cover follow at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def said(role: str, content: Any, **members: Any) -> Object:
 
 
 async def answered(http: Http, model: str, *messages: Object, **request: Any) -> Object:
-    """A response as the suite wants each: 200, by the schema, completed, and with output."""
+    """Creates a response and checks what the suite requires of each: 200, schema, completed, and output."""
     answer = await http.create(model=model, input=list(messages), **request)
     assert answer.status == 200, answer.body
     response: Object = answer.json
@@ -67,7 +67,7 @@ async def test_assistant_phase(served: Http, model: str) -> None:
 
 
 async def test_response_output_phase_schema(served: Http, model: str) -> None:
-    """The suite holds a response with phases against the schema, and asks no server. So does this."""
+    """Validates a response with phases without a server, as the suite does."""
     response = await answered(served, model, said("user", "Hi"))
     (message,) = response["output"]
     phases = ("commentary", "final_answer")
@@ -88,7 +88,7 @@ async def test_streaming_response(served: Http, model: str) -> None:
 
 
 async def test_every_chunk_of_a_stream_ends_with_a_whole_event(scripted: ScriptedSystem) -> None:
-    """It forgets the event it is in whenever it reads again."""
+    """The suite's reader loses an event that is split over two reads."""
     scripted.model.pause_s = 0.001
     pieces: list[bytes] = []
     body = {"model": MODEL, "input": "Count.", "stream": True}

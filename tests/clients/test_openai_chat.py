@@ -80,7 +80,7 @@ def test_a_tool_result_reaches_the_model(client: OpenAI) -> None:
     (call,) = message.tool_calls or []
     said: list[ChatCompletionMessageParam] = [
         *HI,
-        message.to_dict(),  # type: ignore[list-item] # as people write it
+        message.to_dict(),  # type: ignore[list-item] # as users write it
         {"role": "tool", "tool_call_id": call.id, "content": "Sunny."},
     ]
     answer = client.chat.completions.create(model=MODEL, messages=said, tools=TOOLS)

@@ -1,4 +1,4 @@
-"""The Conversations API of the official OpenAI SDK for Python, unmodified, in its synchronous and asynchronous form."""
+"""Tests the Conversations API of the official, unmodified OpenAI SDK for Python, synchronous and asynchronous."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ QUESTION = "What is the capital of France?"
 
 
 class LongTimeoutClient(DefaultHttpxClient):
-    """Asks again when the edge has given up waiting for its store, which may be slow where the machine is busy."""
+    """Retries when the edge answers 503, because the store may be slow on a busy machine."""
 
     def send(self, *args: Any, **options: Any) -> Any:
         while (answer := super().send(*args, **options)).status_code == 503:

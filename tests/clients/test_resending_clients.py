@@ -1,4 +1,4 @@
-"""Open WebUI and LibreChat, by their requests: chats that the client keeps, sent again as a whole with every turn."""
+"""Sends the requests of Open WebUI and LibreChat, which keep chats and resend the whole chat with every turn."""
 
 from __future__ import annotations
 

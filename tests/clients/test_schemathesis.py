@@ -1,4 +1,4 @@
-"""A few requests of each kind that schemathesis makes of the document; `make schemathesis` makes ten thousand."""
+"""Sends some requests that schemathesis makes from the OpenAPI document; `make schemathesis` sends ten thousand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/tutorial.md, block by block, against `antiphon up` with the real model."""
+"""Runs docs/tutorial.md block by block against `antiphon up` with the real model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADDRESS = "http://127.0.0.1:8000"
 
 
 def steps() -> Iterator[tuple[str, str, str]]:
-    """Each block that is run: its language, its text, and the output that the tutorial shows behind it."""
+    """Yields each block that is run: its language, its text, and its documented output."""
     for block, following in zip(BLOCKS, [*BLOCKS[1:], None], strict=True):
         if block.language != "text":
             shown = following.text if following is not None and following.language == "text" else ""
@@ -52,7 +52,7 @@ def _run_shell(text: str) -> str:
 
 
 def _run_python(text: str, session: dict[str, object]) -> str:
-    """Runs a block as a Python session does that has run the blocks before it."""
+    """Runs a block in a Python session that has run the blocks before."""
     output = io.StringIO()
     with redirect_stdout(output):
         exec(compile(text, "tutorial", "exec"), session)
