@@ -38,14 +38,14 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def api(console_system: System) -> AsyncIterator[Http]:
-    """The API as any other client has it."""
+    """A client of the API beside the console."""
     async with aiohttp.ClientSession() as session:
         yield Http(session, console_system.url)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def somebody(browser: Browser, console_system: System) -> AsyncIterator[Visitor]:
-    """Somebody at the console, where nothing goes wrong unseen."""
+    """A tab with the console. The test fails if the page has faults."""
     async with visitor(browser, console_system.url) as here:
         yield here
         assert here.faults == []

@@ -1,4 +1,4 @@
-"""axe-core finds nothing serious in any view of the console, light and dark, and the keyboard suffices."""
+"""Checks every view of the console with axe-core, light and dark, and the use of the console by keyboard."""
 
 from __future__ import annotations
 

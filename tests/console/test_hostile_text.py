@@ -1,4 +1,4 @@
-"""Text of users and models executes nothing, not even where a browser is told to ignore the page's policy."""
+"""Hostile texts of users and models must execute nothing, even in a browser that ignores the page's policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT_HITS = f"window.{HIT} = () => {{ window.hits = (window.hits ?? 0) + 1; }};
 
 
 async def make_turns(api: Http) -> list[str]:
-    """A turn for each payload, which is its prompt, its instructions, its metadata, and what comes back."""
+    """Creates a turn for each payload, with the payload as prompt, instructions, metadata, tool output and answer."""
     ids: list[str] = []
     for payload in PAYLOADS:
         previous = {"previous_response_id": ids[-1]} if ids else {}
@@ -59,7 +59,7 @@ async def test_hostile_payloads_in_responses_execute_nothing(
 
 
 async def look_around(here: Visitor, ids: list[str]) -> None:
-    """Everywhere that any of it is shown."""
+    """Opens every view that shows payloads."""
     await here.go(f"#/tree/{ids[-1]}")
     await here.page.get_by_role("treeitem").first.wait_for()
     await here.page.get_by_role("tree").press("Home")
@@ -76,7 +76,7 @@ async def look_around(here: Visitor, ids: list[str]) -> None:
 
 
 async def poke(here: Visitor) -> None:
-    """Whatever a payload could have become would have run, or would be one of these."""
+    """Requires that no payload has run, and that none became an active element, an attribute or an unsafe link."""
     assert await here.page.evaluate("window.hits ?? 0") == 0
     strange = (
         "main :is(script, iframe, object, embed, base, form[action], link, meta, style, math, audio, video, marquee)"
@@ -97,7 +97,7 @@ async def poke(here: Visitor) -> None:
 
 
 async def test_hostile_payloads_typed_by_the_user_execute_nothing(somebody: Visitor, model: ChatModel) -> None:
-    """Typed at the console itself, under its policy."""
+    """Types payloads into the console, under its own policy."""
     await somebody.page.add_init_script(COUNT_HITS)
     await somebody.open()
     for payload in PAYLOADS[:10]:

@@ -1,4 +1,4 @@
-"""Ten things that people do at the console. Each ends in what the page shows and in what the API says."""
+"""Use cases of the console. Each test compares the page with the answers of the API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def text_of(response: dict[str, Any]) -> str:
 
 
 async def once_stored(api: Http, response_id: str) -> Answer:
-    """A response as soon as it is stored. One that was stopped is stored a moment after its client hung up."""
+    """Returns a response once it is stored. A stopped response is stored a moment after its client disconnected."""
     while (answer := await api.get(f"/v1/responses/{response_id}")).status == 404:
         await asyncio.sleep(PAUSE_S)
     return answer
@@ -136,7 +136,7 @@ async def test_compare_shows_the_differences_of_sibling_responses(
 
 @asynccontextmanager
 async def another_edge(system: System, port: int, *options: str) -> AsyncIterator[Command]:
-    """An edge of its own beside `antiphon up`, over its store and its translator."""
+    """Starts a second edge over the store and the translator of `antiphon up`."""
     lines = system.commands["up"]
     store, translator = (lines.wait_for(rf"^{name} +(\S+:\d+)")[1] for name in ("store", "translator"))
     edge = Command(

@@ -1,4 +1,5 @@
-"""The libraries of the console are those of npm, byte for byte, listed with their hashes and licences."""
+"""Compares the console's vendored libraries with the npm packages, byte for byte, and the list of hashes and
+licences."""
 
 from __future__ import annotations
 

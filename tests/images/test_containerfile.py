@@ -1,4 +1,4 @@
-"""The Containerfile and compose.yaml, without building anything: lint, settings, and that names fit together."""
+"""Checks the Containerfile and compose.yaml without a build: lint, settings, and names that refer to each other."""
 
 from __future__ import annotations
 

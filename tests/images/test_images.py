@@ -1,4 +1,4 @@
-"""The images, as they are built and run: small, without a shell, root or a writable file, and one turn through all."""
+"""Builds and runs the images: small, without a shell, root or a writable file, and one turn through all containers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHELLS = ("sh", "bash", "dash", "busybox", "apt-get", "dpkg", "pip", "pip3")
 SERVED = {"edge": ["8000/tcp"], "worker": [], "translator": ["50052/tcp"], "store": ["50051/tcp"], "all": ["8000/tcp"]}
 
 
-# The first run, and each nightly one, builds every layer of the images, in minutes.
+# The first run and each nightly run build every layer of the images, which takes minutes.
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -107,7 +107,7 @@ async def test_a_turn_passes_through_all_four_containers(images: Images, tmp_pat
 
 @asynccontextmanager
 async def _system(images: Images, engine: str, folder: Path) -> AsyncIterator[Http]:
-    """Edge, worker, translator and store, each in a container, in front of one engine."""
+    """Runs edge, worker, translator and store, each in a container, in front of one engine."""
     write_directory(folder / "model")
     profile = f'name = "small"\ndirectory = "{folder}/model"\nengine = "openai_chat"\nendpoint = "{engine}"\n'
     (folder / "profiles").mkdir()
@@ -135,7 +135,7 @@ def _locator(one: Distribution) -> str:
 
 
 def _let_others_read(folder: Path) -> None:
-    """The user of the container is another one."""
+    """Makes files readable for the container's user, who is not their owner."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 

@@ -1,4 +1,4 @@
-"""The Helm chart gives the objects that kustomize builds, and refuses values that it does not know."""
+"""The Helm chart renders the objects that kustomize builds, and refuses unknown values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHART = K8S / "chart"
 SAME = ("dev", "local", "prod")
 SERVICES = ("edge", "worker", "translator", "store")
 ENGINE = "triton"
-"""Engines have charts of their own, and are not in this one."""
+"""The engine, which is not in this chart: engines have charts of their own."""
 
 _HASHED = re.compile(r"(antiphon-(?:edge|worker|translator|store|profiles))-[a-z0-9]{10}\b")
 
@@ -120,8 +120,9 @@ def _sums(chart: Chart, values: dict[str, Any]) -> dict[str, str]:
 
 
 def _plain(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
-    """By kind and name, without what the two ways do differently: kustomize names a ConfigMap by its content, Helm
-    notes its content at the pods; kustomize writes the namespace, Helm's client adds it."""
+    """Returns the objects by kind and name, without the differences of the two tools: kustomize puts the hash of a
+    ConfigMap into its name, Helm into an annotation of the pods; kustomize writes the namespace, Helm's client adds
+    it."""
     found: dict[tuple[str, str], Manifest] = {}
     for document in json.loads(_HASHED.sub(r"\1", json.dumps(documents))):
         document["metadata"].pop("namespace", None)

@@ -1,4 +1,4 @@
-"""Checkov over all overlays. What it says in vain stands in a table, with the reason; the table has nothing else."""
+"""Runs Checkov over all overlays. A table has the skipped checks, each with its reason, and no others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.checkov import Finding, findings
 from tests.support.manifests import OVERLAYS, overlay
 
 ALL = "every pod"
-# check -> (the pods that fail it, why they may)
+# check -> (the pods that fail the check, the reason for skipping it)
 SKIPPED = {
     "CKV_K8S_11": (ALL, "no limit of processor time: throttled, a pod would stop all of its streams for up to 100 ms"),
     "CKV_K8S_15": (ALL, "tags are versions that never move, so a node may keep its image while the registry is away"),

@@ -1,4 +1,4 @@
-"""Alerts, dashboards and autoscalers: every query can be read, names metrics that exist, and every alert is tested."""
+"""Alerts, dashboards and autoscalers: every query is valid and names existing metrics, and every alert is tested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.manifests import K8S, OVERLAYS, ROOT, SPARE_GC, of_kind, over
 TESTS = Path(__file__).parent / "rules"
 REFERENCE = ROOT / "docs" / "reference" / "metrics.md"
 HEADINGS = ("## What you see", "## First look", "## Likely causes", "## What to do")
-# Labels that Prometheus and the Prometheus Operator add to every series, and those of histograms.
+# Labels that Prometheus and the Prometheus Operator add to every series, and the label of histograms.
 ADDED = {"namespace", "pod", "container", "job", "le"}
 
 _ROW = re.compile(r"^\| `(antiphon_\w+)` \| \w+ \| ([^|]*) \|", re.MULTILINE)

@@ -16,8 +16,8 @@ from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_temp
 OURS = ("edge", "worker", "translator", "store")
 _PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR")]
 URL = "postgresql://database/antiphon"
-"""For the URL in the Secret antiphon-store."""
-SECRETS = {  # made by hand, by a certificate, or by the Operator's guide
+"""Stands for the URL in the Secret antiphon-store."""
+SECRETS = {  # created by hand, by a certificate, or by the Operator's guide
     "antiphon-tokens",
     "antiphon-api-keys",
     "antiphon-sealing-keys",
@@ -40,7 +40,7 @@ def test_root_file_systems_of_our_pods_are_read_only_and_no_pod_has_a_token(obje
         if name in OURS:
             assert pod["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
             assert pod["spec"]["automountServiceAccountToken"] is False
-            assert pod["spec"]["enableServiceLinks"] is False  # they would set ANTIPHON_..._PORT
+            assert pod["spec"]["enableServiceLinks"] is False  # service links would set ANTIPHON_..._PORT
 
 
 def test_settings_of_every_config_map_exist(objects: list[Manifest]) -> None:
@@ -127,7 +127,7 @@ def test_the_console_is_exposed_only_with_its_component(variant: str) -> None:
 
 
 def test_variables_of_the_nim_operator_configure_the_edge() -> None:
-    """Operator 3.1 sets these variables in the pods of every NIMService, whatever its manifest says."""
+    """NIM Operator 3.1 sets these variables in the pods of every NIMService, whatever the manifest says."""
     service = nim_operator.edge_service()
     port = nim_operator.port_of(service)
     environ = nim_operator.environ(service)
@@ -152,12 +152,12 @@ def _ports(pod: Manifest) -> Iterator[Manifest]:
 
 
 def _selected(objects: list[Manifest], labels: dict[str, str]) -> Iterator[Manifest]:
-    """Pods with these labels."""
+    """Returns the pods with these labels."""
     return (pod for _, pod in _pods(objects) if labels.items() <= pod["metadata"]["labels"].items())
 
 
 def _settings(objects: list[Manifest]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Of each service of ours, the environment of its process."""
+    """Yields the name and the environment of each of our services."""
     configs = {config["metadata"]["name"]: config.get("data", {}) for config in of_kind(objects, "ConfigMap")}
     for name, pod in _pods(objects):
         if name in OURS:
@@ -172,7 +172,7 @@ def _settings(objects: list[Manifest]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _egress(objects: list[Manifest]) -> Iterator[tuple[str, str, Any]]:
-    """The callers of each service, by port."""
+    """Yields (caller, called service, port) for each permitted call."""
     for policy in of_kind(objects, "NetworkPolicy"):
         caller = policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name")
         for rule in policy["spec"].get("egress", []) if caller else []:
@@ -182,7 +182,7 @@ def _egress(objects: list[Manifest]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _admitted(objects: list[Manifest], called: str) -> Iterator[str]:
-    """The names of the pods that a service's policy lets in."""
+    """Yields the names of the pods that a service's policy admits."""
     for policy in of_kind(objects, "NetworkPolicy"):
         if policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name") == called:
             for rule in policy["spec"].get("ingress", []):
@@ -192,7 +192,7 @@ def _admitted(objects: list[Manifest], called: str) -> Iterator[str]:
 
 
 def _paths(front: Manifest) -> Iterator[str]:
-    """The paths that an Ingress or an HTTPRoute lets in."""
+    """Yields the paths that an Ingress or an HTTPRoute forwards."""
     for rule in front["spec"]["rules"]:
         yield from (one["path"] for one in rule.get("http", {}).get("paths", []))
         yield from (one["path"]["value"] for one in rule.get("matches", []))

@@ -51,7 +51,7 @@ async def test_a_password_in_the_url_of_a_store_is_not_shown(monkeypatch: pytest
 
 
 async def test_a_folder_that_cannot_be_examined_is_a_finding(tmp_path: Path) -> None:
-    folder = tmp_path / ("x" * 300)  # a name that is too long: an error also for root
+    folder = tmp_path / ("x" * 300)  # this name is too long, which is an error for root, too
     assert checks._disk(folder).level is Level.WARNING
     (finding,) = await checks.of_store(StoreSettings(url=f"sqlite:///{folder}/store.db"))
     assert finding.level is Level.FAULT

@@ -233,7 +233,7 @@ def test_missing_folders_are_created(files: KeyFiles, clock: ManualClock) -> Non
 def test_create_and_revoke_keep_mode_and_owner_of_the_keys_file(
     run: Run, files: KeyFiles, capsys: Captured, given: int
 ) -> None:
-    """The edge may run as somebody else, and must be able to read the file after it was changed."""
+    """The edge may run as another user, and must be able to read the changed file."""
     secret = files.make("acme")
     files.keys.chmod(given)
     owner = 12_345 if os.geteuid() == 0 else os.geteuid()
@@ -296,7 +296,7 @@ def test_an_os_error_names_the_keys_file(capsys: Captured, tmp_path: Path) -> No
 
 
 def test_readers_never_see_a_partly_written_keys_file(run: Run, files: KeyFiles) -> None:
-    """Also not between two writes: a reader sees the file before a change, or after it."""
+    """A reader sees the file before or after a change, never in between."""
     run("create", "--tenant=acme")
     done, seen = threading.Event(), 0
 

@@ -14,7 +14,7 @@ from antiphon_core.lifecycle import Part
 
 
 async def run_and_stop(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
-    """`lifecycle.run`, without waiting for a signal."""
+    """Starts and stops the parts like `lifecycle.run`, but waits for no signal."""
     for part in parts:
         await part.start()
     on_started()

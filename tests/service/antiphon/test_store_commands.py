@@ -61,14 +61,14 @@ def test_migrate_of_an_unusable_store_prints_an_error(
     assert err[-1].startswith(says)
 
 
-# ---- Looking after data ----
+# ---- Maintenance ----
 
 Run = Callable[..., tuple[int, list[str]]]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """A command's exit status, and the lines that it printed."""
+    """A function that runs a store command and returns its exit status and printed lines."""
 
     def run_one(*arguments: object) -> tuple[int, list[str]]:
         status = main(["store", *map(str, arguments)])
@@ -147,7 +147,7 @@ CLEAN = "0 damaged, 0 hints. A hint is a name whose row is missing; it does no h
 def test_maintenance_of_a_sealed_store_needs_its_encryption_keys(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its backup is sealed, its export is plain: it can be imported into any store."""
+    """The backup is sealed. The export is plain text and can be imported into any store."""
     keys, url, again = tmp_path / "keys", f"sqlite:///{tmp_path}/store.db", f"sqlite:///{tmp_path}/again.db"
     keys.write_text(f"one {'0' * 64}\n")
     monkeypatch.setenv("ANTIPHON_STORE_URL", url)

@@ -10,7 +10,7 @@ from antiphon_local_triton.interpreter import Interpreter, find_interpreter
 
 
 def _known(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, bool]) -> None:
-    """Makes the running Python the first of these, and those on PATH the others."""
+    """Replaces the interpreters: the first of `found` is the running Python, all of them are on PATH."""
     versions = dict(found)
     names = {f"/bin/python{version}": version for version in versions}
 

@@ -1,4 +1,4 @@
-"""The model of docs/explain/scaling.md: its figures, its sizes, its check against a measurement, and the documents."""
+"""Tests the model of docs/explain/scaling.md: its figures, its sizes, its validation, and the documents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_cost_of_a_paced_token_matches_the_measurement() -> None:
 
 
 def test_the_simulated_rate_at_full_speed_matches_the_measurement() -> None:
-    """`make bench-gateway` measured it; the model knows processor times only."""
+    """`make bench-gateway` measured the rate; the model is fed with processor times only."""
     check = validation.throughput(COSTS)
     assert abs(check.error) <= validation.TOLERANCE
     slower = replace(COSTS, chat_process=Part(0.0, COSTS.chat_process.token_us * 2, COSTS.chat_process.turn_ms))
@@ -104,7 +104,7 @@ def test_a_lost_zone_restarts_and_moves_a_share_of_the_turns() -> None:
     report = Fleet(sized, COSTS, WORKLOAD, seed=1, fails_at_s=30.0).run(60.0)
     a_third = sized.streams / sizing.ZONES
     assert report.begun_again == pytest.approx(a_third, rel=0.5)
-    assert report.moved == pytest.approx(a_third * 2 / 3, rel=0.5)  # of edges that live
+    assert report.moved == pytest.approx(a_third * 2 / 3, rel=0.5)  # on edges that survive
     assert max(took_s for _, took_s in report.begin_s) < 1
 
 
@@ -123,7 +123,7 @@ def test_blocks_of_a_document_are_written_and_the_rest_stays() -> None:
 
 @pytest.mark.parametrize("document", ["docs/explain/scaling.md", "k8s/README.md"])
 def test_tables_in_documents_match_the_costs(document: str) -> None:
-    """Those that are arithmetic; `make bench-scaling` writes them."""
+    """Compares the tables that are pure arithmetic; `make bench-scaling` writes them."""
     made = tables.blocks(COSTS, WORKLOAD)
     found = page.blocks_in((ROOT / document).read_text("utf-8"))
     compared = found.keys() & made.keys()

@@ -1,4 +1,4 @@
-"""The simulation's stations and loops beside queueing theory, with a fixed seed."""
+"""Compares the simulation's stations and event loops with queueing theory, with a fixed seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ CALLS = volume(25_000, 100_000)
 
 
 def served(servers: int, load: float, service: Callable[[random.Random], float]) -> tuple[Station, float, float]:
-    """A station that calls come to at random, `load` of each server; its rate of calls, and how long it was open."""
+    """Simulates a station with random arrivals that load each server to `load`. Returns the station, its rate of calls,
+    and how long it was open."""
     env, chance = simpy.Environment(), random.Random(7)
     station, rate = Station(env, servers), load * servers / SERVICE_S
 

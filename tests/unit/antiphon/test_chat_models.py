@@ -17,7 +17,7 @@ TWO = [ListedModel("meta/a", 4096), ListedModel("b")]
 
 
 async def served(monkeypatch: pytest.MonkeyPatch, folder: Path, *found: ListedModel, **options: Any) -> Any:
-    """The profiles for a server that lists these models."""
+    """Discovers the models of a server that lists `found`. Returns the written profiles by name."""
 
     async def listed(_engine: OpenAIChatEngine) -> list[ListedModel]:
         return list(found)

@@ -12,7 +12,7 @@ from antiphon_local_triton.supervisor import LocalTriton
 
 
 class FakeTriton:
-    """Starts at once."""
+    """A Triton that is ready at once."""
 
     grpc_address = "127.0.0.1:1"
     log_path = Path("/d/triton.log")

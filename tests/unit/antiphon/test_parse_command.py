@@ -23,7 +23,7 @@ CALL = [
 
 @pytest.fixture
 def parse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Runs the command; exit status, standard output, standard error."""
+    """A function that runs the command and returns exit status, standard output and standard error."""
 
     def run(chunks: Any, *flags: str, tools: Any = TOOLS) -> tuple[int, str, str]:
         if tools is not None:

@@ -8,7 +8,7 @@ from antiphon_local_triton.pretokenizers import PRE_TOKENIZERS, PreTokenizer
 
 
 def pieces(rule: PreTokenizer, text: str) -> list[str]:
-    """How a rule cuts a text."""
+    """Splits a text by the patterns of a rule."""
     cut = Sequence([Split(Regex(pattern), "isolated") for pattern in rule.patterns])
     return [piece for piece, _ in cut.pre_tokenize_str(text)]
 

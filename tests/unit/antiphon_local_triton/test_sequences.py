@@ -1,4 +1,5 @@
-"""The rules of one generation inside the packaged model; loaded by path, as its folder is not a package."""
+"""The rules of one generation inside the packaged model. The module is loaded by path, because its folder is no
+package."""
 
 import importlib.util
 import sys

@@ -16,13 +16,13 @@ INTERPRETER = Interpreter("/usr/bin/python3.11", "3.11", Path("/usr/lib"), has_l
 
 
 class Builder:
-    """Stands in for venv and pip."""
+    """A replacement for venv and pip that counts builds."""
 
     def __init__(self) -> None:
         self.built = 0
         self.fails = False
         self.until: Callable[[], bool] = lambda: True
-        """A build takes until then."""
+        """The condition that ends a build."""
 
     def create(self, venv: Path, interpreter: Interpreter) -> None:
         (venv / "bin").mkdir(parents=True)

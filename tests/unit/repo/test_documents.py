@@ -1,4 +1,4 @@
-"""Everything that documents and docstrings name exists: files, links, tests, targets of make."""
+"""Files, links, tests and make targets that documents and docstrings name must exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("changes", "clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
-RECORDS = ROOT / "docs/adr"  # what was decided then, about files as they were called then
+RECORDS = ROOT / "docs/adr"  # decision records keep the file names of their time
 SOURCES = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]
 GUARANTEES = ROOT / "docs/guarantees.md"
 ADD_A_BACKEND = ROOT / "docs/howto/add-a-backend.md"
@@ -22,7 +22,7 @@ _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _MAKE = re.compile(r"(?:`|^ {4}|^```bash\n)make ([a-z]+(?:-[a-z0-9]+)*)", re.MULTILINE)
 _TEST = re.compile(r"`(?:[\w/]+/)?(\w+\.py)::(\w+)`|`(test_\w+)`")
-# Files that are not ours: those of users, of examples, of other projects.
+# Files of users, of examples and of other projects.
 FOREIGN = {
     "librechat.yaml",
     "model.toml",
@@ -35,13 +35,13 @@ FOREIGN = {
 
 @cache
 def paths() -> tuple[str, ...]:
-    """All files, each behind a slash."""
+    """Returns the paths of all files, each with a leading slash."""
     inside = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file())
     return tuple(f"/{path.relative_to(ROOT).as_posix()}" for path in (*ROOT.glob("*"), *inside))
 
 
 def missing(text: str) -> Iterator[str]:
-    """Files that a text names and nobody has. Names with NAME in them stand for any."""
+    """Yields the files that a text names and that do not exist. Names that contain NAME are placeholders."""
     for name in _FILE.findall(text):
         if name not in FOREIGN and "NAME" not in name and not any(path.endswith(f"/{name}") for path in paths()):
             yield name
@@ -55,7 +55,7 @@ def test_missing_files_are_found_in_a_text() -> None:
 
 
 def test_the_readme_of_the_translator_names_every_module() -> None:
-    """A module of its own, a family of modules (triton_*.py), or a folder."""
+    """The README names the module itself, a family of modules (triton_*.py), or a folder."""
     folder = ROOT / "services/translator"
     text = (folder / "README.md").read_text(encoding="utf-8")
     modules = (path.relative_to(folder / "antiphon_translator") for path in folder.rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The arrows between packages: protos <- core <- services <- antiphon, and no sockets in the middle."""
+"""The permitted imports between packages: protos <- core <- services <- antiphon, and no I/O in pure modules."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ALLOWED = {
     "antiphon_edge": {"antiphon_core"},
     "antiphon": set(PACKAGES) - {"antiphon_lmdb", "antiphon_store_client"},
     "antiphon_local_triton": {"antiphon_core"},
-    "antiphon_store_client": set[str](),  # installed without Antiphon
-    "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example: the product knows nothing of it
+    "antiphon_store_client": set[str](),  # can be installed without Antiphon
+    "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example, which the product does not import
 }
 TRANSLATOR = PACKAGES["antiphon_translator"]
-# Modules that decide things: no sockets, no event loop, no clock of their own.
+# Pure modules: no sockets, no event loop, no clock of their own.
 SANS_IO = [
     "antiphon_core/events.py",
     "antiphon_core/fold.py",
@@ -78,7 +78,7 @@ IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc
 
 @cache
 def imported(path: Path) -> tuple[str, ...]:
-    """The full names of all modules that a file imports."""
+    """Returns the full names of all modules that a file imports."""
     return tuple(_imported(path))
 
 
@@ -132,7 +132,7 @@ def test_folders_of_a_package_have_no_import_cycle(package: str) -> None:
 
 
 def _arrows(package: str) -> dict[str, set[str]]:
-    """The imports of each folder of a package, and of each module beside the folders, from the others."""
+    """Returns the imports of each folder of a package, and of each module beside the folders, from the others."""
     arrows: dict[str, set[str]] = {}
     for path in modules_of(package):
         room = path.relative_to(PACKAGES[package]).parts[0].removesuffix(".py")
@@ -142,7 +142,8 @@ def _arrows(package: str) -> dict[str, set[str]]:
 
 
 def _cycle(arrows: dict[str, set[str]]) -> list[str]:
-    """The rooms that remain when those that import none of the remaining ones are taken away again and again."""
+    """Returns the folders and modules that are left after repeatedly removing those without imports from the rest: the
+    members of a cycle and their importers."""
     left = dict(arrows)
     while free := [room for room, targets in left.items() if not targets & set(left)]:
         for room in free:

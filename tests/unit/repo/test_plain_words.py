@@ -1,4 +1,4 @@
-"""The language of the code: docstring openings and names, as docs/glossary.md has them."""
+"""The checks of docstring openings and names against docs/glossary.md."""
 
 from __future__ import annotations
 

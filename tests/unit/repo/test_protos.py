@@ -1,4 +1,4 @@
-"""The .proto files and the Python that says the same: the table of methods, the reasons of errors."""
+"""The .proto files agree with the Python code: the table of methods, and the reasons of errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from antiphon_protos.antiphon.store import v1
 PROTOS = Path(__file__).parents[3] / "protos/antiphon"
 RPC = re.compile(r"((?:  //[^\n]*\n)+)  rpc (\w+)\(")
 REASON = re.compile(r"((?:  //[^\n]*\n)*)  ERROR_REASON_(\w+) = [1-9]")
-# Reasons that no RPC of the store has: those of the edge, the translator and its engines.
+# Reasons of the edge, the translator and its engines, which no RPC of the store has.
 OTHERS = {
     "CONTEXT_LENGTH_EXCEEDED", "INVALID_API_KEY", "MODEL_NOT_FOUND", "SESSION_LOST", "REQUEST_RATE_EXCEEDED",
     "TOKEN_RATE_EXCEEDED", "TRANSLATOR_UNAVAILABLE", "ENGINE_UNAVAILABLE", "ENGINE_OVERLOADED", "ENGINE_TIMEOUT",
@@ -25,7 +25,7 @@ OTHERS = {
 
 
 def comments() -> dict[str, str]:
-    """The comment of every RPC of the store, as one line."""
+    """Returns the comment of every RPC of the store as one line, by the name of the RPC."""
     texts = [path.read_text(encoding="utf-8") for path in PROTOS.glob("store/**/*.proto")]
     return {
         name: " ".join(line.strip(" /") for line in comment.splitlines())
@@ -56,7 +56,7 @@ def test_proto_error_reasons_match_the_error_table() -> None:
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.reason not in OTHERS], ids=lambda row: row.reason)
 def test_comments_of_error_reasons_name_their_grpc_code(row: Row) -> None:
-    """Its own comment, or the one before it."""
+    """The code is in the comment of the reason or of an earlier reason."""
     text, code = (PROTOS / "store/v1/errors.proto").read_text(encoding="utf-8"), ""
     codes = {}
     for comment, reason in REASON.findall(text):
@@ -67,7 +67,7 @@ def test_comments_of_error_reasons_name_their_grpc_code(row: Row) -> None:
 
 
 def test_error_reasons_of_one_cause_share_a_grpc_code() -> None:
-    """One cause in two classes, as a parent that is gone and a response that is gone, has the same code."""
+    """For example, a missing parent and a missing response are both NOT_FOUND."""
     codes = {row.reason: row.grpc_status for row in TABLE}
     not_found = {reason for reason in codes if reason.endswith("NOT_FOUND")}
     assert {codes[reason] for reason in not_found} == {GrpcStatus.NOT_FOUND}

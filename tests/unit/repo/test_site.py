@@ -1,4 +1,4 @@
-"""The site of the documents: docs/site/hooks.py."""
+"""Tests docs/site/hooks.py, which turns the documents into a site."""
 
 from __future__ import annotations
 

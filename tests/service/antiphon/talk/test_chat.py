@@ -13,7 +13,7 @@ from antiphon.talk.own_tools import OwnTools
 
 
 class Paper:
-    """A screen that keeps what is written."""
+    """A screen that keeps the written texts by style."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}

@@ -34,7 +34,7 @@ def test_port_0_is_replaced_by_a_reserved_port(ports: ReservedPorts) -> None:
     reserved = ports.reserve(settings(), ["store", "edge", "worker"])
     assert reserved.store.port
     assert reserved.edge.port
-    assert reserved.translator.port == 0  # no target of this service
+    assert reserved.translator.port == 0  # the translator is no target of this service
     assert replace(reserved, store=settings().store, edge=settings().edge) == settings()
 
 

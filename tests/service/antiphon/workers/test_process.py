@@ -25,10 +25,10 @@ async def test_a_worker_reports_its_address_and_ends_after_terminate() -> None:
     report = await worker.report()
     assert isinstance(report, Ready)
     assert report.addresses.startswith("edge        http://127.0.0.1:")
-    assert os.getsid(worker.pid) == worker.pid  # Ctrl-C at the terminal is the supervisor's to pass on
+    assert os.getsid(worker.pid) == worker.pid  # the supervisor passes Ctrl-C on, not the terminal
     worker.terminate()
     assert await worker.wait() == 0
-    worker.terminate()  # nobody is there any more
+    worker.terminate()  # the process has ended
 
 
 async def test_a_missing_keys_file_is_reported_by_the_worker_with_status_2(tmp_path: Path) -> None:

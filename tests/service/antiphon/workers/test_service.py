@@ -19,7 +19,7 @@ AFAR: dict[str, Any] = {"store": "h:1", "translator": "h:1"}
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Assignment, int]]:
-    """Replaces the supervisor by one that starts nothing, and lists the arguments of each."""
+    """Replaces the supervisor by one that starts nothing. Lists the arguments of each supervisor."""
     found: list[tuple[Assignment, int]] = []
 
     class Supervisor:

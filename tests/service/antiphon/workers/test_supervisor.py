@@ -20,7 +20,7 @@ ASSIGNMENT = Assignment(0, ("edge",), settings(), SealingKeys.ephemeral())
 
 
 class Worker:
-    """A process as a supervisor sees it."""
+    """A fake worker process for the supervisor."""
 
     def __init__(self, number: int, pid: int) -> None:
         self.number = number
@@ -57,7 +57,7 @@ class Worker:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
-    """The processes that were started, in this order."""
+    """The started processes, in order."""
     found: list[Worker] = []
 
     async def start(assignment: Assignment) -> Worker:
@@ -73,7 +73,7 @@ def terminate() -> None:
 
 
 class Running:
-    """A supervisor of two workers, and what came of it."""
+    """A running supervisor of two workers. `told` has its reports of readiness."""
 
     def __init__(self, clock: ManualClock | None = None) -> None:
         self.told: list[Ready] = []

@@ -18,7 +18,7 @@ FAILED: Object = {"type": "response.failed", "response": {"error": {"message": "
 
 
 class Server:
-    """Answers each request with these events."""
+    """Answers each request with the given events, and then fails with `fault`, if given."""
 
     def __init__(self, *events: Object, fault: ApiError | None = None) -> None:
         self._events = events
