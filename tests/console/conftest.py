@@ -11,7 +11,7 @@ from playwright.async_api import Browser
 
 from tests.support.console.chat_model import ChatModel, chat_model, write_profile
 from tests.support.console.chromium import running_browser
-from tests.support.console.visitor import Visitor, visitor
+from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.http import Http
 from tests.support.system import System, up
 
@@ -44,8 +44,8 @@ async def api(console_system: System) -> AsyncIterator[Http]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def somebody(browser: Browser, console_system: System) -> AsyncIterator[Visitor]:
+async def console(browser: Browser, console_system: System) -> AsyncIterator[ConsoleTab]:
     """A tab with the console. The test fails if the page has faults."""
-    async with visitor(browser, console_system.url) as here:
+    async with console_tab(browser, console_system.url) as here:
         yield here
         assert here.faults == []

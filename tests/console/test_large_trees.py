@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from tests.support.console.console_tab import ConsoleTab
 from tests.support.console.large_tree import bushy, grow
-from tests.support.console.visitor import Visitor
 from tests.support.http import Http
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -76,15 +76,15 @@ async def traced(browser: Browser, page: Page, steps: Any) -> list[dict[str, Any
 
 
 async def test_panning_a_tree_of_a_thousand_nodes_changes_no_elements(
-    somebody: Visitor, api: Http, browser: Browser
+    console: ConsoleTab, api: Http, browser: Browser
 ) -> None:
-    page = somebody.page
+    page = console.page
     ids = await grow(api, bushy(NODES))
-    await somebody.open()
+    await console.open()
 
     async def open_tree() -> None:
         await page.evaluate(_MARKS)
-        await somebody.go(f"#/tree/{ids[0]}")
+        await console.go(f"#/tree/{ids[0]}")
         await expect(page.get_by_role("treeitem").first).to_be_visible()
         await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
@@ -116,7 +116,7 @@ async def pan_and_print(page: Page, browser: Browser, what: str) -> None:
     assert await page.locator(".stage *").count() < ELEMENTS_MAX
 
 
-async def test_a_chain_of_five_thousand_turns_is_folded_to_three_tree_items(somebody: Visitor) -> None:
+async def test_a_chain_of_five_thousand_turns_is_folded_to_three_tree_items(console: ConsoleTab) -> None:
     """A store refuses chains of more than 1,000 turns, so the test itself serves the pages of this tree."""
     count, page_size = 5_000, 1_000
     ids = [f"resp_{index}" for index in range(count)]
@@ -141,13 +141,13 @@ async def test_a_chain_of_five_thousand_turns_is_folded_to_three_tree_items(some
             json={"object": "list", "data": data, "next_cursor": cursor, "has_more": cursor is not None}
         )
 
-    page = somebody.page
+    page = console.page
     await page.route("**/tree?**", answer)
     await page.route(
         "**/v1/responses/resp_*", lambda route: route.fulfill(status=404, json={"error": {"message": "gone"}})
     )
     await page.route("**/input_items?**", lambda route: route.fulfill(json={"data": [], "has_more": False}))
-    await somebody.open(f"#/tree/{ids[0]}")
+    await console.open(f"#/tree/{ids[0]}")
     await expect(page.locator(".count")).to_have_text(f"first {page_size:,} nodes")
     for loaded in range(2 * page_size, count + 1, page_size):
         await page.get_by_role("button", name="Load more").click()

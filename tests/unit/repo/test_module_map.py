@@ -93,7 +93,7 @@ FOREIGN = {
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator continues a turn",
     "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",
-    "antiphon_translator/test_pipeline_logprobs_shaped.py": "log probabilities of answers that are stopped, guided or forced",
+    "antiphon_translator/test_pipeline_logprobs_shaped.py": "log probabilities of stopped, guided or forced answers",
     "antiphon_store/topics/test_races.py": "time and other writers between two round trips of an operation",
     "antiphon_store/topics/test_round_trips.py": "every operation of the store, by the transactions that it takes",
     "antiphon_store/testing/test_operations.py": "the list of operations that the kit's tools go by",
