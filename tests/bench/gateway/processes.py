@@ -15,7 +15,7 @@ _MIB = 2**20
 
 
 def tree(pid: int) -> Iterator[psutil.Process]:
-    """Returns a process and all its descendants."""
+    """Yields a process and all its descendants."""
     with suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
         yield root

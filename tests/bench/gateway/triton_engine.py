@@ -53,7 +53,7 @@ class Messages:
         self._ready = [token_response(story[start : start + ids_per_message]).SerializeToString() for start in starts]
 
     def of(self, tokens: int) -> Iterator[bytes]:
-        """Returns the messages for so many ids, the end id included."""
+        """Yields the messages for so many ids, the end id included."""
         for number in range((tokens - 1) // self._ids_per_message):
             yield self._ready[number % len(self._ready)]
         yield _END

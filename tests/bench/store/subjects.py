@@ -48,7 +48,7 @@ def _fitted(data: bytes) -> bytes:
 
 
 def line_of(length: int, *, session_id: str | None = None) -> Iterator[Record]:
-    """Returns a line of responses, each of which continues the one before."""
+    """Yields a line of responses, each of which continues the one before."""
     parent = None
     for _ in range(length):
         parent = response(parent, session_id=session_id)

@@ -54,7 +54,7 @@ def sample(family: str, part: str) -> Sample | None:
 
 
 def _plain(family: str, part: str) -> Iterator[Sample]:
-    """Returns a sample without a vector, for texts that need only an opening marker before them."""
+    """Yields a sample without a vector, for texts that need only an opening marker before them."""
     table = families.load(family)
     if table.grammar is not None:
         return

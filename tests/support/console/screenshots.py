@@ -1,7 +1,7 @@
-"""`make screenshots`: the pictures of docs/howto/console.md, taken of a running console in Chromium.
+"""Takes the pictures of docs/howto/console.md from a running console in Chromium: `make screenshots`.
 
-A scripted model answers, so that the pictures show the same conversation each time. Everything else is the real thing:
-`antiphon up`, the page that it serves, and the browser.
+A scripted model answers, so that the pictures always show the same conversation. Everything else is real: `antiphon
+up`, the page that it serves, and the browser.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ WAITING = "The organ builder listens to each pipe twice, and turns the slider by
 
 @dataclass
 class Conversation:
-    """Ids of the responses that the pictures show."""
+    """The ids of the responses in the pictures."""
 
     leaf: str
     echoes: list[str]
@@ -95,7 +95,7 @@ async def _make(api: Http, model: ChatModel) -> Conversation:
     model.close_gate()
     running = await say("Wait for the organ to be tuned.", done, background=True)
     stopped = await say("Wait for the second choir.", other_plan, background=True)
-    await asyncio.sleep(1)  # a few words are written, which the picture shows
+    await asyncio.sleep(1)  # until a few words are written, which the picture shows
     await api.post(f"/v1/responses/{stopped}/cancel", {})
     return Conversation(leaf, echoes, [done, stopped, running])
 
@@ -117,7 +117,7 @@ async def _take(browser: Browser, url: str, made: Conversation) -> None:
 async def _save(here: ConsoleTab, name: str, scheme: Scheme = "light") -> None:
     await expect(here.page.get_by_text("Loading…")).to_have_count(0)
     await here.page.evaluate("document.fonts.ready")
-    await here.page.wait_for_timeout(400)  # the cards of the tree load what they say a moment after they are drawn
+    await here.page.wait_for_timeout(400)  # the cards of the tree load their texts a moment after they are drawn
     await here.page.screenshot(path=FOLDER / f"{name}-{scheme}.png", animations="disabled", caret="hide")
 
 
@@ -169,7 +169,7 @@ async def _response(here: ConsoleTab) -> None:
 
 
 async def take() -> None:
-    """Takes all of them, and the tree also in the dark."""
+    """Takes all pictures, and the tree also in dark mode."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         data = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="screenshots-")))
