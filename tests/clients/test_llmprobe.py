@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.client_environments import Client, Served, stranger
+from tests.support.client_environments import Client, Served, block_runner
 from tests.support.howto import Block
 
 PROBE = "llmprobe http://127.0.0.1:8000 --model {model} --no-bench --no-save --json 2> errors || test $? -eq 1"
@@ -20,7 +20,7 @@ OF_REASONING = {"responses-streaming"}
 def test_llmprobe_reports_only_known_failures(
     model: str, failing: set[str], client_server: Served, tmp_path: Path
 ) -> None:
-    probe = stranger(Client("llmprobe", "llmprobe"), tmp_path, client_server.entry)
+    probe = block_runner(Client("llmprobe", "llmprobe"), tmp_path, client_server.entry)
     report = json.loads(probe.run(Block("", "sh", PROBE.format(model=model))))
     results = report["conformance"]["results"]
     assert {each["id"] for each in results if each["outcome"] == "fail"} == OF_THE_SCRIPT | failing

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.children import start_child
-from tests.support.howto import Block, Stranger, blocks
+from tests.support.howto import Block, BlockRunner, blocks
 from tests.support.pinned_environments import build
 
 ROOT = Path(__file__).parents[2]
@@ -138,11 +138,11 @@ def programs(client: Client, feature: str, model: str) -> tuple[list[Block], str
     return named, shown
 
 
-def stranger(client: Client, folder: Path, entry: Sequence[str]) -> Stranger:
+def block_runner(client: Client, folder: Path, entry: Sequence[str]) -> BlockRunner:
     """Returns a runner of blocks with the client's packages, in a folder that is also its home."""
     packages = install(client)
     tools = [packages / "venv/bin", packages / "node_modules/.bin"]
     if (packages / "node_modules").exists():
         (folder / "node_modules").symlink_to(packages / "node_modules")
     environ = {"HOME": str(folder), "NO_COLOR": "1"}
-    return Stranger(folder, shared=folder, tools=tools, environ=environ, entry=entry)
+    return BlockRunner(folder, shared=folder, tools=tools, environ=environ, entry=entry)

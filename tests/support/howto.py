@@ -41,7 +41,7 @@ def blocks(document: Path) -> Iterator[Block]:
 
 
 @dataclass
-class Stranger:
+class BlockRunner:
     """Runs blocks in its own folder. `ports` maps the ports of the document to free ports. All runners of a document
     share the folder `shared`. `entry` is the start of a command line that runs others, such as nsenter."""
 
@@ -53,9 +53,9 @@ class Stranger:
     servers: list[Command] = field(default_factory=list)
     entry: Sequence[str] = ()
 
-    def try_all(self, tried: list[Block]) -> str:
+    def run_all(self, blocks_to_run: list[Block]) -> str:
         """Runs the blocks one after the other, and returns their output. AssertionError: a block failed."""
-        return "".join(map(self.run, tried))
+        return "".join(map(self.run, blocks_to_run))
 
     def run(self, block: Block) -> str:
         if block.text.startswith(_SERVE):
@@ -70,11 +70,11 @@ class Stranger:
         assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def try_forked(self, tried: list[Block]) -> str:
+    def run_forked(self, blocks_to_run: list[Block]) -> str:
         """Runs blocks of Python, each in a process that already has the modules of the first. Returns their output.
         AssertionError: a block failed."""
-        files = [self.folder / f"program{number}.py" for number in range(len(tried))]
-        for file, block in zip(files, tried, strict=True):
+        files = [self.folder / f"program{number}.py" for number in range(len(blocks_to_run))]
+        for file, block in zip(files, blocks_to_run, strict=True):
             file.write_text(block.text, encoding="utf-8")
         return self.run(Block("", "sh", shlex.join(["python", "-I", str(_FORKING), *(file.name for file in files)])))
 
@@ -87,7 +87,7 @@ class Stranger:
         self.ports[port] = self.servers[-1].wait_for(r"^store +\S+:(\d+)")[1]
         return ""
 
-    def leave(self) -> None:
+    def close(self) -> None:
         for server in self.servers:
             server.stop()
 
