@@ -1,8 +1,9 @@
 """Identifiers: their forms, and the sources of their digits.
 
 A response id is `resp_` + 48 hex digits. The first 16 are its *tree tag*, which all responses that continue one another
-share with the conversation that they were made in. A clustered store routes by the tag, so one partition holds a whole
-tree (docs/adr/0004-tree-tag-in-ids.md). The other 32 digits (128 bits) are random.
+share with the conversation that they were made in, and with the items that Antiphon names in them. A clustered store
+routes by the tag, so one partition holds a whole tree (docs/adr/0004-tree-tag-in-ids.md). The other 32 digits (128
+bits) are random.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _PROMPT_ID = re.compile(rf"pmpt_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 _CONVERSATION_ID = re.compile(rf"conv_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 RESERVED_TENANT_PREFIX = "antiphon."
 _TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
+_ITEM_ID = re.compile(rf"[a-z_]+_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
 _TAGGED_ID = re.compile(rf"(?:resp|conv)_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
 
 
@@ -81,9 +83,10 @@ def new_fork_id(ids: Ids, *, relative: str) -> str:
     return prefix + ids.hex(UNIQUE_DIGITS)
 
 
-def new_item_id(ids: Ids, prefix: str) -> str:
-    """An item id such as `msg_` + 48 hex digits."""
-    return f"{prefix}_{ids.hex(TREE_TAG_DIGITS + UNIQUE_DIGITS)}"
+def new_item_id(ids: Ids, prefix: str, *, relative: str | None = None) -> str:
+    """An item id such as `msg_` + 48 hex digits, with the tree tag of `relative` (a response or conversation id)."""
+    tag = tree_tag(relative) if relative else None
+    return f"{prefix}_{tag}{ids.hex(UNIQUE_DIGITS)}" if tag else f"{prefix}_{ids.hex(TREE_TAG_DIGITS + UNIQUE_DIGITS)}"
 
 
 def new_request_id(ids: Ids) -> str:
@@ -95,6 +98,13 @@ def new_request_id(ids: Ids) -> str:
 def tree_tag(tagged_id: str) -> str | None:
     """The tree tag of a response or conversation id; None if it has the form of neither."""
     match = _TAGGED_ID.fullmatch(tagged_id)
+    return match.group(1) if match else None
+
+
+def item_tag(item_id: str) -> str | None:
+    """The tree tag in an item id; None if it has another form. In an id that Antiphon did not make, the digits mean
+    nothing."""
+    match = _ITEM_ID.fullmatch(item_id)
     return match.group(1) if match else None
 
 

@@ -7,7 +7,7 @@ the content of a message becomes a list of parts. Unknown members are kept, null
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from antiphon_core.ids import Ids, new_item_id
@@ -40,15 +40,20 @@ def is_extension(item_type: str) -> bool:
     return ":" in item_type
 
 
-def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:
-    """The input of a validated request as full items. If two items have the same id, the second gets a new one."""
+def normalise_input(given: str | Sequence[Object], ids: Ids, *, relative: str | None = None) -> list[Object]:
+    """The input of a validated request as full items. If two items have the same id, the second gets a new one. New ids
+    are in the tree of `relative`, a response or conversation id."""
+
+    def new_id(item_type: str) -> str:
+        return new_item_id(ids, ID_PREFIX.get(item_type, "item"), relative=relative)
+
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     full: dict[str, Object] = {}
     for item in given:
-        named = _normalise(item, ids)
+        named = _normalise(item, new_id)
         if named["id"] in full:
-            named["id"] = _new_id(named["type"], ids)
+            named["id"] = new_id(named["type"])
         full[named["id"]] = named
     return list(full.values())
 
@@ -88,13 +93,14 @@ def _named(entries: Sequence[Object]) -> list[tuple[str, Object]]:
     return list(named.items())
 
 
-def _normalise(item: Object, ids: Ids) -> Object:
+def _normalise(item: Object, new_id: Callable[[str], str]) -> Object:
+    """The full item. `new_id` makes an id for the type of an item."""
     if is_extension(item.get("type") or ""):
-        return item if item.get("id") else item | {"id": _new_id(item["type"], ids)}
+        return item if item.get("id") else item | {"id": new_id(item["type"])}
     given = {name: value for name, value in item.items() if value is not None}
     item_type = given.get("type", "message")
     full: Object = {
-        "id": given.get("id") or _new_id(item_type, ids),
+        "id": given.get("id") or new_id(item_type),
         "type": item_type,
         "status": "completed",
         **{name: value for name, value in given.items() if name not in {"id", "type"}},
@@ -102,10 +108,6 @@ def _normalise(item: Object, ids: Ids) -> Object:
     if item_type == "message":
         full["content"] = _parts(given["role"], given["content"])
     return full
-
-
-def _new_id(item_type: str, ids: Ids) -> str:
-    return new_item_id(ids, ID_PREFIX.get(item_type, "item"))
 
 
 def _parts(role: str, content: str | list[Any]) -> list[Object]:

@@ -1,4 +1,4 @@
-"""Engines that do not keep to what they were asked: more tokens, longer, in another order."""
+"""Engines that break their request: more tokens, longer than allowed, or text in a wrong place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNMEASURED = {"is_measured": False, "context_length": 0}
 
 @asynccontextmanager
 async def chatting(**changes: Any) -> AsyncIterator[tuple[TranslatorService, FakeChat]]:
-    """A translator on a server of chat completions that does as it is told."""
+    """A translator with a fake server of chat completions."""
     async with fake_chat() as fake:
         profile = ModelProfile(name="m", endpoint=fake.endpoint, engine="openai_chat", first_token_timeout_s=WAIT_MAX_S)
         service = TranslatorService(TranslatorSettings(), clock=ManualClock())
@@ -44,7 +44,7 @@ async def chatting(**changes: Any) -> AsyncIterator[tuple[TranslatorService, Fak
 
 
 async def ran(service: TranslatorService, **asked: Any) -> tuple[Status, Object, str]:
-    """How a turn ended, its response, and its text."""
+    """Runs a turn, and returns its status, its response and its text."""
     batches: list[Batch] = []
     await service.generate(turn("Hi", **asked), batches.append)
     final = batches[-1].final
@@ -101,7 +101,7 @@ HELLO, MORE = delta(content="Hello"), delta(content=" more")
     ],
     ids=["behind the finish reason", "behind the end", "endlessly behind the end", "of another choice"],
 )
-async def test_text_in_a_wrong_place_is_left_out(script: list[bytes | Ending]) -> None:
+async def test_text_behind_the_end_or_of_another_choice_is_left_out(script: list[bytes | Ending]) -> None:
     async with chatting() as (service, fake):
         fake.script = script
         status, body, text = await ran(service)
@@ -120,7 +120,7 @@ async def test_text_engines_are_stopped_at_max_output_tokens() -> None:
     assert engine.stopped.is_set()
 
 
-async def test_a_generation_that_trickles_on_ends_after_its_time() -> None:
+async def test_a_slow_endless_generation_ends_at_its_timeout() -> None:
     engine = ScriptedEngine([Emit([1]), Wait(0.01)] * 100_000)
     service = TranslatorService(TranslatorSettings(generation_s=0.2), clock=ManualClock())
     service.add(model(context_length=10**9), engine)

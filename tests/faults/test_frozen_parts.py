@@ -1,8 +1,7 @@
-"""Each process of a fleet, and each database, is stopped (SIGSTOP) for a while under load: streams come to one end, new
-requests are answered or refused soon, jobs end, and nobody is told anything twice.
+"""Each process of a fleet, and each database, is stopped (SIGSTOP) for a while under load: each stream ends once, new
+requests are answered or rejected soon, jobs end, and no event is sent twice.
 
-A frozen edge is the connection of its own clients: its streams go on when it wakes. The engine is behind a relay that
-is stopped in its place.
+The streams of a frozen edge continue when the edge wakes. The engine is behind a relay, which is stopped in its place.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ BETWEEN_S = volume(1.0, 0.5)  # between the requests of a freeze
 FREEZES_S = volume((3,), (1, 3, 5, 30, 100))
 SOON_S = volume(WAIT_MAX_S, 4.0)
 """Two seconds are promised; the nightly run gives a busy machine as much again. In `make test` no clock decides: a part
-stays frozen until all have their answers, so nobody gets one from it."""
+stays frozen until all requests have answers, so no answer comes from that part."""
 SIZES = {"store": 1, "translator": 2, "edge": volume(2, 3), "worker": 2}
 PARTS = ("edge", "translator", "store", "worker", "engine", "database")
 SHORT_OUTAGE_S = 8
 """A freeze that lasts longer may outlast the retries of a commit, ten seconds, and the token timeout of an engine."""
 LEASED_S = JOB_LEASE_MS / 1000 - DEFAULT_TIMING.cancel_pace.every_s - 1.0
-"""In a shorter freeze no worker loses the lease of a job: less the time since its last renewal, and a second in which a
-busy machine may delay the next one."""
+"""The longest freeze in which no worker loses the lease of a job: the lease, less the time since its last renewal, and
+less a second by which a busy machine may delay the next renewal."""
 CASES = [("redis", part) for part in PARTS] + [("postgres", part) for part in volume(PARTS[-1:], PARTS)]
 UNKNOWN = "resp_" + 48 * "0"
 TERMINAL = ("response.completed", "response.failed", "response.incomplete")
@@ -64,7 +63,7 @@ class Call:
 
     said: str
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the first event has come, or the refusal, or the call has failed."""
+    """Set when the first event or the rejection has come, or the call has failed."""
     status: int = 0
     log: list[Object] = field(default_factory=list)
 
@@ -89,7 +88,7 @@ class Call:
                 self.begun.set()
 
     def require_one_end(self, *, may_fail: bool) -> None:
-        """The whole story, a failure that is told, or nothing at all."""
+        """Requires the whole story, a reported failure, or a rejected request."""
         if self.status != 200:
             return
         assert [event["sequence_number"] for event in self.log] == list(range(len(self.log))), self.said
@@ -100,8 +99,8 @@ class Call:
 
 
 @dataclass
-class Town:
-    """A running fleet, and how each part of it is stopped (True) and woken."""
+class System:
+    """A running fleet, and a function for each part that stops (True) or continues it."""
 
     replicas: Replicas
     triton: StorytellingTriton
@@ -123,7 +122,7 @@ class Town:
             self.parts[part](False)
 
     async def settle(self) -> None:
-        """Returns when every client has its end."""
+        """Returns when every stream has ended."""
         running, self.running = self.running, []
         async with asyncio.timeout(2 * WAIT_MAX_S):
             await asyncio.gather(*running)
@@ -139,7 +138,7 @@ def _database(life: ExitStack, name: str) -> tuple[str, Freeze]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+async def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
     async with AsyncExitStack() as life:
         triton = await life.enter_async_context(storytelling_triton(WORDS))
         below = life.enter_context(ExitStack())
@@ -152,62 +151,63 @@ async def town(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         triton.pause_s = PAUSE_S
         connector = aiohttp.TCPConnector(limit=0)
         session = await life.enter_async_context(aiohttp.ClientSession(connector=connector))
-        yield Town(replicas, triton, session, parts | {"database": freeze_database})
+        yield System(replicas, triton, session, parts | {"database": freeze_database})
 
 
 @pytest.fixture(autouse=True)
-def nobody_dies(town: Town) -> Iterator[None]:
+def no_process_dies(system: System) -> Iterator[None]:
     yield
-    pods = town.replicas.pods
-    assert not {name: pods[name].command.lines[-50:] for name in town.replicas.dead()}
+    pods = system.replicas.pods
+    assert not {name: pods[name].command.lines[-50:] for name in system.replicas.dead()}
 
 
-async def models_listed(town: Town, url: str) -> None:
-    async with town.session.get(f"{url}/v1/models") as answer:
+async def models_listed(system: System, url: str) -> None:
+    async with system.session.get(f"{url}/v1/models") as answer:
         assert answer.status == 200
         await answer.read()
 
 
-async def store_answers(town: Town, url: str) -> None:
-    """Waits until a request that needs the store is answered. A database that was frozen works off its queue first."""
+async def store_answers(system: System, url: str) -> None:
+    """Waits until a request that needs the store is answered. A database that was frozen first works through its
+    queue."""
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
-            async with town.session.get(f"{url}/v1/responses/{UNKNOWN}") as answer:
+            async with system.session.get(f"{url}/v1/responses/{UNKNOWN}") as answer:
                 if answer.status == 404:
                     return
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("freeze_s", FREEZES_S)
-@pytest.mark.parametrize(("town", "part"), CASES, indirect=["town"], scope="module")  # one fleet for each database
-async def test_a_frozen_part_stops_nobody_for_long(town: Town, part: str, freeze_s: int) -> None:
-    town.triton.starts.clear()
-    urls = town.replicas.edge_urls
-    calls = [town.ask(url, **members) for url in urls for members in KINDS.values()]
-    calls += [town.ask(url, {"Idempotency-Key": f"{part}-{freeze_s}-{number}"}) for number, url in enumerate(urls)]
+@pytest.mark.parametrize(("system", "part"), CASES, indirect=["system"], scope="module")  # one fleet for each database
+async def test_requests_are_answered_soon_while_a_part_is_frozen(system: System, part: str, freeze_s: int) -> None:
+    system.triton.starts.clear()
+    urls = system.replicas.edge_urls
+    calls = [system.ask(url, **members) for url in urls for members in KINDS.values()]
+    calls += [system.ask(url, {"Idempotency-Key": f"{part}-{freeze_s}-{number}"}) for number, url in enumerate(urls)]
     async with asyncio.timeout(WAIT_MAX_S):
         await asyncio.gather(*(call.begun.wait() for call in calls))
     await asyncio.sleep(0.5 * WORDS * PAUSE_S)  # in the middle of their stories
     loop = asyncio.get_running_loop()
-    with town.frozen(part):
+    with system.frozen(part):
         began_s = loop.time()
         until_s = began_s + freeze_s
-        for url in itertools.cycle(urls[1:]):  # a frozen edge is the first
-            new = [town.ask(url, **members) for members in KINDS.values()]
+        for url in itertools.cycle(urls[1:]):  # the frozen edge is the first
+            new = [system.ask(url, **members) for members in KINDS.values()]
             async with asyncio.timeout(SOON_S):
-                await asyncio.gather(models_listed(town, url), *(call.begun.wait() for call in new))
+                await asyncio.gather(models_listed(system, url), *(call.begun.wait() for call in new))
             calls += new
             if loop.time() >= until_s:
                 break
             await asyncio.sleep(min(BETWEEN_S, max(0.0, until_s - loop.time())))
-    await asyncio.gather(*(store_answers(town, url) for url in urls))
+    await asyncio.gather(*(store_answers(system, url) for url in urls))
     outage_s = loop.time() - began_s
     is_long = outage_s > SHORT_OUTAGE_S
-    await town.settle()
+    await system.settle()
     for call in calls:
         call.require_one_end(may_fail=is_long)
-    assert all(call.status == 200 for call in calls[: 4 * len(urls)])  # they had begun
-    # A translator that wakes may begin what was given to another one, before it reads that it was cancelled. After a
-    # long freeze a job is attempted again: its lease expired, and without a store nothing of its model could be logged.
+    assert all(call.status == 200 for call in calls[: 4 * len(urls)])  # these streams had begun before the freeze
+    # A translator that wakes may begin a turn that another one has taken over, before it reads the cancellation. A job
+    # begins again after a long freeze: its lease expired, and without a store none of its output could be logged.
     is_strict = outage_s < LEASED_S and part != "translator"
-    assert max(town.triton.began_anew().values()) <= (1 if is_strict else 2)
+    assert max(system.triton.began_anew().values()) <= (1 if is_strict else 2)

@@ -1,5 +1,5 @@
-"""A store process that is stopped (SIGSTOP) is told to callers as away within a second, whatever they ask; what needs
-none is served, and when it is woken all is as it was."""
+"""A store process that is stopped (SIGSTOP): requests that need the store get its outage within a second, others are
+served, and all data are there after the store continues."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.support.waiting import least
 
 READINESS = "/v1/health/ready"
 GUARANTEES = Path(__file__).parents[2] / "docs/guarantees.md"
-SOON_S = 1.5  # a second, and what a machine takes besides
+SOON_S = 1.5  # a second, and a tolerance for the machine
 
 
 @dataclass
-class Town:
+class System:
     http: Http
     store: Command
     sayer: Sayer
@@ -56,7 +56,7 @@ class Town:
 
 
 @pytest.fixture
-async def town(tmp_path: Path) -> AsyncIterator[Town]:
+async def system(tmp_path: Path) -> AsyncIterator[System]:
     command = Command("serve", "--target=store", "--store-port=0", f"--store-url=sqlite:///{tmp_path / 'store.db'}")
     async with AsyncExitStack() as life:
         life.callback(command.stop)
@@ -80,7 +80,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
             "prompt": (await http.ask("POST", "/v1/prompts", {"instructions": "hi"})).json["id"],
             "item": listed["data"][0]["id"],
         }
-        yield Town(http, command, sayer, names)
+        yield System(http, command, sayer, names)
 
 
 ASKED: list[tuple[str, str, Object | None]] = [
@@ -144,42 +144,42 @@ def operation_of(method: str, path: str) -> str:
     return found[0]
 
 
-def test_every_route_is_asked_and_the_guarantees_name_those_that_need_the_store() -> None:
+def test_the_guarantees_list_every_route_that_needs_the_store() -> None:
     refused, served = ({operation_of(method, path) for method, path, _ in each} for each in (ASKED, SERVED))
     assert refused | served == {f"{each.method} {each.path}" for each in OPERATIONS}
     listed = GUARANTEES.read_text().partition("\nRequests that need the store: ")[2].partition(". ")[0]
     assert {" ".join(each.split()) for each in re.findall(r"`([^`]+)`", listed)} == refused
 
 
-async def test_all_is_refused_soon_and_what_needs_no_store_is_served(town: Town) -> None:
-    asked_before = len(town.sayer.requests)
-    with town.frozen():
+async def test_routes_that_need_a_frozen_store_are_rejected_and_others_served(system: System) -> None:
+    asked_before = len(system.sayer.requests)
+    with system.frozen():
         for method, path, body in ASKED:
 
             async def refusal(method: str = method, path: str = path, body: Object | None = body) -> float:
                 begin = asyncio.get_running_loop().time()
-                answer = await town.ask(method, path, body)
+                answer = await system.ask(method, path, body)
                 assert (answer.status, answer.headers.get("retry-after")) == (503, "1"), f"{method} {path}"
                 return asyncio.get_running_loop().time() - begin
 
             assert await least(refusal, most=SOON_S) <= SOON_S, f"{method} {path}"
-        assert len(town.sayer.requests) == asked_before  # no model generated what could not be kept
+        assert len(system.sayer.requests) == asked_before  # no model generated output that could not be stored
         for method, path, body in SERVED:
-            answer = await town.ask(method, path, body)
+            answer = await system.ask(method, path, body)
             assert answer.status == 200 or path == READINESS, f"{method} {path}"
-    assert (await town.ask("GET", "/v1/responses/{response}")).json["status"] == "completed"
+    assert (await system.ask("GET", "/v1/responses/{response}")).json["status"] == "completed"
 
 
-async def test_a_turn_whose_store_was_frozen_for_longer_than_its_lease_goes_on(town: Town) -> None:
-    town.sayer.pause_at = 1
+async def test_a_turn_whose_store_was_frozen_for_longer_than_its_lease_goes_on(system: System) -> None:
+    system.sayer.pause_at = 1
     body, headers = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
-    asking = asyncio.create_task(town.ask("POST", "/v1/responses", body, headers=headers))
-    await town.sayer.paused.wait()
-    with town.frozen():
+    asking = asyncio.create_task(system.ask("POST", "/v1/responses", body, headers=headers))
+    await system.sayer.paused.wait()
+    with system.frozen():
         await asyncio.sleep(JOB_LEASE_MS / 1000 + 1)
-    town.sayer.go.set()
+    system.sayer.go.set()
     log = (await asking).events
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert (log[-1]["type"], fold(log)) == ("response.completed", log[-1]["response"])
-    assert (await town.ask("POST", "/v1/responses", body, headers=headers)).events == log
-    assert len(town.sayer.requests) == 3
+    assert (await system.ask("POST", "/v1/responses", body, headers=headers)).events == log
+    assert len(system.sayer.requests) == 3

@@ -1,4 +1,5 @@
-"""A translator process that is stopped in mid-stream: another one goes on, new turns pass it by, and it comes back."""
+"""A translator process that is stopped in mid-stream: another one resumes the turn, new turns avoid the stopped one,
+and it is used again when it continues."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ HOSTS = ("127.0.0.1", "127.0.0.2")
 SILENCE_S = 2.0
 TOKENS = 40
 CONNECTION_S = 30.0
-"""In less time than this no keepalive of a connection finds out."""
+"""Shorter than the time in which a keepalive of a connection notices the stop."""
 
 
 @dataclass
 class Pair:
-    """Two translators at one port, each before an engine of its own."""
+    """Two translators at one port, each with its own engine."""
 
     port: int
     commands: list[Command]
@@ -54,8 +55,8 @@ class Pair:
         os.kill(self.commands[number].process.pid, sent)
 
     def asked(self, said: str) -> list[int]:
-        """How many generations each engine was asked for whose prompt has this text. Requests for other texts may be
-        late: a translator that was frozen reads the calls in its sockets when it continues."""
+        """How many generations with this text in the prompt each engine received. Requests for other texts may be late:
+        a translator that was frozen reads the calls in its sockets when it continues."""
         return [sum(said in _prompt_of(request) for request in engine.requests) for engine in self.engines]
 
 
@@ -87,7 +88,7 @@ async def running_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def pair(running_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    """Both run, under one name."""
+    """Both translators running, under one host name."""
     loop = asyncio.get_running_loop()
     getaddrinfo = loop.getaddrinfo
 
@@ -106,7 +107,7 @@ async def pair(running_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 
 def new_text() -> str:
-    """A text that no other turn says."""
+    """A text that no other turn has."""
     return f"Turn {uuid.uuid4().hex}."
 
 
@@ -117,7 +118,7 @@ async def generated(client: TranslatorClient, said: str, taken: list[Batch]) -> 
 
 
 @pytest.mark.parametrize("transport", ["lean", "grpc"])
-async def test_a_turn_of_a_frozen_translator_is_gone_on_with_by_another(pair: Pair, transport: Transport) -> None:
+async def test_a_turn_of_a_frozen_translator_continues_on_another(pair: Pair, transport: Transport) -> None:
     client, said = pair.client(transport), new_text()
     taken: list[Batch] = []
     running = asyncio.ensure_future(generated(client, said, taken))
@@ -133,7 +134,7 @@ async def test_a_turn_of_a_frozen_translator_is_gone_on_with_by_another(pair: Pa
     assert words == " word" * TOKENS
     assert pair.asked(said)[1 - frozen] == 1
 
-    for _ in range(2):  # one of them would be the frozen one's
+    for _ in range(2):  # one of these turns would go to the frozen translator
         terminal = await generated(client, new_text(), [])
         assert terminal.final is not None
         assert terminal.final.status is Status.INCOMPLETE

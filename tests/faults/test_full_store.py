@@ -1,5 +1,5 @@
-"""A store whose disk or memory is full says so before a model generates what nobody could keep. Reads, deletes and
-sweeps go on, and as soon as there is room a turn is stored."""
+"""A store whose disk or memory is full rejects turns before a model generates output that cannot be stored. Reads,
+deletes and sweeps continue, and turns are stored again as soon as there is room."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.support.waiting import WAIT_MAX_S
 LONG = "word " * 5_000
 DISK_BYTES = 16 * 2**20
 REDIS_SHORT_BYTES = 2**18
-"""How much too much a Redis without room holds: more than its use varies by, and less than is deleted."""
+"""The bytes by which a full Redis exceeds its limit: more than its usage varies, and less than the deletes free."""
 
 
 class Medium(Protocol):
-    """Where a store keeps its rows."""
+    """The storage of a store's rows."""
 
     url: str
     prefix: tuple[str, ...]
@@ -59,7 +59,7 @@ def sqlite_medium(life: ExitStack) -> Medium:
 
 
 def postgres_medium(life: ExitStack) -> Medium:
-    """The tables are on the small disk. The log of the server has a place of its own."""
+    """The tables are on the small disk. The log of the server is elsewhere."""
     disk = life.enter_context(small_disk(2 * DISK_BYTES))
     server = life.enter_context(postgres_server(disk.inside))
     place = disk.outside / "tables"
@@ -99,7 +99,7 @@ def medium(request: pytest.FixtureRequest) -> Iterator[Medium]:
 
 
 @dataclass
-class Town:
+class System:
     http: Http
     sayer: Sayer
     medium: Medium
@@ -110,7 +110,7 @@ class Town:
 
 
 @pytest.fixture
-async def town(medium: Medium) -> AsyncIterator[Town]:
+async def system(medium: Medium) -> AsyncIterator[System]:
     async with AsyncExitStack() as life:
         command = Command(
             "serve", "--target=store", "--store-port=0", f"--store-url={medium.url}", prefix=medium.prefix
@@ -124,63 +124,63 @@ async def town(medium: Medium) -> AsyncIterator[Town]:
         await server.start()
         life.push_async_callback(server.stop)
         http = Http(await life.enter_async_context(aiohttp.ClientSession()), server.url)
-        yield Town(http, sayer, medium, store)
+        yield System(http, sayer, medium, store)
 
 
-async def until_refused(town: Town) -> Answer:
-    """Fills the medium until a turn is refused. Those before it are stored in what room the store still had, but for
-    one: that there was room had been said a moment before it was gone."""
+async def until_refused(system: System) -> Answer:
+    """Fills the medium until a turn is rejected before its generation. The turns before are stored in the room that is
+    left, except one at most: its room was reported a moment before the room was gone."""
     lost = 0
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
-            town.medium.fill()
-            asked = len(town.sayer.requests)
-            answer = await town.turn()
-            if len(town.sayer.requests) == asked:
+            system.medium.fill()
+            asked = len(system.sayer.requests)
+            answer = await system.turn()
+            if len(system.sayer.requests) == asked:
                 return answer
             lost += answer.status != 200
             assert lost <= 1, "the model generates what nobody can keep"
 
 
-async def test_turns_are_refused_before_generation_and_all_else_goes_on(town: Town) -> None:
-    stored = [(await town.turn()).json["id"] for _ in range(20)]
-    refused = await until_refused(town)
+async def test_a_full_store_rejects_turns_before_generation_and_serves_the_rest(system: System) -> None:
+    stored = [(await system.turn()).json["id"] for _ in range(20)]
+    refused = await until_refused(system)
     assert (refused.status, refused.error["code"], refused.headers["retry-after"]) == (503, "store_unavailable", "1")
-    asked = len(town.sayer.requests)
+    asked = len(system.sayer.requests)
     for request in ({}, {"stream": True}, {"background": True}, {"previous_response_id": stored[0]}):
-        refused = await town.turn(**request)
+        refused = await system.turn(**request)
         assert (refused.status, refused.error["code"]) == (503, "store_unavailable"), request
-    assert len(town.sayer.requests) == asked
-    assert (await town.http.get(f"/v1/responses/{stored[0]}")).json["status"] == "completed"
-    assert (await town.turn(store=False)).status == 200
+    assert len(system.sayer.requests) == asked
+    assert (await system.http.get(f"/v1/responses/{stored[0]}")).json["status"] == "completed"
+    assert (await system.turn(store=False)).status == 200
     for response_id in stored[:10]:
-        assert (await town.http.ask("DELETE", f"/v1/responses/{response_id}")).status == 200
-    swept = await town.store.sweep("default", limit=100)
+        assert (await system.http.ask("DELETE", f"/v1/responses/{response_id}")).status == 200
+    swept = await system.store.sweep("default", limit=100)
     assert swept.records == 10
-    town.medium.clear()
-    answer = await town.turn()
+    system.medium.clear()
+    answer = await system.turn()
     assert answer.status == 200
-    assert (await town.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
+    assert (await system.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
 
 
-@pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep what they had
-async def test_deletes_make_room_on_a_disk_that_stays_full(town: Town) -> None:
-    stored = [(await town.turn()).json["id"] for _ in range(60)]
-    await until_refused(town)
+@pytest.mark.parametrize("medium", ["sqlite", "redis"], indirect=True)  # PostgreSQL's tables keep deleted rows' room
+async def test_deletes_make_room_on_a_disk_that_stays_full(system: System) -> None:
+    stored = [(await system.turn()).json["id"] for _ in range(60)]
+    await until_refused(system)
     for response_id in stored:
-        assert (await town.http.ask("DELETE", f"/v1/responses/{response_id}")).status == 200
-    await town.store.sweep("default", limit=100)
-    answers = [await town.turn() for _ in range(10)]
+        assert (await system.http.ask("DELETE", f"/v1/responses/{response_id}")).status == 200
+    await system.store.sweep("default", limit=100)
+    answers = [await system.turn() for _ in range(10)]
     assert [answer.status for answer in answers] == [200] * 10
     for answer in answers:
-        assert (await town.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
+        assert (await system.http.get(f"/v1/responses/{answer.json['id']}")).status == 200
 
 
 @pytest.mark.parametrize("medium", ["sqlite", "postgres"], indirect=True)
-async def test_a_tenant_is_erased_on_a_full_disk(town: Town) -> None:
-    stored = [(await town.turn()).json["id"] for _ in range(20)]
-    await until_refused(town)
-    url = f"--store-url={town.medium.url}"
-    erasing = Command("store", "erase", "--tenant=default", "--yes", url, prefix=town.medium.prefix)
+async def test_a_tenant_is_erased_on_a_full_disk(system: System) -> None:
+    stored = [(await system.turn()).json["id"] for _ in range(20)]
+    await until_refused(system)
+    url = f"--store-url={system.medium.url}"
+    erasing = Command("store", "erase", "--tenant=default", "--yes", url, prefix=system.medium.prefix)
     assert await asyncio.to_thread(erasing.process.wait) == 0, "".join(erasing.lines)
-    assert (await town.http.get(f"/v1/responses/{stored[0]}")).status == 404
+    assert (await system.http.get(f"/v1/responses/{stored[0]}")).status == 404

@@ -1,4 +1,4 @@
-"""A process that runs tests is killed, as by a time limit: the servers that it started go with it, and no sooner."""
+"""A process that runs tests is killed, as by a timeout: the servers that it started end with it, and no sooner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.system import Command
 
 def serve():
     command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://")
-    command.wait_for("^store +")  # there is nothing more that it would print, and miss its reader
+    command.wait_for("^store +")  # the last line that it prints, so no output lacks a reader
     return command.process
 
 with ExitStack() as stack:
@@ -43,7 +43,7 @@ SERVERS = {
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """One that PostgreSQL's user can enter, for what a killed process leaves."""
+    """A folder that PostgreSQL's user can enter, for files that a killed process leaves."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -51,13 +51,13 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS.keys())
-def test_its_servers_die_with_it(server: str, folder: Path) -> None:
+def test_servers_end_when_their_test_process_is_killed(server: str, folder: Path) -> None:
     command = [sys.executable, "-c", TESTS.format(server=server)]
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as tests:
         assert tests.stdout is not None
         pid = int(tests.stdout.readline())
-        assert runs(pid)  # though the thread that asked for it has ended
+        assert runs(pid)  # although the thread that started the server has ended
         tests.kill()
     deadline = time.monotonic() + GONE_S
     while runs(pid):
@@ -66,7 +66,7 @@ def test_its_servers_die_with_it(server: str, folder: Path) -> None:
 
 
 def runs(pid: int) -> bool:
-    """Whether it is there, and not just in the list of what its parent has not looked at."""
+    """Whether the process exists and is no zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:

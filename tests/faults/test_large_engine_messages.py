@@ -1,4 +1,4 @@
-"""An engine that sends in one message what takes seconds to process: other turns run meanwhile."""
+"""An engine message that takes seconds to process: other turns run meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCORED: Object = {"include": ["message.output_text.logprobs"], "top_logprobs": 0
 
 
 def _openers() -> EngineChunk:
-    """Openers of calls that are none: each is looked at twice."""
+    """Text that opens calls without content. The parser reads each opener twice."""
     opener = "<tool_call>{"
     return TextChunk(opener * (TEXT_CHARS // len(opener)))
 

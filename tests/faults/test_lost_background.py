@@ -21,7 +21,7 @@ def said(log: list[Object]) -> int:
     return [event["type"] for event in log].count(events.OUTPUT_TEXT_DELTA)
 
 
-async def test_it_goes_on_behind_its_last_token_when_the_server_is_back() -> None:
+async def test_a_background_response_resumes_when_its_engine_is_back() -> None:
     async with (
         smollm2_server(MODEL_NAME) as server,
         serving(engine_on(server, name=MODEL_NAME)) as translator,

@@ -1,5 +1,5 @@
-"""A Triton server that dies, hangs or fails in the middle of a turn, with another one that serves the same model: what
-the reader of the events sees."""
+"""A Triton server dies, hangs or fails in the middle of a turn, while another one serves the same model: the events
+that the client gets."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ TRIES = 5
 
 
 def fleet_on(*servers: RunningTriton, name: str = MODEL_NAME, **limits: float) -> EndpointsEngine:
-    """The servers as one engine; the first turn goes to the first of them, when all were heard of. The limits are only
-    for that one: it is to miss them, and the others may be busy."""
+    """The servers as endpoints of one engine. The first turn goes to the first server once all have answered a probe.
+    The timeouts are only for the first server, which is to miss them: the others may be busy."""
     first, *others = servers
     engines = {first.grpc_address: engine_on(first, name=name, **limits)}
     engines |= {other.grpc_address: engine_on(other, name=name) for other in others}
@@ -51,8 +51,8 @@ async def serving_all(engine: EndpointsEngine) -> AsyncIterator[TranslatorServic
         yield service
 
 
-async def at_work(*servers: RunningTriton) -> None:
-    """Waits until all can be reached: channels notice a restart a moment after the supervisor."""
+async def wait_until_reachable(*servers: RunningTriton) -> None:
+    """Waits until all servers are reachable: channels notice a restart a moment after the supervisor."""
     for server in servers:
         engine = engine_on(server, name=MODEL_NAME)
         await with_retries(engine.ready, AntiphonError)
@@ -65,15 +65,15 @@ def reason_of(ran: Ran) -> str | None:
     return response.error_of(loads(final.body)).reason if final.status is Status.FAILED else None
 
 
-# ---- a language model: the text of two servers is that of one ----
+# ---- a language model: two servers together give the text of one ----
 
-# The model is sure of each letter. Of a story it is not: there the next word may hang on the last bit of a sum, which
-# differs with what a server has computed before.
+# The model is sure of each letter. In a story the next word may depend on the last bit of a sum, which differs with the
+# earlier computations of a server.
 STORY = turn("Say the alphabet over and over, with commas: A, B, C, D,", temperature=0, max_output_tokens=100)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def twins() -> AsyncIterator[list[RunningTriton]]:
+async def language_servers() -> AsyncIterator[list[RunningTriton]]:
     """Two servers of the packaged model."""
     async with AsyncExitStack() as stack:
         starting = [stack.enter_async_context(smollm2_server(MODEL_NAME)) for _ in range(2)]
@@ -81,45 +81,47 @@ async def twins() -> AsyncIterator[list[RunningTriton]]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def undisturbed(twins: list[RunningTriton]) -> Ran:
-    async with serving(engine_on(twins[0], name=MODEL_NAME)) as service:
+async def undisturbed(language_servers: list[RunningTriton]) -> Ran:
+    async with serving(engine_on(language_servers[0], name=MODEL_NAME)) as service:
         ran = await run(service, named(STORY))
     assert ran.usage[1] == 100
     return ran
 
 
 @pytest.mark.parametrize("deltas", [1, 40])
-async def test_killed_in_mid_stream_the_text_is_that_of_an_undisturbed_run(
-    twins: list[RunningTriton], undisturbed: Ran, deltas: int, caplog: pytest.LogCaptureFixture
+async def test_the_text_after_a_kill_in_mid_stream_equals_an_undisturbed_run(
+    language_servers: list[RunningTriton], undisturbed: Ran, deltas: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
+    engine, response_id = await story_through_a_kill(language_servers, undisturbed, deltas)
     for _ in range(TRIES - 1):
-        if engine.migrations:  # otherwise this process was held up until the story was told, and the kill came too late
+        if engine.migrations:  # 0: this process was delayed, and the kill came after the end of the story
             break
-        engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
+        engine, response_id = await story_through_a_kill(language_servers, undisturbed, deltas)
     assert engine.migrations == 1
     assert f"{response_id} moves to another endpoint after " in caplog.text
 
 
 async def story_through_a_kill(
-    twins: list[RunningTriton], undisturbed: Ran, deltas: int
+    language_servers: list[RunningTriton], undisturbed: Ran, deltas: int
 ) -> tuple[EndpointsEngine, str]:
     """Begins a story on the first server, kills that server, and has the second one finish the story."""
-    first, second = twins
-    await at_work(first, second)
+    first, second = language_servers
+    await wait_until_reachable(first, second)
     engine, given = fleet_on(first, second), named(STORY)
     async with serving_all(engine) as service:
         ran = await run(service, given, {deltas: first.kill})
     assert ran.text == undisturbed.text
     assert ran.usage == undisturbed.usage
     assert (ran.record["status"], len(ran.record["output"])) == (undisturbed.record["status"], 1)
-    twins.reverse()  # the one that starts again is the next one's last choice
+    language_servers.reverse()  # the restarting server is the last choice of the next run
     return engine, given.response_id
 
 
-async def test_a_server_that_is_asked_to_end_says_what_it_began(twins: list[RunningTriton], undisturbed: Ran) -> None:
-    first, second = twins
-    await at_work(first, second)
+async def test_a_server_stopped_by_sigterm_finishes_its_turn(
+    language_servers: list[RunningTriton], undisturbed: Ran
+) -> None:
+    first, second = language_servers
+    await wait_until_reachable(first, second)
     async with serving_all(fleet_on(first, second)) as service:
         ran = await run(service, named(STORY), {20: lambda: first.signal(signal.SIGTERM)})
         assert (ran.text, ran.usage) == (undisturbed.text, undisturbed.usage)
@@ -133,18 +135,18 @@ TEXT = "The quick brown fox jumps over the lazy dog, and the dog does not mind a
 PIECES = [tokenizer().decode([token_id]) for token_id in tokenizer().encode(TEXT)]
 LONG_TEXT = TEXT * 20
 LONG = "long"
-"""A model of ids that says LONG_TEXT: it is not at its end before it is killed."""
+"""A model of ids that generates LONG_TEXT, which does not end before the kill."""
 THREE_STEPS = "three_steps"
 TEXTUAL = (*SIGNATURES[1:], THREE_STEPS)
 EVERY = (MODEL_NAME, *TEXTUAL)
 HI = turn("Hi", temperature=0, max_output_tokens=500)
 SLOW_MS, QUICK_MS = 100.0, 30.0
 THEN_SILENT = "/stall/10"
-"""For what happens to a server behind some tokens: it does not get to the end before, however busy the machine is."""
+"""Stalls a server behind ten tokens, so that a generation cannot end before the fault, however busy the machine is."""
 
 
-def speakers(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
-    """Models of every signature that say TEXT, and the long one."""
+def scripted_models(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
+    """Models of every signature that generate TEXT, and the long one."""
     by_ids = ScriptedModel(MODEL_NAME, delay_ms=delay_ms, obeys=obeys, says=tokenizer().encode(TEXT))
     ensemble = ScriptedModel(THREE_STEPS, signature="ensemble", in_ensemble=True)
     return [
@@ -161,7 +163,7 @@ def speakers(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
 
 @dataclass(frozen=True)
 class Pair:
-    """`bad` goes wrong when it is told to; `good` never does."""
+    """`bad` fails on request; `good` never fails."""
 
     bad: RunningTriton
     good: RunningTriton
@@ -170,14 +172,14 @@ class Pair:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def servers() -> AsyncIterator[Pair]:
     async with AsyncExitStack() as stack:
-        made = (speakers(delay_ms=SLOW_MS, obeys=True), speakers(delay_ms=QUICK_MS, obeys=False))
+        made = (scripted_models(delay_ms=SLOW_MS, obeys=True), scripted_models(delay_ms=QUICK_MS, obeys=False))
         starting = (stack.enter_async_context(triton_server(*models)) for models in made)
         yield Pair(*await asyncio.gather(*starting))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def pair(servers: Pair) -> Pair:
-    await at_work(servers.bad, servers.good)
+    await wait_until_reachable(servers.bad, servers.good)
     return servers
 
 
@@ -193,12 +195,12 @@ class Outcome:
         return "".join(self.ran.deltas)
 
     def is_whole(self) -> bool:
-        """As if nothing had happened: one item with all of the text."""
+        """Whether the turn ended as without a fault: one item with all of the text."""
         ended = self.ran.record["status"], reason_of(self.ran), len(self.ran.record["output"])
         return (self.said, *ended) == (TEXT, Status.COMPLETED.value, None, 1)
 
     def is_broken_off(self, error: type[AntiphonError]) -> bool:
-        """Failed with this error; what came until then is kept, in an item that is not finished, and counted."""
+        """Whether the turn failed with this error, and its text so far is in an incomplete item and counted."""
         (item,) = self.ran.record["output"] or [{"status": "incomplete"}]
         ended = self.ran.record["status"], reason_of(self.ran), item["status"]
         counted = self.ran.usage[1] == len(tokenizer().encode(self.said))
@@ -209,7 +211,7 @@ class Outcome:
 async def turn_on(
     pair: Pair, name: str, ending: str = "", happenings: Happenings = NOTHING, **limits: float
 ) -> Outcome:
-    """A turn that begins on the bad server."""
+    """Runs a turn that begins on the bad server."""
     engine = fleet_on(pair.bad, pair.good, name=name, **limits)
     async with serving_all(engine) as service:
         return Outcome(await run(service, named(HI, ending), happenings), engine)
@@ -218,7 +220,8 @@ async def turn_on(
 async def turns_on(
     pair: Pair, ending: str = "", happenings: Happenings = NOTHING, **limits: float
 ) -> dict[str, Outcome]:
-    """Turns with every signature side by side; what is to happen does when all have come so far."""
+    """Runs turns of every signature concurrently. A happening takes place when all turns have reached its number of
+    deltas."""
     arrived: Counter[int] = Counter()
 
     def arrive(number: int) -> None:
@@ -231,7 +234,7 @@ async def turns_on(
     return dict(zip(EVERY, outcomes, strict=True))
 
 
-async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair) -> None:
+async def test_a_kill_in_mid_stream_migrates_ids_and_fails_text_turns(pair: Pair) -> None:
     outcomes = await turns_on(pair, THEN_SILENT, {3: pair.bad.kill})
     assert outcomes[MODEL_NAME].is_whole()
     for name in TEXTUAL:
@@ -240,7 +243,7 @@ async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair)
     assert [outcomes[name].engine.migrations for name in EVERY] == [1, 0, 0, 0, 0, 0]
 
 
-async def test_killed_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
+async def test_a_kill_before_the_first_token_is_not_visible(pair: Pair) -> None:
     running = asyncio.create_task(turns_on(pair, "/stall/0"))
     async with asyncio.timeout(WAIT_MAX_S):
         while pair.bad.log_text().count("/stall/0") < len(EVERY):
@@ -251,12 +254,12 @@ async def test_killed_before_the_first_token_leaves_no_trace(pair: Pair) -> None
     assert [outcomes[name].engine.migrations for name in EVERY] == [0] * len(EVERY)
 
 
-async def test_silence_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
+async def test_a_timeout_before_the_first_token_is_not_visible(pair: Pair) -> None:
     outcomes = await turns_on(pair, "/stall/0", first_token_timeout_s=1.5)
     assert [name for name in EVERY if not outcomes[name].is_whole()] == []
 
 
-async def test_silence_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair) -> None:
+async def test_a_timeout_in_mid_stream_migrates_ids_and_fails_text_turns(pair: Pair) -> None:
     outcomes = await turns_on(pair, "/stall/5", token_timeout_s=1.0)
     assert outcomes[MODEL_NAME].is_whole()
     for name in TEXTUAL:
@@ -264,7 +267,7 @@ async def test_silence_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair
 
 
 @pytest.mark.parametrize("tokens", [0, 5])
-async def test_an_error_of_the_model_is_not_tried_elsewhere(pair: Pair, tokens: int) -> None:
+async def test_an_error_of_the_model_is_not_retried_on_another_endpoint(pair: Pair, tokens: int) -> None:
     ending = f"/fail/{tokens}"
     outcomes = await turns_on(pair, ending)
     for name in EVERY:
@@ -273,7 +276,7 @@ async def test_an_error_of_the_model_is_not_tried_elsewhere(pair: Pair, tokens: 
     assert ending not in pair.good.log_text()
 
 
-async def test_when_all_are_lost_the_turn_fails_with_all_that_came(pair: Pair) -> None:
+async def test_a_turn_without_endpoints_left_fails_with_its_text_so_far(pair: Pair) -> None:
     losses = {3: pair.bad.kill, 10: pair.good.kill}
     outcome = await turn_on(pair, LONG, happenings=losses)
     assert outcome.is_broken_off(EngineUnavailable)
@@ -281,11 +284,9 @@ async def test_when_all_are_lost_the_turn_fails_with_all_that_came(pair: Pair) -
     assert len(outcome.ran.deltas) >= 10
 
 
-async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
-    pair: Pair, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As in a fleet: the server stays, calls itself ready, and answers for its dead model. On a busy machine one Triton
-    in twenty dies with the processes of its model, which shows nothing of this: then there is another try."""
+async def test_a_dead_model_on_a_live_server_loses_no_turn(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    """The server stays up, reports ready, and answers for its dead model. On a busy machine one Triton in twenty dies
+    with the processes of its model, which tests nothing: then the test tries again."""
     for _ in range(5):
         caplog.clear()
         if await turns_around_a_dead_model(pair, caplog):
@@ -294,8 +295,8 @@ async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
 
 
 async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture) -> bool:
-    """Whether the server outlived its model."""
-    async with triton_server(*speakers(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
+    """Returns whether the server outlived its model."""
+    async with triton_server(*scripted_models(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
         await lone.leave_alone()
         engine = fleet_on(lone, pair.good, token_timeout_s=1.0)
         async with serving_all(engine) as service:
@@ -303,9 +304,9 @@ async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture
             if "closed the connection" in caplog.text:
                 return False
             assert "no next token within 1 s" in caplog.text
-            await at_work(lone)
+            await wait_until_reachable(lone)
             await asyncio.sleep(EJECT_FIRST_S)
-            # The first of these has the endpoint probed, and the next uses it.
+            # The first turn makes the engine probe the endpoint, and the next turn uses the endpoint.
             others = [Outcome(await run(service, named(HI)), engine)]
             await until(lambda: not any(each.is_ejected for each in engine._choice.endpoints), "it is in use again")
             others.append(Outcome(await run(service, named(HI)), engine))
@@ -315,13 +316,13 @@ async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture
     return True
 
 
-async def test_nobody_waits_for_a_server_that_hangs(pair: Pair) -> None:
-    """Its connection stands and nothing answers: neither turns nor health checks spend its time limits."""
+async def test_turns_do_not_wait_for_a_hanging_server(pair: Pair) -> None:
+    """The connection is open and nothing answers: neither turns nor health checks wait for the server's timeouts."""
     engine = fleet_on(pair.bad, pair.good, token_timeout_s=1.0, probe_timeout_s=120.0)
     async with serving_all(engine) as service:
         freeze = {3: lambda: pair.bad.signal(signal.SIGSTOP)}
         assert Outcome(await run(service, named(HI, THEN_SILENT), freeze), engine).is_whole()
-        await asyncio.sleep(EJECT_FIRST_S)  # from here on it may be asked again
+        await asyncio.sleep(EJECT_FIRST_S)  # from here on the server may be tried again
         async with asyncio.timeout(WAIT_MAX_S):
             for _ in range(2):
                 assert Outcome(await run(service, named(HI)), engine).is_whole()

@@ -1,4 +1,4 @@
-"""A part that dies in the middle of an answer: the user sees one clear end and a record, and is served again."""
+"""A part dies in the middle of an answer: the client gets one clear end and a record, and is served again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.support.schema import validate_event, validate_response
 from tests.support.system import System, split, up
 from tests.support.waiting import WAIT_MAX_S
 
-AT_ONCE_S = 30.0  # on a busy machine; a call of the store that nobody answers takes 75
+AT_ONCE_S = 30.0  # on a busy machine; an unanswered call of the store takes 75
 LONG = "Tell me a very long story about the sea."
 
 
 @pytest.fixture
-def lonely_split(up_system: System, tmp_path: Path) -> Iterator[System]:
-    """Three processes of this test's own, to be killed at will."""
+def own_split(up_system: System, tmp_path: Path) -> Iterator[System]:
+    """Three processes of this test alone, which the test kills."""
     profiles, options = up_system.data / "profiles", ["--edge-restart-wait-s=0.5"]
     with split(tmp_path, profiles=profiles, model=up_system.model, options=options) as system:
         yield system
@@ -40,7 +40,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture(scope="module")
 def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], System]]:
-    """Starts everything in one process, unless the process that it started last still runs."""
+    """Starts everything in one process, unless the last process that it started still runs."""
     started: list[System] = []
     with ExitStack() as life:
 
@@ -54,18 +54,18 @@ def ups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Syste
 
 @pytest.fixture
 async def own_up(ups: Callable[[], System]) -> System:
-    """Everything in one process, with its Triton, to be killed at will."""
-    system = ups()  # not in another thread: the process would end with it
+    """Everything in one process, with its Triton, which the test kills."""
+    system = ups()  # not in another thread: the process would end with the thread
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
-            with suppress(RuntimeError):  # its supervisor is starting Triton again
+            with suppress(RuntimeError):  # the supervisor is restarting Triton
                 system.triton_pid()
                 return system
             await asyncio.sleep(0.1)
 
 
 async def read_some(stream: AsyncIterator[Object], deltas: int) -> list[Object]:
-    """Events until so many deltas came."""
+    """Reads events until `deltas` deltas have come."""
     seen: list[Object] = []
     async for event in stream:
         seen.append(event)
@@ -74,11 +74,13 @@ async def read_some(stream: AsyncIterator[Object], deltas: int) -> list[Object]:
     raise AssertionError("the stream ended early")
 
 
-async def test_kill_9_of_the_translator_in_mid_stream(lonely_split: System, session: aiohttp.ClientSession) -> None:
-    http = Http(session, lonely_split.url)
-    async with http.stream(model=lonely_split.model, input=LONG, max_output_tokens=400) as stream:
+async def test_a_translator_killed_in_mid_stream_fails_the_turn_with_its_text(
+    own_split: System, session: aiohttp.ClientSession
+) -> None:
+    http = Http(session, own_split.url)
+    async with http.stream(model=own_split.model, input=LONG, max_output_tokens=400) as stream:
         seen = await read_some(stream, 5)
-        lonely_split.commands["translator"].kill()
+        own_split.commands["translator"].kill()
         seen += [event async for event in stream]
     for event in seen:
         validate_event(event)
@@ -90,20 +92,20 @@ async def test_kill_9_of_the_translator_in_mid_stream(lonely_split: System, sess
     deltas = "".join(event["delta"] for event in seen if event["type"] == events.OUTPUT_TEXT_DELTA)
     assert ended["output"][0]["content"][0]["text"] == deltas
     assert (await http.get(f"/v1/responses/{ended['id']}")).json == ended == fold(seen)
-    refused = await http.create(model=lonely_split.model, input="hi")
+    refused = await http.create(model=own_split.model, input="hi")
     assert (refused.status, refused.error["type"]) == (503, "server_error")
     ready = await http.get("/v1/health/ready")
     assert ready.status == 503
     assert "Translator" in ready.json["message"]
 
 
-async def test_kill_9_of_the_store_is_said_after_the_wait_for_a_restart(
-    lonely_split: System, session: aiohttp.ClientSession
+async def test_a_killed_store_is_reported_after_the_restart_wait(
+    own_split: System, session: aiohttp.ClientSession
 ) -> None:
-    http = Http(session, lonely_split.url)
-    first = (await http.create(model=lonely_split.model, input="hi", max_output_tokens=2)).json
-    lonely_split.commands["store"].kill()
-    asked = {"model": lonely_split.model, "input": "hi", "max_output_tokens": 2}
+    http = Http(session, own_split.url)
+    first = (await http.create(model=own_split.model, input="hi", max_output_tokens=2)).json
+    own_split.commands["store"].kill()
+    asked = {"model": own_split.model, "input": "hi", "max_output_tokens": 2}
     async with asyncio.timeout(AT_ONCE_S):
         answer = await http.create(**asked, previous_response_id=first["id"])
     assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "store_unavailable", "1")

@@ -1,4 +1,4 @@
-"""A fleet under load loses its processes, by SIGTERM and by kill -9, and callers with the OpenAI SDK do not notice."""
+"""A fleet under load loses its processes, by SIGTERM and by kill -9, and clients with the OpenAI SDK do not notice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def fleet_of_triton(
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
-    """All processes run."""
+    """The fleet with all processes running."""
     replicas = fleet_of_triton[0]
     await replicas.start(*replicas.dead())
     return replicas
@@ -67,13 +67,14 @@ def triton(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Storytelling
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(replicas: Replicas) -> AsyncIterator[AsyncOpenAI]:
-    """The SDK as it comes, with its own retries."""
+    """The SDK with its default retries."""
     async with AsyncOpenAI(base_url=f"{replicas.url}/v1", api_key="none") as made:
         yield made
 
 
 async def answered(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-    """Asks again when an edge has given up a store that is there: it may get no processor for a second."""
+    """Retries while an edge reports that the store does not answer: a store on a busy machine may get no processor for
+    a second."""
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
             try:
@@ -84,7 +85,7 @@ async def answered(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
 
 
 async def streamed(client: AsyncOpenAI, said: str, previous_id: str | None) -> str:
-    """One turn of a caller who streams, whole; its id."""
+    """Streams one turn, requires it whole, and returns its id."""
     stream = await answered(
         lambda: client.responses.create(
             model="m", input=said, stream=True, previous_response_id=previous_id or openai.omit
@@ -100,7 +101,7 @@ async def streamed(client: AsyncOpenAI, said: str, previous_id: str | None) -> s
 
 
 async def stream_turns(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> int:
-    """Streams one turn after the other, every second one as a continuation; how many."""
+    """Streams one turn after the other, every second one as a continuation. Returns the number of turns."""
     count, previous_id = 0, None
     while not is_over.is_set():
         previous_id = await streamed(client, f"stream {name}.{count}", previous_id if count % 2 else None)
@@ -109,7 +110,7 @@ async def stream_turns(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -
 
 
 async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> int:
-    """Runs one response in the background after the other; how many."""
+    """Runs one background response after the other. Returns the number of responses."""
     count = 0
     while not is_over.is_set():
         said = f"job {name}.{count}"
@@ -124,7 +125,7 @@ async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> in
 
 
 class Load:
-    """Callers who stream and callers who wait for jobs, until it is over."""
+    """Clients that stream and clients that wait for jobs, until `end` is called."""
 
     def __init__(self, client: AsyncOpenAI, name: str) -> None:
         self._is_over = asyncio.Event()
@@ -134,7 +135,8 @@ class Load:
         ]
 
     async def end(self) -> int:
-        """Waits for the last turns; how many there were. Each caller had one at least, and none failed."""
+        """Waits for the last turns, and returns the number of all turns. Each client has at least one, and none
+        failed."""
         self._is_over.set()
         ended = await asyncio.gather(*self._working, return_exceptions=True)
         assert not Counter(repr(each) for each in ended if isinstance(each, BaseException))
@@ -147,7 +149,7 @@ class Load:
 
 
 def require_each_once(triton: StorytellingTriton, turns: int) -> None:
-    """No turn was begun twice: what was interrupted went on behind its last token."""
+    """Requires that no turn began twice: an interrupted turn resumes behind its last token."""
     assert set(triton.began_anew().values()) == {1}
     assert len(triton.began_anew()) == turns
 
@@ -164,7 +166,7 @@ async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
 async def test_a_restart_of_the_only_store_fails_no_request(
     replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
 ) -> None:
-    """Not even one that the SDK would have to repeat."""
+    """The SDK makes no retries here."""
     load = Load(client.with_options(max_retries=0), "store")
     (store,) = replicas.of("store")
     async with asyncio.timeout(4 * WAIT_MAX_S):
@@ -173,7 +175,7 @@ async def test_a_restart_of_the_only_store_fails_no_request(
 
 
 class Requests:
-    """Short requests, many at once, every second one a continuation of the one before."""
+    """Many concurrent short requests, every second one a continuation of the one before."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
         self.acknowledged: list[str] = []
@@ -224,7 +226,7 @@ async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
 
 
 async def logged(replicas: Replicas, seen: list[Any]) -> None:
-    """Returns when the event log has all that a client has seen: another edge goes on behind the end of the log."""
+    """Waits until the event log has all events that a client has seen: another edge resumes at the end of the log."""
     response_id, last = seen[0].response.id, seen[-1].sequence_number
     (store,) = replicas.of("store")
     async with (

@@ -1,4 +1,4 @@
-"""Fixtures of this folder: long time limits for busy machines."""
+"""Fixtures of this folder: long timeouts for busy machines."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tests.support.long_edge_timeouts import set_long_edge_timeouts
 
 @pytest.fixture(autouse=True)
 def long_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine a store that is slow is not gone."""
+    """Sets long timeouts of edges, because a store on a busy machine may be slow."""
     set_long_edge_timeouts(monkeypatch)

@@ -1,4 +1,4 @@
-"""Asynchronous tools: a turn may end with a call whose output comes in any later turn, or in a turn beside it."""
+"""Asynchronous tools: a turn may end with a call whose output comes in any later turn, or in a concurrent one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def sdk(system: ScriptedSystem) -> AsyncIterator[AsyncOpenAI]:
         yield client
 
 
-async def test_the_output_comes_two_turns_later(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_an_async_tool_output_two_turns_later_reaches_the_model(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
     begun = await sdk.responses.create(model=MODEL, input="Find it.", tools=[TOOL])
     (call,) = begun.output
     assert call.type == "function_call"
@@ -52,7 +52,7 @@ async def test_the_output_comes_two_turns_later(system: ScriptedSystem, sdk: Asy
     assert f"<|im_start|>user\n{note}\n42<|im_end|>" in system.model.prompts[-1]
 
 
-async def test_an_output_at_once_is_a_result_like_any_other(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_an_immediate_async_tool_output_is_an_ordinary_result(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
     begun = await sdk.responses.create(model=MODEL, input="Find it.", tools=[TOOL])
     call: Any = begun.output[0]
     output: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "42"}
@@ -61,7 +61,7 @@ async def test_an_output_at_once_is_a_result_like_any_other(system: ScriptedSyst
     assert PENDING not in system.model.prompts[-1]
 
 
-async def test_two_turns_go_on_beside_each_other(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_two_turns_behind_one_pending_call_both_succeed(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
     begun = await sdk.responses.create(model=MODEL, input="Find it.", tools=[TOOL])
     call: Any = begun.output[0]
     output: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "42"}
@@ -70,7 +70,7 @@ async def test_two_turns_go_on_beside_each_other(system: ScriptedSystem, sdk: As
     assert (told.output_text, asked.output_text) == ("I was told: 42", LINE)
 
 
-async def test_without_a_store_the_client_brings_the_pending_call(system: ScriptedSystem) -> None:
+async def test_an_unstored_request_can_carry_the_pending_call_itself(system: ScriptedSystem) -> None:
     call: Object = {"type": "function_call", "call_id": "c", "name": "search", "arguments": "{}", "async": True}
     items = [{"role": "user", "content": "Hi"}, call, {"role": "user", "content": "And?"}]
     answer = await system.http.create(model=MODEL, input=items, store=False)

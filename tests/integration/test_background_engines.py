@@ -1,4 +1,4 @@
-"""Background runs on every engine of the store: what they need of it is the same everywhere."""
+"""Background responses over every database of the store, which all behave alike."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
 @pytest.fixture(params=ENGINES)
 async def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
-    for module in (postgres, room, link):  # a busy machine may take longer to say that it is ready
+    for module in (postgres, room, link):  # readiness may be slow on a busy machine
         monkeypatch.setattr(module, "READY_TIMEOUT_S", WAIT_MAX_S)
     async with bench(engine=lambda clock: ENGINES[request.param](clock, tmp_path)) as made:
         yield made
@@ -76,7 +76,7 @@ async def test_a_keyed_response_in_a_conversation_outlives_its_worker(shop: Benc
     assert (session.head_id, session.lease) == (response_id, None)
 
 
-async def test_cancelled_while_it_waits_and_while_it_runs(shop: Bench, tenant: str, talk: str) -> None:
+async def test_a_queued_and_a_running_background_response_can_be_cancelled(shop: Bench, tenant: str, talk: str) -> None:
     waiting = await shop.edge.create(tenant, background_request(), session_id=talk)
     assert (await shop.replica().cancel(tenant, waiting.id)).status is Status.CANCELLED
     assert (await shop.store.describe_session(tenant, talk)).lease is None
@@ -90,7 +90,7 @@ async def test_cancelled_while_it_waits_and_while_it_runs(shop: Bench, tenant: s
     assert (await shop.store.describe_session(tenant, talk)).head_id == running.id
 
 
-async def test_deleted_while_it_runs(shop: Bench, tenant: str) -> None:
+async def test_a_running_background_response_stops_when_it_is_deleted(shop: Bench, tenant: str) -> None:
     record = await shop.create(tenant=tenant)
     shop.engine.holds_at = 5
     async with shop.worker():
@@ -103,7 +103,7 @@ async def test_deleted_while_it_runs(shop: Bench, tenant: str) -> None:
         await shop.edge.current(tenant, record.id)
 
 
-async def test_deleted_behind_the_workers_back(shop: Bench, tenant: str) -> None:
+async def test_a_job_of_a_deleted_response_generates_nothing(shop: Bench, tenant: str) -> None:
     record = await shop.create(tenant=tenant)
     job = await shop.claimed(tenant)
     await shop.store.delete(tenant, record.id)
@@ -114,7 +114,7 @@ async def test_deleted_behind_the_workers_back(shop: Bench, tenant: str) -> None
     assert log[-1]["type"] == events.CANCELLED
 
 
-async def test_a_job_that_kills_every_worker(shop: Bench, tenant: str) -> None:
+async def test_a_job_that_kills_every_worker_ends_as_failed(shop: Bench, tenant: str) -> None:
     record = await shop.create(tenant=tenant)
     shop.engine.holds_at = 3
     for _ in range(queueing.JOB_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Over HTTP, before a chat server: it is told the cache key of a request, and what it says of its cache is told."""
+"""Over HTTP, with a chat server: the server gets the cache key of a request, and the client its cached tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CACHED = event({"choices": [], "usage": USAGE | {"prompt_tokens_details": {"cach
 
 
 @pytest.mark.parametrize(("hints", "told"), [("openai", "k"), ("none", None)])
-async def test_a_chat_server_that_takes_hints_is_told_the_key(hints: Any, told: str | None) -> None:
+async def test_the_cache_key_is_sent_only_to_servers_that_take_hints(hints: Any, told: str | None) -> None:
     async with by_chat("Qwen3.5-4B", cache_hints=hints) as system:
         ending = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
         system.server.script = [delta(content="Hello"), ending, CACHED, b"data: [DONE]\n\n"]

@@ -1,5 +1,5 @@
-"""Tools that OpenAI defines and the caller runs, through the official SDK: a model calls a function, the caller sees
-the item that it knows, and the next turn reads what came of it."""
+"""Tools that OpenAI defines and the client runs, through the official SDK: a model calls a function, the client gets
+the item that it knows, and the next turn reads the output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def sdk(system: ScriptedSystem) -> AsyncIterator[AsyncOpenAI]:
         yield client
 
 
-async def test_a_shell_runs_on_the_callers_machine(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_a_shell_call_is_returned_to_the_caller(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
     skill = {"name": "pdf", "description": "Reads PDFs.", "path": "/skills/pdf"}
     tool: Any = {"type": "shell", "environment": {"type": "local", "skills": [skill]}}
     begun = await sdk.responses.create(model=MODEL, input="List.", tools=[tool])
@@ -46,7 +46,7 @@ async def test_a_shell_runs_on_the_callers_machine(system: ScriptedSystem, sdk: 
     assert '"commands": ["ls", "pwd"]' in system.model.prompts[-1]
 
 
-async def test_a_local_shell_runs_one_command(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_a_local_shell_call_is_returned_to_the_caller(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
     begun = await sdk.responses.create(model=MODEL, input="List.", tools=[{"type": "local_shell"}])
     (call,) = begun.output
     assert call.type == "local_shell_call"
@@ -57,7 +57,7 @@ async def test_a_local_shell_runs_one_command(system: ScriptedSystem, sdk: Async
     assert ended.output_text == "I was told: a.txt"
 
 
-async def test_a_patch_is_applied_by_the_caller(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_an_apply_patch_call_is_returned_to_the_caller(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
     begun = await sdk.responses.create(model=MODEL, input="Change it.", tools=[{"type": "apply_patch"}])
     (call,) = begun.output
     assert call.type == "apply_patch_call"
@@ -70,7 +70,9 @@ async def test_a_patch_is_applied_by_the_caller(system: ScriptedSystem, sdk: Asy
     assert ended.output_text == "I was told: failed"
 
 
-async def test_a_computer_is_used_and_its_screen_seen(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_a_computer_call_is_returned_and_its_screenshot_reaches_the_model(
+    system: ScriptedSystem, sdk: AsyncOpenAI
+) -> None:
     begun = await sdk.responses.create(model=SEER, input="Click.", tools=[COMPUTER])
     (call,) = begun.output
     assert call.type == "computer_call"
@@ -83,7 +85,9 @@ async def test_a_computer_is_used_and_its_screen_seen(system: ScriptedSystem, sd
     assert len(images_in(system.seer.requests[-1])) == 1
 
 
-async def test_a_stream_tells_the_call_when_it_is_whole(system: ScriptedSystem, sdk: AsyncOpenAI) -> None:
+async def test_a_stream_sends_a_client_tool_call_only_when_it_is_complete(
+    system: ScriptedSystem, sdk: AsyncOpenAI
+) -> None:
     stream = await sdk.responses.create(model=MODEL, input="List.", tools=[{"type": "shell"}], stream=True)
     told = [event.type async for event in stream]
     assert told[2:4] == ["response.output_item.added", "response.output_item.done"]
@@ -92,7 +96,7 @@ async def test_a_stream_tells_the_call_when_it_is_whole(system: ScriptedSystem, 
 
 
 @pytest.mark.parametrize("kind", ["shell", "local_shell", "apply_patch", "computer"])
-async def test_a_choice_may_force_one(system: ScriptedSystem, kind: str) -> None:
+async def test_a_tool_choice_can_force_a_client_tool(system: ScriptedSystem, kind: str) -> None:
     allowed = {"type": "allowed_tools", "mode": "required", "tools": [{"type": kind}]}
     for choice in ({"type": kind}, allowed):
         answer = await system.http.create(model=MODEL, input="Do.", tools=[{"type": kind}], tool_choice=choice)
@@ -101,7 +105,7 @@ async def test_a_choice_may_force_one(system: ScriptedSystem, kind: str) -> None
         assert (absent.status, absent.error["param"].startswith("tool_choice")) == (400, True)
 
 
-async def test_arguments_that_are_no_command_are_never_run(
+async def test_invalid_arguments_become_an_incomplete_call_without_commands(
     system: ScriptedSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ARGUMENTS, "shell", {"commands": "rm -rf /"})
@@ -124,7 +128,9 @@ async def test_arguments_that_are_no_command_are_never_run(
         ({"type": "shell_call_output", "call_id": "c", "output": []}, "input"),
     ],
 )
-async def test_a_bad_item_is_named(system: ScriptedSystem, item: Object, param: str) -> None:
+async def test_an_invalid_client_tool_item_is_rejected_by_name(
+    system: ScriptedSystem, item: Object, param: str
+) -> None:
     answer = await system.http.create(model=MODEL, input=[item, {"role": "user", "content": "Hi"}])
     assert (answer.status, answer.error["param"]) == (400, param)
 

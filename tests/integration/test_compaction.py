@@ -1,4 +1,4 @@
-"""Compaction through the real translator: what a model is asked, and what it is shown afterwards."""
+"""Compaction through the real translator: the prompts of summaries, and the prompts after them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold
 
 
 class Scribe(ScriptedEngine):
-    """Sums up when it is told to, and otherwise answers; it remembers what it was shown."""
+    """Summarizes when the prompt asks for a summary, and otherwise answers. Records its prompts."""
 
     def __init__(self) -> None:
         super().__init__([], controls=ALL_CONTROLS)
@@ -86,7 +86,7 @@ async def running() -> AsyncIterator[System]:
         await backend.close()
 
 
-async def test_a_long_chain_is_summed_up_and_goes_on_from_there() -> None:
+async def test_a_long_chain_is_compacted_and_continued() -> None:
     async with running() as system:
         first = await system.create(input="Tell me of Rome.")
         second = await system.create(input="And of Ostia?", previous_response_id=first["id"], **LONG)
@@ -120,7 +120,7 @@ async def test_a_model_that_never_ends_its_summary_has_it_cut_off() -> None:
             assert CUT_NOTE.strip() in system.scribe.prompts[-1]
 
 
-async def test_a_conversation_with_calls_is_summed_up() -> None:
+async def test_a_conversation_with_calls_is_compacted() -> None:
     talk: list[Object] = [
         {"role": "user", "content": "Weather?"},
         {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
@@ -138,7 +138,7 @@ async def test_a_conversation_with_calls_is_summed_up() -> None:
         assert [item["type"] for item in long["output"]] == ["compaction", "message"]
 
 
-async def test_a_worker_compacts_as_well_and_its_stream_is_whole() -> None:
+async def test_a_background_response_is_compacted_and_its_stream_is_complete() -> None:
     async with running() as system:
         talk = [
             {"role": "assistant", "content": "I know Rome."},

@@ -1,4 +1,5 @@
-"""Continuing a background response: refused wherever it is asked for until it has ended, and then with all it said."""
+"""Continuing a background response: rejected on every route until the response has ended, and then with its whole
+answer."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def require_refused(answer: Answer, response_id: str, status: str, param: str = 
 
 
 @pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
-async def test_a_background_response_is_continued_when_it_has_ended(edges: Edges, ask: Ask) -> None:
+async def test_a_background_response_can_be_continued_only_after_it_ended(edges: Edges, ask: Ask) -> None:
     first = (await edges.create(input="Capital of Italy?", background=True))["id"]
     require_refused(await ask(edges.http, first), first, "queued")
     edges.sayer.pause_at = 1
@@ -71,7 +72,7 @@ async def test_a_background_response_is_continued_when_it_has_ended(edges: Edges
     assert answer.status == 200, answer.body
 
 
-async def test_what_continues_it_has_its_whole_answer(edges: Edges) -> None:
+async def test_a_turn_behind_a_background_response_reads_its_whole_answer(edges: Edges) -> None:
     first = (await edges.create(input="Capital of Italy?", background=True))["id"]
     async with worker(edges):
         await has_status(edges.http, first, "completed")
@@ -79,7 +80,7 @@ async def test_what_continues_it_has_its_whole_answer(edges: Edges) -> None:
     assert edges.prompt.index("Capital of Italy?") < edges.prompt.index(ANSWER) < edges.prompt.index("And of Italy?")
 
 
-async def test_over_a_websocket_it_is_an_error_event(edges: Edges) -> None:
+async def test_continuing_a_queued_response_over_a_websocket_is_an_error_event(edges: Edges) -> None:
     first = (await edges.create(input="Capital of Italy?", background=True))["id"]
     async with edges.http.session.ws_connect(edges.http.url + "/v1/responses") as socket:
 
@@ -101,7 +102,7 @@ async def test_over_a_websocket_it_is_an_error_event(edges: Edges) -> None:
     assert ANSWER in edges.prompt
 
 
-async def test_cancelled_it_is_continued_as_far_as_it_came(edges: Edges) -> None:
+async def test_a_cancelled_response_can_be_continued(edges: Edges) -> None:
     first = (await edges.create(input="Capital of Italy?", background=True))["id"]
     assert (await edges.http.post(f"/v1/responses/{first}/cancel", {})).json["status"] == "cancelled"
     assert (await edges.http.create(**behind(first))).status == 200
@@ -109,7 +110,7 @@ async def test_cancelled_it_is_continued_as_far_as_it_came(edges: Edges) -> None
     assert ANSWER not in edges.prompt
 
 
-async def test_a_fork_is_no_way_around(edges: Edges) -> None:
+async def test_a_fork_of_an_unfinished_response_is_rejected(edges: Edges) -> None:
     headers = {SESSION_HEADER: "talk"}
     asked: Object = {"model": "m", "input": "One.", "background": True}
     first = (await edges.http.ask("POST", "/v1/responses", asked, headers=headers)).json["id"]
@@ -120,7 +121,7 @@ async def test_a_fork_is_no_way_around(edges: Edges) -> None:
     assert (await edges.http.post("/v1/sessions/talk/fork", fork)).json["head_id"] == first
 
 
-async def test_in_its_own_session_the_lease_says_so(edges: Edges) -> None:
+async def test_a_turn_in_the_session_of_a_queued_response_is_rejected_as_locked(edges: Edges) -> None:
     headers = {SESSION_HEADER: "talk"}
     asked: Object = {"model": "m", "input": "One.", "background": True}
     assert (await edges.http.ask("POST", "/v1/responses", asked, headers=headers)).status == 200

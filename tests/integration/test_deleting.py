@@ -1,4 +1,4 @@
-"""Deleting what a running turn is about: nothing that was begun is lost, and nothing goes on that is gone."""
+"""Deleting the response or conversation of a running turn: the turn keeps its output, or fails with a clear error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def delete(http: Http, path: str) -> Answer:
 
 
 def response_of(answer: Answer) -> Object:
-    """The response at the end of an answer or of a stream."""
+    """The final response of a JSON answer or of a stream."""
     assert answer.status == 200, answer.body
     is_stream = answer.headers["content-type"].startswith("text/event-stream")
     told: Object = answer.events[-1]["response"] if is_stream else answer.json
@@ -60,7 +60,7 @@ WAYS: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
-async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None:
+async def test_a_turn_completes_when_its_previous_response_is_deleted(edges: Edges, ask: Ask) -> None:
     first = (await edges.create(input="Capital of Italy?"))["id"]
     asked: Object = {"model": "m", "input": QUESTION, "previous_response_id": first}
     async with in_mid_run(edges, ask(edges.http, asked)) as turn:
@@ -77,7 +77,7 @@ async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None
 
 
 async def ended(http: Http, response_id: str) -> Object:
-    """A background response at its end."""
+    """Waits until a background response has ended, and returns it."""
     async with asyncio.timeout(WAIT_MAX_S):
         while (told := (await http.get(f"/v1/responses/{response_id}")).json)["status"] in ("queued", "in_progress"):
             await asyncio.sleep(0.01)
@@ -85,7 +85,7 @@ async def ended(http: Http, response_id: str) -> Object:
 
 
 @pytest.mark.parametrize("last", ["an item", "a deleted response"])
-async def test_a_background_turn_continues_what_only_its_conversation_shows(edges: Edges, last: str) -> None:
+async def test_a_background_turn_reads_a_history_that_only_its_conversation_has(edges: Edges, last: str) -> None:
     seed: Object = {"items": [{"role": "user", "content": "Capital of Italy?"}]}
     talk = (await edges.http.post("/v1/conversations", seed if last == "an item" else {})).json["id"]
     if last == "a deleted response":
@@ -127,12 +127,12 @@ async def test_a_conversation_is_deleted_when_its_background_turn_was_cancelled(
 
 
 @pytest.mark.parametrize("ask", [WAYS["JSON"], WAYS["stream"]], ids=["JSON", "stream"])
-async def test_a_turn_that_lost_its_conversation_says_so_in_words_of_its_callers(edges: Edges, ask: Ask) -> None:
+async def test_a_turn_with_a_deleted_conversation_fails_without_internal_words(edges: Edges, ask: Ask) -> None:
     talk = (await edges.http.post("/v1/conversations", {})).json["id"]
     async with in_mid_run(edges, ask(edges.http, {"model": "m", "input": "hi", "conversation": talk})) as turn:
         lease = (await edges.store.describe_session("default", talk)).lease
         assert lease is not None
-        await edges.store.release_session("default", lease.fence)  # as time does when an edge sleeps for too long
+        await edges.store.release_session("default", lease.fence)  # as the expiry does when an edge sleeps for too long
         assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
     answer = turn.result()
     if answer.status == 200:

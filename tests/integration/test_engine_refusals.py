@@ -1,5 +1,5 @@
-"""Over HTTP, before a chat server that refuses: its reason is the caller's where the request is at fault, and an SDK
-asks again only where that may help."""
+"""Over HTTP, with a chat server that rejects requests: the client gets the reason if the request is at fault, and SDKs
+retry only where a retry may help."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def client(system: TemplatedSystem, retries: int = 2) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none", max_retries=retries)
 
 
-async def test_a_refused_request_is_a_400_with_its_reason_and_is_asked_once(system: TemplatedSystem) -> None:
+async def test_a_request_rejected_by_the_engine_is_a_400_without_retries(system: TemplatedSystem) -> None:
     system.server.refusal = REFUSED
     async with client(system) as asking:
         with pytest.raises(BadRequestError, match="Roles must alternate. See") as caught:
@@ -42,7 +42,7 @@ async def test_a_refused_request_is_a_400_with_its_reason_and_is_asked_once(syst
         assert secret not in str(caught.value.body)
 
 
-async def test_a_prompt_that_is_too_long_is_a_400_of_that_code(system: TemplatedSystem) -> None:
+async def test_a_too_long_prompt_is_a_400_with_context_length_exceeded(system: TemplatedSystem) -> None:
     system.server.refusal = TOO_LONG
     answer = await system.http.create(model="m", input="Hi")
     assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")
@@ -51,7 +51,7 @@ async def test_a_prompt_that_is_too_long_is_a_400_of_that_code(system: Templated
     assert told[-1]["response"]["error"]["code"] == "context_length_exceeded"
 
 
-async def test_an_overloaded_server_is_a_429_with_its_time(system: TemplatedSystem) -> None:
+async def test_an_overloaded_engine_is_a_429_with_its_retry_after(system: TemplatedSystem) -> None:
     system.server.refusal, system.server.retry_after = OVERLOADED, "7"
     async with client(system, retries=0) as asking:
         with pytest.raises(RateLimitError) as caught:
@@ -63,7 +63,7 @@ async def test_an_overloaded_server_is_a_429_with_its_time(system: TemplatedSyst
 
 
 @pytest.mark.parametrize("seconds", ["7", "9"])
-async def test_a_server_that_is_not_ready_says_when_it_may_be(system: TemplatedSystem, seconds: str) -> None:
+async def test_an_engine_that_is_not_ready_is_a_503_with_its_retry_after(system: TemplatedSystem, seconds: str) -> None:
     assert (await system.http.create(model="m", input="Hi")).status == 200
     system.server.refusal, system.server.retry_after = NOT_READY, seconds
     async with client(system, retries=0) as asking:
@@ -73,7 +73,7 @@ async def test_a_server_that_is_not_ready_says_when_it_may_be(system: TemplatedS
     assert caught.value.response.headers["retry-after"] == seconds
 
 
-async def test_a_refusal_leaves_the_server_ready(system: TemplatedSystem) -> None:
+async def test_a_rejected_request_leaves_the_engine_ready(system: TemplatedSystem) -> None:
     system.server.refusal = REFUSED
     await system.http.create(model="m", input="Hi")
     calls = system.server.model_calls

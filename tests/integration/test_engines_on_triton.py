@@ -1,5 +1,5 @@
-"""The whole translator in front of a real model on a real Triton, under every signature: what it streams, what it
-counts, and that it stops the model."""
+"""The whole translator with a real model on a real Triton, under every signature: streaming, exact usage, and
+cancellation of the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.waiting import least
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COUNTS_THE_END = {"vllm_model"}
-"""vLLM counts the token that ends a turn; TensorRT-LLM keeps its `end_id` to itself, neither shown nor counted."""
+"""vLLM counts the token that ends a turn; TensorRT-LLM neither shows nor counts its `end_id`."""
 ASK = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 """SmolLM2's template, written out."""
 FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
@@ -108,14 +108,14 @@ async def test_characters_of_several_tokens_are_whole_and_counted(
 ) -> None:
     ran = await run(translator, turn(CHINESE, temperature=0, max_output_tokens=20))
     assert ran.usage == (tokens_in(ASK.format(CHINESE)), 20)
-    if signature != "ensemble":  # which makes text of every token by itself
+    if signature != "ensemble":  # an ensemble decodes every token by itself
         assert ran.text == "晨花花花花花"
         assert tokens_in(ran.text) < 20, "the last character was cut off, and its tokens were made"
 
 
 @pytest.mark.parametrize("stop", ["ance is", "."])
 async def test_a_stop_text_ends_the_answer_and_is_not_shown(translator: TranslatorService, stop: str) -> None:
-    """One that begins within a token and spans several, and the last that is said."""
+    """Covers a stop text that begins within a token and spans several, and a stop text at the end of the answer."""
     ran = await run(translator, named(turn(FRANCE, temperature=0, max_output_tokens=40, stop=["nowhere", stop])))
     shown, found, _ = PARIS.partition(stop)
     assert (ran.text, ran.record["status"]) == (shown, Status.COMPLETED.value)
@@ -123,7 +123,9 @@ async def test_a_stop_text_ends_the_answer_and_is_not_shown(translator: Translat
     assert tokens_in(shown) <= ran.usage[1] <= tokens_in(shown + found) + 1
 
 
-async def test_an_answer_has_the_form_that_was_asked_for(translator: TranslatorService, signature: str) -> None:
+async def test_an_answer_follows_its_json_schema_or_the_format_is_rejected(
+    translator: TranslatorService, signature: str
+) -> None:
     given = named(turn("Bob is 42 years old.", temperature=0, max_output_tokens=100, text=AS_A_PERSON))
     if signature == TAKES_NO_GUIDES:
         with pytest.raises(InvalidRequest, match=r"'text\.format' is not supported") as caught:
@@ -153,11 +155,11 @@ async def test_turns_that_are_closed_free_the_model(server: RunningTriton) -> No
         ran = await run(translator, turn("Hi", temperature=0, max_output_tokens=2))
     assert ran.usage[1] <= 2
     for each in closed:
-        await server.tokens_when_cancelled(each.response_id)  # none came to its end
+        await server.tokens_when_cancelled(each.response_id)  # none reached its end
 
 
 async def heard(translator: TranslatorService, given: Turn, *, deltas: int) -> int:
-    """Closes a turn behind so many deltas, or some more if they came together; how many."""
+    """Closes a turn behind at least `deltas` deltas, and returns how many came."""
     count = 0
     async with aclosing(pushed.generated(translator, given)) as batches:
         while count < deltas:
@@ -170,7 +172,7 @@ async def heard(translator: TranslatorService, given: Turn, *, deltas: int) -> i
 
 PAUSE_MS = 150.0
 LONG = 20
-"""Tokens that take seconds: on a busy machine a generation that is given up shall not have come to its end."""
+"""Tokens that take seconds, so that a cancelled generation cannot reach its end on a busy machine."""
 ENSEMBLE = "three_steps"
 """An ensemble that Triton's own scheduler runs."""
 SAYS = tokenizer().encode("One moment. " * 40)
@@ -208,7 +210,9 @@ async def test_the_model_stops_within_one_token_of_a_cancel(
     assert await least(tokens_too_many, most=1) <= 1
 
 
-async def test_and_of_one_before_the_first_token(slow: RunningTriton, slow_translator: TranslatorService) -> None:
+async def test_the_model_stops_after_a_cancellation_before_the_first_token(
+    slow: RunningTriton, slow_translator: TranslatorService
+) -> None:
     async def tokens() -> int:
         given = named(turn("Hi"))
         running = asyncio.create_task(run(slow_translator, given))
@@ -221,9 +225,9 @@ async def test_and_of_one_before_the_first_token(slow: RunningTriton, slow_trans
     assert await least(tokens, most=1) <= 1
 
 
-async def test_an_answer_that_is_asked_for_anew_is_not_stopped_with_its_first_beginning(slow: RunningTriton) -> None:
-    """A model that may reason is given up where it answers, and asked again under a guide: an ensemble by a request to
-    stop, which must not find the second generation."""
+async def test_stopping_the_first_attempt_does_not_stop_the_guided_retry(slow: RunningTriton) -> None:
+    """A model that may reason is cancelled where its answer begins, and asked again with a guide. An ensemble is
+    cancelled by a stop request, which must not end the second generation."""
     asked = turn("Hi", max_output_tokens=LONG, text={"format": {"type": "json_object"}})
 
     async with serving(engine_on(slow, name=ENSEMBLE), reasons=True) as service:

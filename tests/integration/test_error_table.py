@@ -125,7 +125,7 @@ REQUESTS: list[tuple[str, Object | bytes, int, str | None, str | None, str]] = [
         f"Previous response with id '{UNKNOWN}' not found.",
     ),
     (
-        "no id at all as previous",
+        "malformed previous response id",
         asked(previous_response_id="resp_1"),
         400,
         "previous_response_not_found",
@@ -133,7 +133,7 @@ REQUESTS: list[tuple[str, Object | bytes, int, str | None, str | None, str]] = [
         "Previous response with id 'resp_1' not found.",
     ),
     (
-        "two pasts",
+        "previous response and conversation",
         asked(previous_response_id=UNKNOWN, conversation=NO_CONVERSATION),
         400,
         "mutually_exclusive_parameters",
@@ -187,7 +187,7 @@ REQUESTS: list[tuple[str, Object | bytes, int, str | None, str | None, str]] = [
 
 
 def require(answer: Answer, status: int, code: str | None, param: str | None, message: str) -> None:
-    """The envelope, with the headers that every answer has."""
+    """Requires the error envelope, and the headers that every answer has."""
     assert answer.status == status, answer.body
     assert set(answer.json) == {"error"}
     kind = "invalid_request_error" if status < 500 else "server_error"
@@ -204,7 +204,7 @@ def require(answer: Answer, status: int, code: str | None, param: str | None, me
 @pytest.mark.parametrize(
     ("body", "status", "code", "param", "message"), [row[1:] for row in REQUESTS], ids=[row[0] for row in REQUESTS]
 )
-async def test_a_request_that_cannot_be_served(
+async def test_an_invalid_request_gets_its_documented_error(
     edges: Edges, body: Any, status: int, code: str | None, param: str | None, message: str, stream: bool
 ) -> None:
     sent = body | {"stream": stream} if isinstance(body, dict) else body  # an error before the first event is no stream
@@ -224,7 +224,7 @@ async def test_a_request_that_cannot_be_served(
     ],
 )
 @pytest.mark.parametrize("response_id", [UNKNOWN, "resp_1", "a%20b"])
-async def test_an_unknown_response(edges: Edges, method: str, path: str, response_id: str) -> None:
+async def test_an_unknown_response_is_a_404(edges: Edges, method: str, path: str, response_id: str) -> None:
     answer = await edges.http.ask(method, path.format(response_id))
     require(answer, 404, None, None, "not found.")
 
@@ -232,7 +232,7 @@ async def test_an_unknown_response(edges: Edges, method: str, path: str, respons
 @pytest.mark.parametrize(
     ("method", "suffix"), [("GET", ""), ("POST", ""), ("DELETE", ""), ("GET", "/items"), ("GET", "/items/msg_1")]
 )
-async def test_an_unknown_conversation(edges: Edges, method: str, suffix: str) -> None:
+async def test_an_unknown_conversation_is_a_404(edges: Edges, method: str, suffix: str) -> None:
     body: Object | None = {"metadata": {}} if method == "POST" else None
     answer = await edges.http.ask(method, f"/v1/conversations/{NO_CONVERSATION}{suffix}", body)
     require(answer, 404, None, None, f"Conversation with id '{NO_CONVERSATION}' not found.")
@@ -245,12 +245,12 @@ async def test_a_deleted_response_is_unknown(edges: Edges) -> None:
         require(await edges.http.ask(method, path), 404, None, None, "not found.")
 
 
-async def test_a_response_that_nobody_waits_for_only_can_be_cancelled(edges: Edges) -> None:
+async def test_cancelling_a_synchronous_response_is_rejected(edges: Edges) -> None:
     path = f"/v1/responses/{(await edges.create())['id']}/cancel"
     require(await edges.http.ask("POST", path), 400, None, None, "Cannot cancel a synchronous response.")
 
 
-async def test_a_busy_conversation(edges: Edges) -> None:
+async def test_a_turn_in_a_busy_conversation_is_rejected_as_locked(edges: Edges) -> None:
     conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
     edges.sayer.pause_at = 3
     first = asyncio.create_task(edges.http.create(**asked(conversation=conversation)))
@@ -281,14 +281,14 @@ async def test_a_busy_conversation_can_be_waited_for() -> None:
         assert [item["role"] for item in said] == ["user", "assistant"] * 2
 
 
-async def test_an_input_that_only_its_history_makes_too_long(edges: Edges) -> None:
+async def test_a_history_over_the_context_is_rejected_unless_truncated(edges: Edges) -> None:
     first = await edges.create(input="x" * 60_000)
     body = asked(input="x" * 60_000, previous_response_id=first["id"])
     require(await edges.http.create(**body), 400, "context_length_exceeded", "input", "tokens long")
     assert (await edges.http.create(**body, truncation="auto")).status == 200
 
 
-async def test_a_key_of_another_request(edges: Edges) -> None:
+async def test_an_idempotency_key_of_another_request_is_a_409(edges: Edges) -> None:
     headers = {"Idempotency-Key": "k"}
     assert (await edges.http.ask("POST", "/v1/responses", asked(), headers=headers)).status == 200
     answer = await edges.http.ask("POST", "/v1/responses", asked(input="other"), headers=headers)
@@ -299,12 +299,12 @@ async def test_a_key_of_another_request(edges: Edges) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/nothing", "/v1/responses/", "/v1/responses/a/b", "/v2/responses"])
-async def test_an_unknown_url(edges: Edges, path: str) -> None:
+async def test_an_unknown_url_is_a_404(edges: Edges, path: str) -> None:
     require(await edges.http.get(path), 404, "unknown_url", None, f"GET {path}")
 
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", "/v1/responses"), ("PATCH", f"/v1/responses/{UNKNOWN}")])
-async def test_a_wrong_method(edges: Edges, method: str, path: str) -> None:
+async def test_a_wrong_method_is_a_405(edges: Edges, method: str, path: str) -> None:
     answer = await edges.http.ask(method, path)
     require(answer, 405, "method_not_allowed", None, method)
     assert answer.headers["allow"]
@@ -321,7 +321,7 @@ async def test_a_wrong_method(edges: Edges, method: str, path: str) -> None:
         ("include=everything", "invalid_value", "include"),
     ],
 )
-async def test_a_page_that_cannot_be(edges: Edges, query: str, code: str, param: str) -> None:
+async def test_an_invalid_page_query_is_a_400(edges: Edges, query: str, code: str, param: str) -> None:
     path = f"/v1/responses/{(await edges.create())['id']}/input_items?{query}"
     require(await edges.http.get(path), 400, code, param, "'")
 
@@ -336,7 +336,7 @@ async def test_a_page_that_cannot_be(edges: Edges, query: str, code: str, param:
         ("stream=true&starting_after=1", "unsupported_parameter", "starting_after"),
     ],
 )
-async def test_a_resumption_that_cannot_be(edges: Edges, query: str, code: str, param: str) -> None:
+async def test_an_invalid_resume_query_is_a_400(edges: Edges, query: str, code: str, param: str) -> None:
     path = f"/v1/responses/{(await edges.create())['id']}?{query}"
     require(await edges.http.get(path), 400, code, param, "'")
 
@@ -349,7 +349,9 @@ async def test_a_resumption_that_cannot_be(edges: Edges, query: str, code: str, 
         (EngineFault("CUDA error"), 502, "engine_fault"),
     ],
 )
-async def test_a_fault_of_the_engine(edges: Edges, fault: Exception, status: int, code: str) -> None:
+async def test_an_engine_fault_is_a_5xx_and_ends_a_stream_as_failed(
+    edges: Edges, fault: Exception, status: int, code: str
+) -> None:
     edges.sayer.fault, edges.sayer.pause_at = fault, 3
     answer = await edges.http.create(**asked())
     require(answer, status, code, None, str(fault))
@@ -370,7 +372,7 @@ async def test_a_fault_of_the_engine(edges: Edges, fault: Exception, status: int
         (InvalidRequest("Not that schema.", field="text.format", code="unsupported_value"), 0),
     ],
 )
-async def test_under_a_key_a_fault_is_the_same_the_next_time(fault: AntiphonError, behind: int) -> None:
+async def test_a_failed_keyed_turn_is_replayed_with_its_error(fault: AntiphonError, behind: int) -> None:
     async with thinking_edges("Hello there.", count=2) as edges:
         edges.sayer.fault, edges.sayer.pause_at = fault, behind
         headers = {"Idempotency-Key": "k"}
@@ -381,7 +383,7 @@ async def test_under_a_key_a_fault_is_the_same_the_next_time(fault: AntiphonErro
         assert len(edges.sayer.requests) == 1
 
 
-async def test_under_a_key_what_came_to_nothing_is_asked_for_again(edges: Edges) -> None:
+async def test_a_keyed_turn_that_failed_without_output_can_be_retried(edges: Edges) -> None:
     edges.sayer.fault, edges.sayer.pause_at = EngineUnavailable("It is overloaded."), 0
     headers = {"Idempotency-Key": "k"}
     refused = await edges.http.ask("POST", "/v1/responses", asked(), headers=headers)
@@ -392,7 +394,7 @@ async def test_under_a_key_what_came_to_nothing_is_asked_for_again(edges: Edges)
     assert (first.status, first.json) == (200, second.json)
 
 
-async def test_a_background_response_that_is_too_long_fails_in_those_words() -> None:
+async def test_a_too_long_background_request_fails_with_context_length_exceeded() -> None:
     async with scripted_system() as system:
         told = (await system.http.create(**asked(input=TOO_LONG, background=True, stream=True))).events
         stored = (await system.http.get(f"/v1/responses/{told[0]['response']['id']}")).json
@@ -401,7 +403,7 @@ async def test_a_background_response_that_is_too_long_fails_in_those_words() -> 
     assert stored == told[-1]["response"]
 
 
-async def test_a_bug_of_ours_tells_nothing(edges: Edges) -> None:
+async def test_an_internal_error_is_a_500_without_details(edges: Edges) -> None:
     edges.sayer.fault, edges.sayer.pause_at = ValueError("secret"), 3
     answer = await edges.http.create(**asked())
     require(answer, 500, "server_error", None, "failed on this response")
@@ -422,7 +424,7 @@ STORED: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("ask", STORED.values(), ids=STORED)
-async def test_a_store_that_is_gone(edges: Edges, ask: Ask) -> None:
+async def test_a_request_during_a_store_outage_is_a_503(edges: Edges, ask: Ask) -> None:
     said = await edges.create()
     edges.backend.plan(*[Fault("*", When.BEFORE)] * 99)
     async with asyncio.timeout(60):
@@ -431,7 +433,7 @@ async def test_a_store_that_is_gone(edges: Edges, ask: Ask) -> None:
     assert answer.headers["retry-after"] == "1"
 
 
-async def test_without_a_store_nothing_stops_what_needs_none(edges: Edges) -> None:
+async def test_an_unstored_request_is_served_during_a_store_outage(edges: Edges) -> None:
     edges.backend.plan(*[Fault("*", When.BEFORE)] * 99)
     for stream in (False, True):
         answer = await edges.http.create(**asked(store=False, stream=stream))
@@ -439,14 +441,14 @@ async def test_without_a_store_nothing_stops_what_needs_none(edges: Edges) -> No
         assert b'"completed"' in answer.body
 
 
-async def test_a_body_that_is_too_large_or_too_deep(edges: Edges) -> None:
+async def test_a_too_large_body_is_a_413_and_a_too_deep_one_a_400(edges: Edges) -> None:
     large = await edges.http.ask("POST", "/v1/responses", io.BytesIO(b" " * (10 * 2**20 + 1)))
     require(large, 413, "request_too_large", None, "larger than")
     deep = dumps(asked()).replace(b'"hi"', b"[" * 100 + b"]" * 100)
     require(await edges.http.post("/v1/responses", deep), 400, None, None, "nested deeper than")
 
 
-async def test_a_wrong_key(tmp_path: Path) -> None:
+async def test_a_wrong_api_key_is_a_401(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     headers = bearer(files.make("acme"))
     async with thinking_edges("Hello there.", **files.settings) as edges:
@@ -458,7 +460,7 @@ async def test_a_wrong_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "type_"), [("requests_per_minute", "requests"), ("tokens_per_minute", "tokens")])
-async def test_too_much(limit: str, type_: str) -> None:
+async def test_a_request_over_the_rate_limit_is_a_429(limit: str, type_: str) -> None:
     door: dict[str, Any] = {limit: 1}
     async with thinking_edges("Hello there.", **door) as edges:
         assert (await edges.http.create(**asked())).status == 200
@@ -469,5 +471,5 @@ async def test_too_much(limit: str, type_: str) -> None:
         assert answer.headers[f"x-ratelimit-remaining-{type_}"] == "0"
 
 
-def test_the_table_is_about_this_vocabulary() -> None:
+def test_the_too_long_input_exceeds_the_context_in_tokens() -> None:
     assert len(ids_of(TOKENIZER, TOO_LONG)) > 100_000

@@ -1,4 +1,4 @@
-"""Items of types that others define, as Open Responses names them: carried untouched, and shown to no model."""
+"""Items of extension types, as Open Responses names them: stored unchanged, and shown to no model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def system() -> AsyncIterator[ScriptedSystem]:
         yield running
 
 
-async def test_an_item_of_anothers_type_comes_back_as_it_was(system: ScriptedSystem) -> None:
+async def test_an_extension_item_is_stored_unchanged_and_not_shown_to_the_model(system: ScriptedSystem) -> None:
     answer = await system.http.create(model=MODEL, input=[NOTE, USER])
     assert answer.json["output"][0]["content"][0]["text"] == LINE
     listed = (await system.http.get(f"/v1/responses/{answer.json['id']}/input_items?order=asc")).json["data"]
@@ -30,14 +30,14 @@ async def test_an_item_of_anothers_type_comes_back_as_it_was(system: ScriptedSys
     assert (behind.status, "SECRET" in system.model.prompts[-1]) == (200, False)
 
 
-async def test_it_gets_an_id_and_nothing_else(system: ScriptedSystem) -> None:
+async def test_an_extension_item_without_id_gets_only_an_id(system: ScriptedSystem) -> None:
     unnamed = {name: value for name, value in NOTE.items() if name != "id"}
     answer = await system.http.create(model=MODEL, input=[unnamed, USER])
     listed = (await system.http.get(f"/v1/responses/{answer.json['id']}/input_items?order=asc")).json["data"]
     assert listed[0] == unnamed | {"id": listed[0]["id"]}
 
 
-async def test_conversations_and_compactions_carry_it(system: ScriptedSystem) -> None:
+async def test_extension_items_are_kept_in_conversations_and_compactions(system: ScriptedSystem) -> None:
     conversation = (await system.http.post("/v1/conversations", {"items": [NOTE | {"id": None}, USER]})).json["id"]
     items = (await system.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json["data"]
     assert items[0] == NOTE | {"id": items[0]["id"]}
@@ -46,7 +46,7 @@ async def test_conversations_and_compactions_carry_it(system: ScriptedSystem) ->
     assert NOTE in compacted
 
 
-async def test_a_name_that_is_none_is_refused(system: ScriptedSystem) -> None:
+async def test_an_invalid_extension_type_is_rejected(system: ScriptedSystem) -> None:
     for name in ("acme:", ":note", "a b:c", "x:" + "y" * 200):
         answer = await system.http.create(model=MODEL, input=[{"type": name}, USER])
         assert (answer.status, answer.error["param"]) == (400, "input[0].type"), name

@@ -1,4 +1,4 @@
-"""Mistakes of other servers of this API, over HTTP: each mistake once, and that Antiphon does not make it."""
+"""Known mistakes of other servers of this API, over HTTP. Antiphon makes none of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def texts(items: list[Object]) -> list[str]:
     return [item["content"][0]["text"] for item in items]
 
 
-# ---- What a turn continues ----
+# ---- History ----
 
 
 async def test_history_is_not_cut_at_a_hundred_turns(edges: Edges) -> None:
@@ -68,7 +68,7 @@ async def test_the_first_items_of_a_conversation_are_read(edges: Edges) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_unknown_previous_response_is_not_answered_without_its_context(edges: Edges, stream: bool) -> None:
+async def test_an_unknown_previous_response_is_rejected(edges: Edges, stream: bool) -> None:
     answer = await edges.http.create(model="m", input="hi", previous_response_id=UNKNOWN, stream=stream)
     assert (answer.status, answer.error["code"]) == (400, "previous_response_not_found")
     assert edges.sayer.requests == []
@@ -99,10 +99,10 @@ async def test_the_next_turn_finds_the_last_one_on_any_replica(edges: Edges) -> 
     await asyncio.gather(*(talk(name) for name in "abcd"))
 
 
-# ---- What is kept ----
+# ---- Storage ----
 
 
-async def test_what_is_said_to_be_stored_is_stored(edges: Edges) -> None:
+async def test_stored_responses_and_conversations_can_be_read_back(edges: Edges) -> None:
     said = await edges.create(store=True)
     assert (await edges.https[1].get(f"/v1/responses/{said['id']}")).json == said
     conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
@@ -114,7 +114,7 @@ async def test_what_is_said_to_be_stored_is_stored(edges: Edges) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_is_not_to_be_stored_leaves_no_trace(edges: Edges, stream: bool) -> None:
+async def test_an_unstored_response_cannot_be_read_or_continued(edges: Edges, stream: bool) -> None:
     answer = await edges.http.create(model="m", input="secret", store=False, stream=stream)
     said = answer.events[-1]["response"] if stream else answer.json
     assert said["store"] is False
@@ -127,7 +127,7 @@ async def test_what_is_not_to_be_stored_leaves_no_trace(edges: Edges, stream: bo
     assert (await edges.http.create(model="m", input=[item])).status == 404
 
 
-async def test_a_stateless_client_brings_its_reasoning_back(edges: Edges) -> None:
+async def test_sealed_reasoning_is_accepted_only_under_its_own_key(edges: Edges) -> None:
     edges.sayer.say("<think>", "It is a secret.", "</think>", "Yes.")
     asked: dict[str, Any] = {"store": False, "include": ["reasoning.encrypted_content"]}
     first = await edges.create(**asked)
@@ -141,7 +141,7 @@ async def test_a_stateless_client_brings_its_reasoning_back(edges: Edges) -> Non
     history = [{"role": "user", "content": "hi"}, blob, message, {"role": "user", "content": "And?"}]
     second = await edges.http.create(model="m", input=history, **asked)
     assert second.status == 200
-    elsewhere = await edges.https[1].create(model="m", input=history, **asked)  # another key: its own
+    elsewhere = await edges.https[1].create(model="m", input=history, **asked)  # another edge has another key
     assert (elsewhere.status, elsewhere.error["code"]) == (400, "invalid_encrypted_content")
 
 
@@ -168,7 +168,7 @@ async def test_two_turns_of_a_conversation_do_not_mix(edges: Edges) -> None:
     assert items[1::2] == ["Hello there."] * len(served)
 
 
-# ---- What a stream is ----
+# ---- Streams ----
 
 
 async def test_a_stream_has_all_its_events_lines_and_numbers(edges: Edges) -> None:
@@ -222,7 +222,7 @@ async def test_a_length_finish_is_incomplete_because_of_max_output_tokens(edges:
         assert answer.events[-1]["type"] == events.INCOMPLETE
 
 
-async def test_an_engine_that_breaks_in_mid_stream_is_told_and_the_stream_ends_in_order(edges: Edges) -> None:
+async def test_an_engine_fault_in_mid_stream_ends_the_stream_as_failed(edges: Edges) -> None:
     edges.sayer.fault, edges.sayer.pause_at = EngineFault("CUDA error"), 5
     answer = await edges.http.create(model="m", input="hi", stream=True)
     assert answer.status == 200
@@ -234,7 +234,7 @@ async def test_an_engine_that_breaks_in_mid_stream_is_told_and_the_stream_ends_i
 
 
 @pytest.mark.parametrize("losses", [[1], [2], [5, 1, 2], [9]])
-async def test_a_translator_that_dies_in_mid_stream_is_not_noticed(edges: Edges, losses: list[int]) -> None:
+async def test_a_lost_translator_in_mid_stream_is_invisible_to_the_client(edges: Edges, losses: list[int]) -> None:
     edges.translator.losses = losses
     log = await streamed(edges.http)
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
@@ -244,7 +244,7 @@ async def test_a_translator_that_dies_in_mid_stream_is_not_noticed(edges: Edges,
     assert [event["type"] for event in log] == [event["type"] for event in whole]
 
 
-async def test_no_error_is_a_detail(edges: Edges) -> None:
+async def test_every_error_has_the_openai_envelope(edges: Edges) -> None:
     for answer in (
         await edges.http.post("/v1/responses", b"{"),
         await edges.http.get("/v1/nothing"),
@@ -255,11 +255,11 @@ async def test_no_error_is_a_detail(edges: Edges) -> None:
         assert set(answer.error) == {"message", "type", "param", "code"}
 
 
-# ---- Who waits, and who does not ----
+# ---- Disconnects and background ----
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_engine_stops_when_its_client_goes(edges: Edges, stream: bool) -> None:
+async def test_the_engine_stops_when_the_client_disconnects(edges: Edges, stream: bool) -> None:
     edges.sayer.pause_at = 5
     asking = asyncio.create_task(edges.http.create(model="m", input="hi", stream=stream))
     while not edges.sayer.requests:
@@ -268,7 +268,7 @@ async def test_the_engine_stops_when_its_client_goes(edges: Edges, stream: bool)
     await asyncio.wait_for(edges.sayer.stopped.wait(), WAIT_MAX_S)
 
 
-async def test_the_engine_stops_as_soon_as_a_reader_hangs_up(edges: Edges) -> None:
+async def test_a_stream_closed_by_its_reader_is_stored_as_cancelled(edges: Edges) -> None:
     edges.sayer.pause_at = 5
     async with edges.http.stream(model="m", input="hi") as stream:
         first = await anext(stream)
@@ -290,13 +290,13 @@ async def test_the_first_token_does_not_wait_for_a_full_packet(edges: Edges) -> 
         assert its_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-async def test_background_is_not_run_while_its_client_waits(edges: Edges) -> None:
+async def test_a_background_request_is_queued_at_once(edges: Edges) -> None:
     answer = await edges.http.create(model="m", input="hi", background=True)
     assert (answer.status, answer.json["status"], answer.json["background"]) == (200, "queued", True)
     assert edges.sayer.requests == []
 
 
-async def test_a_background_run_survives_its_clients_connection(edges: Edges) -> None:
+async def test_a_background_response_survives_a_client_disconnect(edges: Edges) -> None:
     edges.sayer.pause_at = 5
     async with worker(edges):
         async with edges.http.stream(model="m", input="hi", background=True) as stream:
@@ -314,7 +314,7 @@ async def test_a_background_run_survives_its_clients_connection(edges: Edges) ->
             assert rest == whole[after + 1 :]
 
 
-async def test_a_resume_of_a_finished_response_sends_what_is_missing(edges: Edges) -> None:
+async def test_resuming_a_finished_response_sends_the_remaining_events(edges: Edges) -> None:
     body, key = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
     whole = (await edges.http.ask("POST", "/v1/responses", body, headers=key)).events
     path = f"/v1/responses/{whole[0]['response']['id']}?stream=true"
@@ -322,17 +322,17 @@ async def test_a_resume_of_a_finished_response_sends_what_is_missing(edges: Edge
     assert rest == whole[5:]
 
 
-async def test_a_resume_without_a_log_is_refused_and_skips_nothing(edges: Edges) -> None:
+async def test_resuming_without_an_event_log_is_rejected(edges: Edges) -> None:
     sent = (await edges.http.create(model="m", input="hi", stream=True)).events
     path = f"/v1/responses/{sent[0]['response']['id']}?stream=true"
     again = (await edges.http.get(path)).events
-    assert len(again) < len(sent)  # each text is one delta now, so the numbers are others
+    assert len(again) < len(sent)  # each text is one delta now, so the sequence numbers differ
     assert (fold(again), [event["sequence_number"] for event in again]) == (fold(sent), list(range(len(again))))
     refused = await edges.http.get(f"{path}&starting_after=10")
     assert (refused.status, refused.error["param"]) == (400, "starting_after")
 
 
-# ---- Once is once ----
+# ---- Idempotency keys ----
 
 
 def keyed(http: Http, key: str, **members: Any) -> Any:
@@ -363,7 +363,7 @@ async def test_a_retry_after_a_lost_connection_gets_the_same_response(edges: Edg
     assert (await keyed(edges.http, "k")).json == answer.json
 
 
-async def test_a_request_that_was_wrong_can_be_put_right_under_its_key(edges: Edges) -> None:
+async def test_a_rejected_request_leaves_its_key_free(edges: Edges) -> None:
     answers = await asyncio.gather(*(keyed(edges.https[n % 2], "k", model="other") for n in range(4)))
     assert {answer.status for answer in answers} == {404}
     assert (await keyed(edges.http, "k")).status == 200

@@ -1,4 +1,4 @@
-"""Hosted tools that the operator has dropped: the response says what was left out, in a member and in a header."""
+"""Hosted tools that the operator drops: the response names them in a member and in a header."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def system() -> AsyncIterator[ScriptedSystem]:
         yield running
 
 
-async def test_the_sdk_reads_what_was_dropped(system: ScriptedSystem) -> None:
+async def test_the_sdk_reads_the_dropped_tools(system: ScriptedSystem) -> None:
     async with AsyncOpenAI(base_url=f"{system.url}/v1", api_key="none", max_retries=0) as sdk:
         raw = await sdk.responses.with_raw_response.create(
             model=MODEL, input="Hi", tools=[SEARCH, {"type": "tool_search"}, SEARCH]
@@ -46,13 +46,13 @@ async def test_tools_of_items_are_dropped_and_deferred_ones_shown(system: Script
     assert (answer.json["output"][0]["name"], answer.headers[HEADER]) == ("f", "web_search")
 
 
-async def test_a_stream_says_it_from_its_first_event_on(system: ScriptedSystem) -> None:
+async def test_a_stream_names_dropped_tools_from_its_first_event(system: ScriptedSystem) -> None:
     answer = await system.http.create(model=MODEL, input="Hi", tools=[SEARCH], stream=True)
     assert answer.headers[HEADER] == "web_search"
     assert answer.events[0]["response"]["dropped_tools"] == ["web_search"]
 
 
-async def test_over_a_websocket_the_response_says_it(system: ScriptedSystem) -> None:
+async def test_a_websocket_response_names_dropped_tools(system: ScriptedSystem) -> None:
     async with system.http.session.ws_connect(system.url + "/v1/responses") as socket:
         body = {"type": "response.create", "model": MODEL, "input": "Hi", "tools": [SEARCH]}
         await socket.send_str(dumps(body).decode())
@@ -60,7 +60,7 @@ async def test_over_a_websocket_the_response_says_it(system: ScriptedSystem) -> 
     assert created["response"]["dropped_tools"] == ["web_search"]
 
 
-async def test_without_hosted_tools_nothing_is_said(system: ScriptedSystem) -> None:
+async def test_a_response_without_hosted_tools_names_no_dropped_tools(system: ScriptedSystem) -> None:
     answer = await system.http.create(model=MODEL, input="Hi")
     assert HEADER not in answer.headers
     assert "dropped_tools" not in answer.json

@@ -1,4 +1,4 @@
-"""Requests under idempotency keys on three edges at once, over every engine of the store and over gRPC."""
+"""Requests under idempotency keys on three edges, over several databases of the store and through gRPC."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 KEYS = 8
 EDGES = 3
 AWAY = RetryPolicy(for_s=2.0)
-"""An edge whose line is cut gives its turn up soon. Where the store comes back, it is away for a fraction of that."""
+"""A short retry policy: an edge with a cut connection soon abandons its turn. Outages that a turn survives are
+shorter."""
 
 
 class Line:
-    """An edge's way to the store, until it is cut: so an edge dies without a farewell."""
+    """An edge's connection to the store. A test cuts it to let the edge die without releasing anything."""
 
     def __init__(self, store: FullStore) -> None:
         self._store = store
@@ -62,7 +63,7 @@ class Replicas:
         self.lines: list[Line] = []
         self.sayers: list[Sayer] = []
         self.clock = FlowingClock()
-        """The store's."""
+        """The clock of the store."""
 
     async def add(self, life: AsyncExitStack, store: FullStore, session: aiohttp.ClientSession) -> None:
         sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
@@ -115,7 +116,7 @@ async def replicas(
         yield made
 
 
-async def test_each_key_is_generated_once(replicas: Replicas) -> None:
+async def test_requests_under_one_key_on_many_edges_generate_once(replicas: Replicas) -> None:
     prefix = RandomIds().hex(8)
     asked = [(n, f"{prefix}-{k}") for k in range(KEYS) for n in range(32)]
     answers = await asyncio.gather(*(replicas.ask(n, key) for n, key in asked))
@@ -157,7 +158,7 @@ async def test_a_store_that_was_away_for_longer_than_a_lease_ends_no_turn(replic
     await said.paused.wait()
     replicas.lines[0].is_cut = True
     replicas.clock.advance(JOB_LEASE_MS / 1000)
-    said.go.set()  # the model says the rest while the store is away
+    said.go.set()  # the model generates the rest during the outage
     await asyncio.sleep(0.2)
     replicas.lines[0].is_cut = False
     log = (await asked).events

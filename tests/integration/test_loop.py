@@ -1,4 +1,4 @@
-"""Nothing stops the loop: no callback takes long, however large and however odd the requests in flight are.
+"""No callback blocks the event loop for long, however large and however odd the requests in flight are.
 
 The bound is on CPU time of the loop's thread in a single callback, so a busy machine changes nothing. Callbacks take up
 to 20 ms, and took 30 to 1,100 ms before the work left the loop (docs/adr/0056-nothing-stops-the-loop.md).
@@ -27,17 +27,17 @@ from tests.support.scripted_system import MODEL, SEER, TOKENIZER, ScriptedModel,
 from tests.support.volume import volume
 
 CALLBACK_CPU_S_MAX = 0.05
-"""The bound for requests of BODY_BYTES_MAX. For smaller ones it is lower in proportion, as the work that must not be in
-a callback is."""
+"""The bound for requests of BODY_BYTES_MAX. The bound is proportional to the size, like the work that must not be in a
+callback."""
 TRIES = 4
-"""A processor that is shared takes more time for the same work, never less: the best of a few tries counts."""
+"""The best of a few tries counts, because a shared processor takes more time for equal work, never less."""
 MB = 1_000_000
 LARGE_BYTES = volume(4 * 2**20, BODY_BYTES_MAX)
 """The size of requests whose content other tests send at the limit."""
 
 
 async def greet(model: ScriptedModel, _request: GenerationRequest, deliver: Deliver, _flow: Flow) -> None:
-    """Answers without reading the prompt: that would take as long as what is under test."""
+    """Answers without reading the prompt, which would take as long as the work under test."""
     if model.level is Level.TOKENS:
         deliver([TokenChunk(tuple(TOKENIZER.encode("Hello."))), TokenChunk(finish=FinishReason.STOP)])
     else:
@@ -84,7 +84,7 @@ def picture(size_bytes: int) -> list[Object]:
 
 
 def contents(size_bytes: int) -> Mapping[str, bytes]:
-    """Requests of about this size, by what they are made of."""
+    """Requests of about this size, by kind of content."""
     return {
         "text": request_of(input=text(size_bytes)),
         "line breaks": request_of(input="\n" * (size_bytes // 2 - 500)),
@@ -102,7 +102,7 @@ def text(size_bytes: int) -> str:
 
 
 def treatments(size_bytes: int) -> Mapping[str, bytes]:
-    """Requests of about this size, by how they are answered."""
+    """Requests of about this size, by kind of processing."""
     compaction = {"type": "compaction", "compact_threshold": 1_000}
     return {
         "instructions": request_of(instructions=text(size_bytes), stream=True),
@@ -117,7 +117,7 @@ LARGE = treatments(LARGE_BYTES)
 
 
 async def require_short_callbacks(work: Callable[[], Awaitable[None]], size_bytes: int = BODY_BYTES_MAX) -> None:
-    """Runs `work` with requests of this size, again where a callback took long."""
+    """Runs `work` with requests of this size, and retries when a callback took long."""
     max_s = CALLBACK_CPU_S_MAX * size_bytes / BODY_BYTES_MAX
     reports: list[str] = []
     for _ in range(TRIES):
@@ -134,7 +134,7 @@ async def send(http: Http, body: bytes, path: str = "/v1/responses") -> int:
 
 
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
-async def test_a_request_at_the_limit_does_not_stop_the_loop(http: Http, name: str) -> None:
+async def test_a_request_at_the_limit_does_not_block_the_event_loop(http: Http, name: str) -> None:
     async def work() -> None:
         assert await send(http, AT_THE_LIMIT[name]) in (200, 400)
 
@@ -143,14 +143,14 @@ async def test_a_request_at_the_limit_does_not_stop_the_loop(http: Http, name: s
 
 
 @pytest.mark.parametrize("name", LARGE)
-async def test_a_large_request_does_not_stop_the_loop(http: Http, name: str) -> None:
+async def test_a_large_request_does_not_block_the_event_loop(http: Http, name: str) -> None:
     async def work() -> None:
         assert await send(http, LARGE[name]) in (200, 400)
 
     await require_short_callbacks(work, LARGE_BYTES)
 
 
-async def test_twenty_large_requests_at_once_do_not_stop_the_loop(http: Http) -> None:
+async def test_twenty_concurrent_large_requests_do_not_block_the_event_loop(http: Http) -> None:
     bodies = list(islice(cycle([*contents(MB).values(), *treatments(MB).values()]), 20))
 
     async def work() -> None:
@@ -160,7 +160,7 @@ async def test_twenty_large_requests_at_once_do_not_stop_the_loop(http: Http) ->
 
 
 @pytest.mark.parametrize("path", ["/v1/responses/input_tokens", "/v1/responses/compact", "/v1/chat/completions"])
-async def test_other_routes_do_not_stop_the_loop(http: Http, path: str) -> None:
+async def test_other_routes_do_not_block_the_event_loop(http: Http, path: str) -> None:
     member = "messages" if path.endswith("completions") else "input"
     body = dumps({"model": MODEL, member: messages(LARGE_BYTES)})
 
@@ -170,7 +170,7 @@ async def test_other_routes_do_not_stop_the_loop(http: Http, path: str) -> None:
     await require_short_callbacks(work, LARGE_BYTES)
 
 
-async def test_large_conversations_do_not_stop_the_loop(http: Http) -> None:
+async def test_large_conversations_do_not_block_the_event_loop(http: Http) -> None:
     message = {"role": "user", "content": [{"type": "input_text", "text": "x" * 30}] * 30}
 
     async def work() -> None:
@@ -184,7 +184,7 @@ async def test_large_conversations_do_not_stop_the_loop(http: Http) -> None:
     await require_short_callbacks(work)
 
 
-async def test_a_large_message_over_a_websocket_does_not_stop_the_loop(http: Http) -> None:
+async def test_a_large_websocket_message_does_not_block_the_event_loop(http: Http) -> None:
     message = request_of(input=messages(LARGE_BYTES), type="response.create").decode()
 
     async def work() -> None:
@@ -196,11 +196,11 @@ async def test_a_large_message_over_a_websocket_does_not_stop_the_loop(http: Htt
     await require_short_callbacks(work, LARGE_BYTES)
 
 
-async def test_the_watch_names_what_stops_the_loop() -> None:
+async def test_the_loop_watch_names_the_task_that_blocks() -> None:
     async def dawdle(watch: LoopWatch) -> None:
         for _ in range(30_000):
             str([1])
-        while "dawdle" not in watch.stack_now():  # the sampling thread may have to wait for a processor
+        while "dawdle" not in watch.stack_now():  # the sampling thread may wait for a processor
             str([1])
 
     with watched_loop(least_s=0.001) as watch:

@@ -1,4 +1,5 @@
-"""Over HTTP, before a chat server that takes the request for log probabilities and gives none: the answer comes."""
+"""Over HTTP, with a chat server that accepts the request for log probabilities and sends none: the answer is
+delivered."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from tests.support.fake_chat import delta, ending
 from tests.support.templated_system import by_chat
 
 
-async def test_an_answer_comes_without_the_log_probabilities_that_its_server_left_out() -> None:
+async def test_an_answer_without_requested_log_probabilities_is_delivered() -> None:
     async with by_chat("Qwen3.5-4B") as system:
         system.server.script = [delta(content="Hello"), delta(content=" there."), *ending()]
         async with AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none", max_retries=0) as sdk:

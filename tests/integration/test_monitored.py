@@ -12,7 +12,7 @@ from k8s.components.grafana.panels import DASHBOARDS
 from tests.support.monitored_system import MonitoredSystem, load, monitored_system, rules
 from tests.support.waiting import WAIT_MAX_S
 
-# Series with labels that begin with an accident that this load does not have: another process of the same kind.
+# Series that begin with a failure which this load does not have, because they need a second process of a kind.
 ACCIDENTS = ("antiphon_takeovers_total", "antiphon_engine_migrations_total", "antiphon_engine_endpoint_evictions_total")
 
 

@@ -1,5 +1,5 @@
-"""The edge in the pod of a NIMService: it starts with the Operator's variables, answers its probes and its questions,
-which have no key, and writes its log as JSON lines. The manifest is the overlay's own."""
+"""The edge in the pod of a NIMService: it starts with the Operator's variables, answers the Operator's probes and
+requests without a key, and writes its log as JSON lines. The manifest is the overlay's own."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ async def test_an_edge_in_a_nim_service_satisfies_the_operator(pod: Pod) -> None
     async with aiohttp.ClientSession(pod.url) as session:
         for path in nim_operator.probe_paths(service):
             async with asyncio.timeout(WAIT_MAX_S):
-                while (await _asked(session, path))[0] != 200:
+                while (await _get(session, path))[0] != 200:
                     await asyncio.sleep(0.1)
-        status, models = await _asked(session, "/v1/models")
+        status, models = await _get(session, "/v1/models")
         assert status == 200
         assert nim_operator.model_name(models) in MODELS
         assert {one["id"] for one in models["data"]} == {one["root"] for one in models["data"]} == set(MODELS)
-        _, metadata = await _asked(session, "/v1/metadata")
+        _, metadata = await _get(session, "/v1/metadata")
         assert [one["shortName"] for one in metadata["modelInfo"]] == list(MODELS)
-        _, version = await _asked(session, "/v1/version")
+        _, version = await _get(session, "/v1/version")
         assert set(version) == {"release", "api"}
-        _, ready = await _asked(session, "/v1/health/ready")
+        _, ready = await _get(session, "/v1/health/ready")
         assert (ready["object"], ready["status"]) == ("health.response", "ready")
 
 
@@ -73,13 +73,13 @@ async def test_metrics_are_open_and_responses_are_not(pod: Pod) -> None:
 
 
 async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
-    """From the start of an edge to its end."""
+    """Covers the log from the start of an edge to its end."""
     (port,) = free_ports(1)
     edge = pod.start_edge(port)
     try:
         await asyncio.to_thread(edge.wait_for, r"^edge\b")
         async with aiohttp.ClientSession(f"http://{HOST}:{port}") as session:
-            await _asked(session, "/v1/models/none")
+            await _get(session, "/v1/models/none")
     finally:
         await asyncio.to_thread(edge.stop)
     logged = [line for line in edge.lines if not line.startswith(("edge ", "console "))]  # the banner
@@ -87,8 +87,8 @@ async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
     assert all(isinstance(loads(line.encode()), dict) for line in logged), logged
 
 
-async def _asked(session: aiohttp.ClientSession, path: str) -> tuple[int, Object]:
-    """The answer to a request of the Operator, which has no key."""
+async def _get(session: aiohttp.ClientSession, path: str) -> tuple[int, Object]:
+    """Sends a request of the Operator, which has no key."""
     async with session.get(path) as answer:
         return answer.status, loads(await answer.read())
 

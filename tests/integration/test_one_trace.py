@@ -1,6 +1,5 @@
-"""One request is one trace, over edge, translator, engine and store, each a process of its own: a real trace server has
-all spans with the right parents, and nothing that is exported, stored there, logged or counted has anything of the
-prompt."""
+"""One request is one trace, over edge, translator, engine and store, each in its own process: a real trace server has
+all spans with the right parents, and no span, page, log or metric has content of the prompt."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ def paths(spans: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 
 def short(name: str) -> str:
-    """RPCs without their service."""
+    """The name of an RPC without its service."""
     return re.sub(r"^antiphon\.\S+/", "", name)
 
 
@@ -115,7 +114,7 @@ def names_only(path: str) -> str:
 
 
 def places(story: Story, text: str) -> set[str]:
-    """Where a text was found of all that was left."""
+    """The outputs in which a text was found."""
     return {place for place, found in story.left.items() if text.encode() in found}
 
 
@@ -136,7 +135,7 @@ def test_the_server_counts_the_tokens_of_a_trace(story: Story) -> None:
     )
 
 
-def test_the_engine_is_told_the_trace(story: Story) -> None:
+def test_the_engine_call_carries_the_trace_context(story: Story) -> None:
     (engine,) = (span for span in story.spans(STREAMED) if (span.kind, span.name) == ("CLIENT", "chat m"))
     assert engine.attributes["server.address"] == story.triton.endpoint
     (asked,) = (asked for asked in story.triton.metadata if STREAMED in asked.get("traceparent", ""))
@@ -159,14 +158,14 @@ def test_a_span_arrives_over_http(story: Story) -> None:
     assert list(shown_tree(story, OVER_HTTP).values()) == [f"({PARENT_ID}) > over HTTP"]
 
 
-def test_nothing_that_leaves_a_process_has_content(story: Story) -> None:
+def test_traces_logs_and_metrics_contain_no_content(story: Story) -> None:
     assert {name for span in spans_of(story.exported) for name in span.attributes} <= ATTRIBUTES
     assert places(story, story.answers.stored.json["id"]) == {"exported", "pages", "kept", "logs"}
     for canary in (PROMPT, WORD, METADATA):
         assert not places(story, canary)
 
 
-def test_the_ids_of_a_request_are_in_the_logs_and_metrics_of_all_that_served_it(story: Story) -> None:
+def test_logs_and_metrics_of_every_service_have_the_request_ids(story: Story) -> None:
     assert story.answers.failed.status >= 500
     lines = [line for line in story.logged if line.get("request_id") == f"req-{FAILED[:4]}"]
     of_response = [line for line in lines if str(line.get("response_id", "")).startswith("resp_")]

@@ -1,6 +1,6 @@
-"""The treatment of the members, items and tools of OpenAI's API: each is implemented, echoed, accepted or refused.
+"""The members, items and tools of OpenAI's API: each is implemented, echoed, accepted or rejected.
 
-That none is missing, down to the last value, is test_openai_surface_leaves.py's business.
+test_openai_surface_leaves.py checks that none is missing, down to the last value.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ ACCEPTED: list[tuple[str, Any]] = [
     ("input", [{"role": "user", "content": "Hi"}]),
     ("prompt_cache_options", {"prewarm": False}),
     ("reasoning", {"generate_summary": "concise", "effort": "max"}),
-    ("reasoning", {"summary": "auto"}),  # test_reasoning_summary.py, of a model that reasons
+    ("reasoning", {"summary": "auto"}),  # with a model that reasons: test_reasoning_summary.py
     ("stream_options", {"include_obfuscation": True}),
 ]
 
@@ -112,7 +112,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("generate", False, "unknown_parameter", "generate"),
     ("image", {"context_compression": "enabled"}, UNSUPPORTED_VALUE, "image.context_compression"),
     ("include", ["everything"], INVALID_VALUE, "include[0]"),
-    ("include", [OUTPUT_LOGPROBS], UNSUPPORTED, "include"),  # of an engine that has none
+    ("include", [OUTPUT_LOGPROBS], UNSUPPORTED, "include"),  # the engine has no log probabilities
     ("max_output_tokens", 0, "integer_below_min_value", "max_output_tokens"),
     ("metadata", {"k" * 65: "v"}, "string_above_max_length", "metadata." + "k" * 65),
     ("moderation", {}, UNSUPPORTED, "moderation"),
@@ -136,23 +136,23 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 ]
 
 
-async def test_what_is_echoed(http: Http) -> None:
+async def test_echoed_members_come_back_in_the_response(http: Http) -> None:
     for name, value, told in ECHOED:
         assert (await created(http, **{name: value}))[name] == told, name
 
 
-async def test_what_is_accepted(http: Http) -> None:
+async def test_accepted_members_do_not_change_the_answer(http: Http) -> None:
     for name, value in ACCEPTED:
         assert (await created(http, **{name: value}))["output"][0]["content"][0]["text"] == LINE, (name, value)
 
 
-async def test_what_is_refused(http: Http) -> None:
+async def test_unsupported_members_are_rejected_by_name(http: Http) -> None:
     for name, value, code, param in REFUSED:
         assert await refusal(http, **{name: value}) == (400, code, param), (name, value)
     assert await refusal(http, model="nobody") == (404, "model_not_found", "model")
 
 
-async def test_what_takes_two_requests(http: Http) -> None:
+async def test_conversation_previous_response_and_background_are_echoed(http: Http) -> None:
     conversation = (await http.post("/v1/conversations", {})).json
     told = await created(http, conversation=conversation["id"])
     assert told["conversation"] == {"id": conversation["id"]}
@@ -164,7 +164,7 @@ async def test_what_takes_two_requests(http: Http) -> None:
     assert (queued["status"], queued["background"]) == ("queued", True)
 
 
-async def test_what_stands_in_a_response(http: Http) -> None:
+async def test_a_response_has_every_member_except_the_omitted_ones(http: Http) -> None:
     omitted = {
         "access_programs",
         "conversation",
@@ -222,25 +222,25 @@ TURNED_AWAY: list[Object] = [
 ]
 
 
-async def test_items_that_are_taken(http: Http) -> None:
+async def test_supported_items_are_accepted_and_listed(http: Http) -> None:
     for items in TAKEN:
         told = await created(http, input=[*items, USER])
         listed = (await http.get(f"/v1/responses/{told['id']}/input_items?order=asc")).json["data"]
         assert [item["type"] for item in listed] == [item.get("type", "message") for item in (*items, USER)]
 
 
-async def test_items_that_are_not(http: Http) -> None:
+async def test_unsupported_items_are_rejected_by_name(http: Http) -> None:
     for item in TURNED_AWAY:
         assert await refusal(http, input=[USER, item]) == (400, UNSUPPORTED_VALUE, "input[1]"), item["type"]
 
 
 @pytest.mark.parametrize("kind", ["additional_tools", "tool_search_output"])
-async def test_items_bring_tools(http: Http, kind: str) -> None:
+async def test_tools_in_items_can_be_called(http: Http, kind: str) -> None:
     told = await created(http, input=[{"type": kind, "role": "developer", "call_id": "t", "tools": [FUNCTION]}, USER])
     assert (told["output"][0]["type"], told["output"][0]["name"]) == ("function_call", "f")
 
 
-async def test_items_that_only_this_server_makes(http: Http) -> None:
+async def test_compaction_items_and_item_references_are_accepted(http: Http) -> None:
     context = [USER, {"role": "assistant", "content": "Hello."}]
     compacted = (await http.post("/v1/responses/compact", {"model": MODEL, "input": context, "image": {}})).json
     assert [item["type"] for item in compacted["output"]] == ["message", "compaction"]
@@ -279,7 +279,7 @@ HOSTED: list[Object] = [
 ]
 
 
-async def test_tools_that_are_shown(http: Http) -> None:
+async def test_supported_tools_can_be_called_and_are_echoed(http: Http) -> None:
     for tool in SHOWN:
         told = await created(http, tools=[tool])
         called = told["output"][0]
@@ -288,14 +288,14 @@ async def test_tools_that_are_shown(http: Http) -> None:
         assert told["tools"] == [tool]
 
 
-async def test_tools_that_are_refused(http: Http) -> None:
+async def test_hosted_tools_are_rejected_by_name(http: Http) -> None:
     for tool in HOSTED:
         assert await refusal(http, tools=[tool]) == (400, UNSUPPORTED_VALUE, "tools[0]"), tool["type"]
         item = {"type": "additional_tools", "tools": [tool]}
         assert await refusal(http, input=[item, USER]) == (400, UNSUPPORTED_VALUE, "input[0].tools[0]"), tool["type"]
 
 
-async def test_choices(http: Http) -> None:
+async def test_tool_choices_are_applied_or_rejected(http: Http) -> None:
     function = {"type": "function", "name": "f"}
     for choice in ("required", function, {"type": "allowed_tools", "mode": "required", "tools": [function]}):
         told = await created(http, tools=[FUNCTION], tool_choice=choice)
@@ -311,7 +311,7 @@ async def test_choices(http: Http) -> None:
     assert await refusal(http, tools=[FUNCTION], tool_choice=absent) == (400, INVALID_VALUE, "tool_choice")
 
 
-async def test_a_forced_grammar_is_held_or_refused(system: ScriptedSystem) -> None:
+async def test_a_forced_regex_grammar_is_applied_and_a_lark_grammar_rejected(system: ScriptedSystem) -> None:
     choice = {"type": "custom", "name": "c"}
     assert await refusal(system.http, tools=[LARK], tool_choice=choice) == (400, UNSUPPORTED_VALUE, "tool_choice")
     assert await refusal(system.http, tools=[LARK], tool_choice="required") == (400, UNSUPPORTED_VALUE, "tool_choice")
@@ -330,11 +330,13 @@ async def test_a_forced_grammar_is_held_or_refused(system: ScriptedSystem) -> No
         ({"type": "grammar", "syntax": "regex", "definition": "("}, INVALID_VALUE, "tools[0].format.definition"),
     ],
 )
-async def test_a_bad_format_is_named(http: Http, form: Object, code: str, param: str) -> None:
+async def test_an_invalid_custom_tool_format_is_rejected_by_name(
+    http: Http, form: Object, code: str, param: str
+) -> None:
     assert await refusal(http, tools=[LARK | {"format": form}]) == (400, code, param)
 
 
-# ---- What else takes such a body ----
+# ---- Other routes with such a body ----
 
 
 async def test_tokens_are_counted_without_new_input(http: Http) -> None:
@@ -350,13 +352,13 @@ async def test_tokens_are_counted_without_new_input(http: Http) -> None:
     assert await count(previous_response_id=told["id"], input=None) > alone
 
 
-async def test_what_is_said_of_images_to_a_compaction(http: Http) -> None:
+async def test_image_compression_for_a_compaction_is_rejected(http: Http) -> None:
     body = {"model": MODEL, "input": "Hi", "image": {"context_compression": "enabled"}}
     answer = await http.post("/v1/responses/compact", body)
     assert (answer.status, answer.error["param"]) == (400, "image.context_compression")
 
 
-async def test_what_is_said_of_caches_to_a_compaction(http: Http) -> None:
+async def test_a_cache_ttl_for_a_compaction_is_rejected(http: Http) -> None:
     body = {"model": MODEL, "input": "Hi", "prompt_cache_options": {"ttl": "30m"}}
     answer = await http.post("/v1/responses/compact", body)
     assert (answer.status, answer.error["param"]) == (400, "prompt_cache_options.ttl")

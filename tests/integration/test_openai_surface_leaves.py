@@ -1,8 +1,8 @@
-"""Every leaf of the request types of OpenAI's SDK is done, refused by name, or harmless by definition.
+"""Every leaf of the request types of OpenAI's SDK is implemented, rejected by name, or harmless by definition.
 
-`openai_surface.toml` says which, with the test or the reason, and has no default: a leaf that an upgrade of the package
-brings fails here until it is there. What the file says is asked for over HTTP, at every place where a request can have
-the leaf: a refused one is a 400 that names it, and any other is not refused.
+`openai_surface.toml` says which, with the test or the reason, and has no default: a new leaf of an upgraded package
+fails here until the file has it. The leaves are requested over HTTP, at every place where a request can have them: a
+refused leaf is a 400 that names it, and any other leaf is not rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.sdk_surface import Leaf, leaves
 ROOT = Path(__file__).parents[2]
 REFUSALS = {"unsupported_parameter", "unsupported_value", "unknown_parameter"}
 LACKED = {"include=message.output_text.logprobs"}
-"""Options that the scripted engine lacks: they are refused for that, and served by others."""
+"""Options that are rejected only because the scripted engine lacks them. Other engines serve them."""
 USER = {"role": "user", "content": "Hi"}
 
 BODIES: Mapping[str, Any] = {
@@ -76,7 +76,7 @@ def _created() -> dict[str, Leaf]:
 
 
 def _others(created: Mapping[str, Leaf]) -> set[str]:
-    """The leaves of all else that can be asked."""
+    """The leaves of all other requests."""
     found = {
         f"{name}:{key}"
         for name, body in BODIES.items()
@@ -95,7 +95,7 @@ def test_every_leaf_has_a_row_and_every_row_a_leaf() -> None:
     assert (found - set(ROWS.keys), set(ROWS.keys) - found) == (set(), set())
 
 
-def test_every_test_that_is_named_exists() -> None:
+def test_every_test_named_in_the_table_exists() -> None:
     for leaf, test in {**ROWS.done, **{leaf: test for leaf, test in ROWS.refused.items() if test}}.items():
         path, _, name = test.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text(), leaf
@@ -108,7 +108,7 @@ async def http() -> AsyncIterator[Http]:
 
 
 async def _refused(http: Http, request: Mapping[str, Any]) -> str | None:
-    """The path of what is refused by name; None: nothing is."""
+    """The path that a rejection names. None if the request is not rejected by name."""
     model = SEER if b"image_url" in dumps(request) else MODEL
     body = {"model": model, "input": "Hi", **{name: value for name, value in request.items() if name != "stream"}}
     if isinstance(body["input"], list):
@@ -119,7 +119,7 @@ async def _refused(http: Http, request: Mapping[str, Any]) -> str | None:
     return str(answer.error["param"])
 
 
-async def test_what_is_refused_is_refused_by_name_wherever_it_stands(http: Http) -> None:
+async def test_refused_leaves_are_rejected_by_name_at_every_place(http: Http) -> None:
     created = _created()
     for leaf, test in ROWS.refused.items():
         for path, request in created[leaf].places if test is None else ():
@@ -128,7 +128,7 @@ async def test_what_is_refused_is_refused_by_name_wherever_it_stands(http: Http)
             assert path == named or path.startswith(f"{named}["), (leaf, path, named)
 
 
-async def test_nothing_else_is_refused(http: Http) -> None:
+async def test_other_leaves_are_not_rejected_by_name(http: Http) -> None:
     created = _created()
     for leaf in ({*ROWS.done, *ROWS.harmless} & set(created)) - LACKED:
         for path, request in created[leaf].places:

@@ -1,6 +1,5 @@
-"""A tenant asks for another tenant's data, at every place that takes an id: the answer is the one for an id that does
-not exist. The nightly run asks ten thousand times.
-"""
+"""A tenant asks for another tenant's data, at every route that takes an id: the answer is the one for an unknown id.
+The nightly run asks ten thousand times."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ KIND_OF = {
     "/v1/sessions": "session",
     "/v1/prompts": "prompt",
 }
-OF_ALL = "/v1/models/{id}"  # the same ones for every tenant
+OF_ALL = "/v1/models/{id}"  # equal for every tenant
 UNKNOWN = {
     "response": "resp_" + 48 * "0",
     "conversation": "conv_" + 48 * "0",
@@ -71,7 +70,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Held:
+class OwnerData:
     """The owner's data: ids by kind, and the body of each response."""
 
     ids: dict[str, list[str]]
@@ -80,7 +79,7 @@ class Held:
 
 @pytest.fixture
 async def server() -> AsyncIterator[EdgeServer]:
-    """A proxy in front, believed, says whose request it is."""
+    """A server that reads the tenant of a request from a trusted proxy."""
     backend, clock = row_backend("memory://"), SystemClock()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)
@@ -94,11 +93,11 @@ async def server() -> AsyncIterator[EdgeServer]:
     await backend.close()
 
 
-async def test_what_is_anothers_does_not_exist(server: EdgeServer) -> None:
+async def test_data_of_another_tenant_is_answered_as_not_found(server: EdgeServer) -> None:
     async with aiohttp.ClientSession(headers=OWNER) as owner, aiohttp.ClientSession(headers=OTHER) as other:
-        held = await possessions(Http(owner, server.url))
+        held = await create_owner_data(Http(owner, server.url))
         asked = probes(server, held) * ROUNDS
-        answers = await all_of(Http(other, server.url), asked)
+        answers = await answers_to(Http(other, server.url), asked)
         nothing = {shape_of(each): answer for each, answer in zip(asked, answers, strict=True) if is_unknown(each)}
         hits = [
             (each, answer)
@@ -110,22 +109,22 @@ async def test_what_is_anothers_does_not_exist(server: EdgeServer) -> None:
             assert (await Http(owner, server.url).get(f"/v1/responses/{response_id}")).body == said
 
 
-async def test_the_owner_is_heard_at_the_same_places(server: EdgeServer) -> None:
-    """So that a probe cannot miss because its place is not there at all."""
+async def test_the_owner_gets_its_data_at_every_probed_route(server: EdgeServer) -> None:
+    """Without this test a probe of a route that does not exist would pass."""
     async with aiohttp.ClientSession(headers=OWNER) as owner:
         http = Http(owner, server.url)
-        held = await possessions(http)
+        held = await create_owner_data(http)
         found = set()
         for each in probes(server, held):
             if not is_unknown(each) and (await http.ask(each.method, each.path, each.body)).status == 200:
                 found.add(shape_of(each))
         asked = {shape_of(each) for each in probes(server, held)}
-        assert asked - found <= {("POST", "/v1/responses/ID/cancel", "")}  # it takes background responses only
+        assert asked - found <= {("POST", "/v1/responses/ID/cancel", "")}  # the route takes background responses only
 
 
-async def possessions(http: Http) -> Held:
-    """Makes them: each kind of id many times."""
-    held = Held({kind: [] for kind in UNKNOWN}, {})
+async def create_owner_data(http: Http) -> OwnerData:
+    """Creates many ids of each kind."""
+    held = OwnerData({kind: [] for kind in UNKNOWN}, {})
     for number in range(RESPONSES):
         session_id = f"session-{number}"
         made = await http.ask(
@@ -146,22 +145,21 @@ async def possessions(http: Http) -> Held:
     return held
 
 
-def probes(server: EdgeServer, held: Held) -> list[Probe]:
-    """Each place with the ids of its kind; first with one that nobody has. What deletes comes last, what is
-    within another thing before that."""
+def probes(server: EdgeServer, held: OwnerData) -> list[Probe]:
+    """Each route with the ids of its kind, an unknown id first. Deletes come last, those of nested data first."""
     made = itertools.chain(of_paths(server, held), of_bodies(held))
     return sorted(made, key=lambda each: each.path.count("/") if each.method == "DELETE" else 99, reverse=True)
 
 
-def of_paths(server: EdgeServer, held: Held) -> Iterator[Probe]:
-    for method, path in places(server):
+def of_paths(server: EdgeServer, held: OwnerData) -> Iterator[Probe]:
+    for method, path in routes_with_ids(server):
         kind = KIND_OF[path.partition("/{")[0]]
         for id_, item_id in zip(ids_of(held, kind), itertools.cycle(ids_of(held, "conversation item")), strict=False):
             place = path.replace("{id}", id_).replace("{item_id}", item_id)
             yield Probe(method, place, BODY_OF.get((method, path)))
 
 
-def of_bodies(held: Held) -> Iterator[Probe]:
+def of_bodies(held: OwnerData) -> Iterator[Probe]:
     for path, body in BODIES:
         (kind,) = set(re.findall(r"\{(\w+)\}", str(body))) & UNKNOWN.keys()
         for id_ in ids_of(held, kind):
@@ -175,7 +173,7 @@ BODY_OF: dict[tuple[str, str], Object] = {
 }
 
 
-def places(server: EdgeServer) -> set[tuple[str, str]]:
+def routes_with_ids(server: EdgeServer) -> set[tuple[str, str]]:
     """Every route that takes an id."""
     return {
         (route.method, route.resource.canonical)
@@ -184,12 +182,12 @@ def places(server: EdgeServer) -> set[tuple[str, str]]:
     }
 
 
-def ids_of(held: Held, kind: str) -> Sequence[str]:
+def ids_of(held: OwnerData, kind: str) -> Sequence[str]:
     return [UNKNOWN[kind], *held.ids[kind]]
 
 
 def filled(body: Object, mark: str, id_: str) -> Object:
-    """The body with the id where the mark is."""
+    """The body with the id in place of the mark."""
 
     def fill(value: object) -> object:
         if isinstance(value, dict):
@@ -201,7 +199,7 @@ def filled(body: Object, mark: str, id_: str) -> Object:
     return {name: fill(value) for name, value in body.items()}
 
 
-async def all_of(http: Http, asked: Sequence[Probe]) -> list[tuple[int, str]]:
+async def answers_to(http: Http, asked: Sequence[Probe]) -> list[tuple[int, str]]:
     """Status and body of each answer, without the ids."""
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -218,7 +216,8 @@ def shape_of(probe: Probe) -> tuple[str, str, str]:
 
 
 def is_unknown(probe: Probe) -> bool:
-    """An unknown item in a known conversation is no such probe: its conversation is the owner's."""
+    """Whether the probe has an unknown id. An unknown item in a known conversation does not count: its conversation is
+    the owner's."""
     place = probe.path.partition("/items/")[0]
     return any(id_ in place + str(probe.body) for id_ in UNKNOWN.values())
 

@@ -1,4 +1,4 @@
-"""Every probe of the manifests is answered by the process that it is for, as a kubelet asks it."""
+"""Every probe of the manifests, sent as a kubelet sends it, is answered by the process that it is for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROBED = ("edge", "translator", "store")
 
 @pytest.fixture(scope="module")
 def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
-    """Where each service listens."""
+    """The port of each service."""
     found = dict(zip(PROBED, free_ports(len(PROBED)), strict=True))
     with in_a_thread(fake_chat()) as chat, ExitStack() as running:
         _start(running, tmp_path_factory.mktemp("probes"), chat.endpoint, found)

@@ -1,4 +1,4 @@
-"""Over HTTP, before a chat server that reasons: clients that show nothing but summaries have one to show."""
+"""Over HTTP, with a chat server that reasons: clients that show only summaries get the reasoning as a summary."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def system() -> AsyncIterator[TemplatedSystem]:
 
 
 def of_reasoning(log: list[Object]) -> list[str]:
-    """The types of the events of the first item, each run of deltas as two."""
+    """The event types of the first item, with any number of deltas as two."""
     names = [event["type"] for event in log if event.get("output_index") == 0]
     at = names.index(ORDER[2])
     deltas = names.count(ORDER[2])
@@ -46,7 +46,7 @@ def of_reasoning(log: list[Object]) -> list[str]:
 
 
 @pytest.mark.parametrize("length", ["auto", "concise", "detailed"])
-async def test_a_summary_is_streamed_stored_and_told_again(system: TemplatedSystem, length: str) -> None:
+async def test_a_reasoning_summary_is_streamed_stored_and_replayed(system: TemplatedSystem, length: str) -> None:
     log = (await system.http.create(model="m", input="Hi", stream=True, reasoning={"summary": length})).events
     assert of_reasoning(log) == ORDER
     told = log[-1]["response"]
@@ -62,7 +62,7 @@ async def test_a_summary_is_streamed_stored_and_told_again(system: TemplatedSyst
     assert fold(again) == told
 
 
-async def test_the_model_reads_it_again_in_the_next_turn(system: TemplatedSystem) -> None:
+async def test_the_model_reads_its_reasoning_summary_in_the_next_turn(system: TemplatedSystem) -> None:
     first = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"summary": "auto"})
     await system.ask([{"role": "user", "content": "Go on."}], previous_response_id=first["id"])
     resent = [{"role": "user", "content": "Hi"}, *first["output"], {"role": "user", "content": "Go on."}]
@@ -71,13 +71,13 @@ async def test_the_model_reads_it_again_in_the_next_turn(system: TemplatedSystem
         assert request["messages"][1]["reasoning_content"] == "Hm. Well."
 
 
-async def test_the_reasoning_is_told_as_it_is_where_no_summary_is_asked_for(system: TemplatedSystem) -> None:
+async def test_reasoning_without_a_requested_summary_is_sent_as_content(system: TemplatedSystem) -> None:
     told = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"effort": "high"})
     assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")
     assert told["reasoning"] == {"effort": "high", "summary": None}
 
 
-async def test_a_profile_may_keep_it_from_being_a_summary() -> None:
+async def test_a_profile_can_disable_reasoning_summaries() -> None:
     async with by_chat("Qwen3.5-4B", reasoning_summary="none") as system:
         system.server.script = SCRIPT
         told = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"summary": "auto"})
@@ -85,7 +85,7 @@ async def test_a_profile_may_keep_it_from_being_a_summary() -> None:
         assert told["reasoning"]["summary"] is None
 
 
-async def test_the_sdk_reads_it(system: TemplatedSystem) -> None:
+async def test_the_sdk_reads_a_reasoning_summary(system: TemplatedSystem) -> None:
     asked: Object = {"model": "m", "input": "Hi", "reasoning": {"summary": "auto"}}
     async with (
         AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none") as client,

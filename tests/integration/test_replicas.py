@@ -1,4 +1,4 @@
-"""A fleet: whatever happens to a response happens on another replica each time, and nobody can tell."""
+"""A fleet: each request about a response goes to another replica, and clients cannot tell."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPath
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterator[Http]:
-    """Each request is a connection of its own, and so goes to the next edge. All processes run."""
+    """Each request has its own connection, and so goes to the next edge. All processes run."""
     await replicas.start(*replicas.dead())
     triton.pause_s = 0.02
     triton.go_on()
@@ -73,7 +73,7 @@ async def create(http: Http, **members: Any) -> Object:
 
 
 async def current(http: Http, response_id: str) -> Object:
-    """A response, asked for again when its edge dies over the answer."""
+    """Reads a response, and retries when its edge dies."""
     while True:
         with suppress(*LOST):
             answer = await http.get(f"/v1/responses/{response_id}")
@@ -83,7 +83,7 @@ async def current(http: Http, response_id: str) -> Object:
 
 
 async def when(http: Http, response_id: str, *statuses: str) -> Object:
-    """A response once it has one of these states, by polling."""
+    """Polls a response until it has one of these statuses."""
     async with asyncio.timeout(WAIT_MAX_S):
         while (told := await current(http, response_id))["status"] not in statuses:
             await asyncio.sleep(0.05)
@@ -95,7 +95,7 @@ async def ended(http: Http, response_id: str) -> Object:
 
 
 async def frames_after(http: Http, response_id: str, after: int | None) -> AsyncIterator[bytes]:
-    """The frames of one streamed answer as they come; raises when the connection breaks."""
+    """The frames of one streamed answer as they come. Raises when the connection breaks."""
     place = "" if after is None else f"&starting_after={after}"
     url = f"{http.url}/v1/responses/{response_id}?stream=true{place}"
     pending, last = b"", b""
@@ -114,8 +114,7 @@ async def frames_after(http: Http, response_id: str, after: int | None) -> Async
 async def stream(
     http: Http, response_id: str, *, after: int | None = None, told: list[bytes] | None = None
 ) -> list[bytes]:
-    """All frames from a place on, to the end, in `told` as they come; a connection that breaks is taken up again where
-    it was."""
+    """All frames behind `after`, to the end, collected in `told` as they come. Resumes after a broken connection."""
     told = [] if told is None else told
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
@@ -130,7 +129,7 @@ async def stream(
 
 
 def require_whole(frames: list[bytes], response: Object) -> None:
-    """Dense, told once, and adding up to the completed response, which is the whole story."""
+    """Requires dense sequence numbers without duplicates, and the completed response with the whole story."""
     log = events.decode(b"".join(frames))
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert fold(log) == log[-1]["response"] == response
@@ -140,7 +139,9 @@ def require_whole(frames: list[bytes], response: Object) -> None:
     assert response["output"][0]["content"][0]["text"] == story(WORDS)
 
 
-async def test_a_response_lives_on_all_replicas(http: Http, replicas: Replicas, triton: StorytellingTriton) -> None:
+async def test_a_background_response_is_served_by_every_replica(
+    http: Http, replicas: Replicas, triton: StorytellingTriton
+) -> None:
     triton.hold(at=SOME_IDS)
     before = len(replicas.balancer.chosen)
     created = await create(http)
@@ -167,7 +168,7 @@ async def test_cancelling_stops_the_model_behind_another_replica(http: Http, tri
 
 
 async def seconds_to_cancel(http: Http, triton: StorytellingTriton) -> float:
-    """Cancels a response whose model would go on for ever; how long until it had stopped."""
+    """Cancels a response whose model would never end. Returns the seconds until the model has stopped."""
     triton.hold(at=SOME_IDS)
     created = await create(http)
     told: list[bytes] = []
@@ -180,7 +181,7 @@ async def seconds_to_cancel(http: Http, triton: StorytellingTriton) -> float:
     assert cancelled["status"] == "cancelled"
     log = events.decode(b"".join(await following))
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
-    assert log[-1]["type"] not in events.TERMINAL  # no API has an event for it: the stream just ends
+    assert log[-1]["type"] not in events.TERMINAL  # the API has no event for a cancellation: the stream just ends
     said = "".join(event["delta"] for event in log if "delta" in event)
     assert cancelled["output"][0]["content"][0]["text"] == said
     assert cancelled == await current(http, created["id"])
@@ -189,7 +190,7 @@ async def seconds_to_cancel(http: Http, triton: StorytellingTriton) -> float:
 
 
 async def cancel(http: Http, response_id: str) -> Object:
-    """Asks for the end until it is there: an edge waits for a busy worker only so long."""
+    """Cancels until the response has ended: an edge waits only for a limited time for a busy worker."""
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
             answer = await http.post(f"/v1/responses/{response_id}/cancel", b"")
@@ -210,7 +211,7 @@ async def test_deleting_a_running_response_stops_it(http: Http, triton: Storytel
     await until(lambda: not triton.running)
 
 
-async def test_a_conversation_and_its_fork_go_on_anywhere(http: Http, triton: StorytellingTriton) -> None:
+async def test_a_conversation_and_its_fork_continue_on_any_replica(http: Http, triton: StorytellingTriton) -> None:
     triton.pause_s = 0
     conversation = (await http.post("/v1/conversations", {})).json["id"]
     first = await create(http, conversation=conversation)
@@ -246,7 +247,7 @@ async def test_nothing_is_generated_twice_under_one_key(
     assert len(triton.began_anew()) == KEYS == len(triton.starts)
 
 
-async def test_a_worker_that_is_stopped_hands_on_what_it_runs(
+async def test_a_stopped_worker_hands_its_jobs_to_another(
     http: Http, replicas: Replicas, triton: StorytellingTriton
 ) -> None:
     triton.hold(at=SOME_IDS)
@@ -260,14 +261,14 @@ async def test_a_worker_that_is_stopped_hands_on_what_it_runs(
     assert len(triton.starts) <= 2 * len(created)
 
 
-async def test_kill_9_of_worker_edge_and_translator_in_mid_run(
+async def test_background_responses_survive_kill_9_of_worker_edge_and_translator(
     http: Http, replicas: Replicas, triton: StorytellingTriton
 ) -> None:
     triton.hold(at=MOST_IDS)
     keys = [{"Idempotency-Key": f"kill-{number}"} for number in range(12)]
 
     async def ask(number: int) -> str:
-        """As SDKs do: a connection that breaks is no answer, and the key makes it safe to ask again."""
+        """Retries a broken connection like an SDK. The key makes the retry safe."""
         body = {"model": "m", "input": f"kill {number}", "background": True}
         while True:
             with suppress(*LOST):
@@ -292,4 +293,4 @@ async def test_kill_9_of_worker_edge_and_translator_in_mid_run(
         assert await stream(http, response_id, after=40) == frames[41:]
     assert set(triton.began_anew().values()) == {1}
     assert len(triton.began_anew()) == len(ids)
-    assert len(triton.starts) > len(ids)  # some were gone on with
+    assert len(triton.starts) > len(ids)  # some turns were resumed

@@ -1,5 +1,6 @@
-"""Over HTTP, with the templates that models come with: each instruction reaches the model, whoever renders, and none of
-them crosses what the model said. Codex sends developer messages first in every request, and more of them on resume."""
+"""Over HTTP, with the templates of real models: each instruction reaches the model, whether the translator or the
+engine renders, and keeps its position relative to the model's answers. Codex sends developer messages first in every
+request, and more of them on resume."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ RESUMED = [*FIRST, said("assistant", "Done."), said("developer", "Be kind."), sa
 
 @pytest.fixture(params=["tokens", "chat", "chat without a template"])
 async def before(request: pytest.FixtureRequest) -> AsyncIterator[Start]:
-    """Starts a system before a template."""
+    """Starts a system with a template."""
     async with AsyncExitStack() as stack:
 
         async def start(template: str) -> TemplatedSystem:
@@ -53,21 +54,21 @@ def assert_in_order(prompt: str, texts: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-async def test_a_developer_message_and_two_of_the_users_are_read(before: Start, template: str) -> None:
+async def test_first_instructions_and_user_messages_reach_the_model_in_order(before: Start, template: str) -> None:
     system = await before(template)
     await system.ask(FIRST, instructions="Be honest.")
     assert_in_order(system.prompts()[-1], ["Be honest.", "Be brief.", "One.", "Two."])
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-async def test_a_late_developer_message_stays_behind_what_the_model_said(before: Start, template: str) -> None:
+async def test_a_late_developer_message_stays_behind_the_models_answer(before: Start, template: str) -> None:
     system = await before(template)
     await system.ask(RESUMED)
     assert_in_order(system.prompts()[-1], ["Be brief.", "One.", "Two.", "Done.", "Be kind.", "Three."])
 
 
 @pytest.mark.parametrize("template", ["Qwen3.5-4B", "Mistral-Small-3.2"])
-async def test_late_instructions_are_marked_where_the_template_wants_none(before: Start, template: str) -> None:
+async def test_late_instructions_are_marked_for_templates_that_take_none(before: Start, template: str) -> None:
     system = await before(template)
     await system.ask([*RESUMED[:-1], said("system", "Be calm."), RESUMED[-1]])
     marked = ["<developer_message>\nBe kind.\n</developer_message>", "<system_message>\nBe calm.\n</system_message>"]
@@ -75,7 +76,7 @@ async def test_late_instructions_are_marked_where_the_template_wants_none(before
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-async def test_a_turn_with_a_tool_is_read(before: Start, template: str) -> None:
+async def test_a_turn_with_a_tool_call_reaches_the_model_in_order(before: Start, template: str) -> None:
     system = await before(template)
     items = [*FIRST, CALL, RESULT, said("assistant", "It is."), said("developer", "Be kind."), said("user", "Why?")]
     await system.ask(items, tools=[FUNCTION])
@@ -90,7 +91,7 @@ async def test_an_instruction_behind_a_result_is_read_at_its_place(before: Start
 
 
 @pytest.mark.parametrize("engine", [by_tokens, by_chat])
-async def test_an_instruction_that_no_rule_can_place_is_refused_by_its_path(
+async def test_an_instruction_without_a_valid_position_is_rejected_by_path(
     engine: Callable[[str], AbstractAsyncContextManager[TemplatedSystem]],
 ) -> None:
     async with engine("Mistral-Small-3.2") as system:
@@ -101,7 +102,7 @@ async def test_an_instruction_that_no_rule_can_place_is_refused_by_its_path(
         assert not system.prompts()
 
 
-async def test_what_a_template_refuses_is_refused_by_its_path() -> None:
+async def test_a_message_order_that_a_template_rejects_is_rejected_by_path() -> None:
     async with by_tokens("Mistral-Small-3.2") as system:
         answer = await system.http.create(model="m", input=[*FIRST[:2], RESUMED[3], RESUMED[3], CALL, RESULT])
         assert answer.status == 200, answer.body
@@ -118,7 +119,7 @@ async def test_a_stored_history_is_read_like_items_that_are_sent(before: Start) 
     assert_in_order(system.prompts()[2], ["Be brief.", "Two.", "Be kind.", "Three.", "Yes.", "Four."])
 
 
-async def test_a_late_instruction_outlives_the_turn_that_is_left_out() -> None:
+async def test_a_late_instruction_is_kept_when_its_turn_is_truncated() -> None:
     async with by_tokens("Qwen3.5-4B") as system:
         long = [said("user", "word " * 9_000), said("assistant", "Done."), said("developer", "Be kind.")]
         await system.ask([*long, said("user", "Three.")], truncation="auto", max_output_tokens=100)
@@ -143,7 +144,7 @@ CODEX: Object = {
 
 
 def written(role: str, *texts: str) -> Object:
-    """A message as Codex sends it."""
+    """A message in the form of Codex."""
     kind = "output_text" if role == "assistant" else "input_text"
     return {"type": "message", "role": role, "content": [{"type": kind, "text": text} for text in texts]}
 

@@ -1,5 +1,5 @@
-"""Every method of the store and the translator, called with every role and for every kind of tenant: a role that the
-table names and a tenant that the credential covers are served, all others are refused."""
+"""Every method of the store and the translator, called with every role and for every kind of tenant: the roles of the
+table and the tenants of the credential are served, all others are rejected."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def channel(endpoint: str) -> AsyncIterator[grpc.aio.Channel]:
 
 
 async def error_of(channel: grpc.aio.Channel, method: Method, token: str, tenant: str = OWN) -> AntiphonError | None:
-    """The error of a request that is no message: past the guard every method refuses it as invalid."""
+    """The error of a call with an invalid message: behind the guard every method rejects the message."""
     call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
     rpc = call(NO_MESSAGE, metadata=(("authorization", f"Bearer {token}"), (TENANT_KEY, tenant)), timeout=60)
     try:
@@ -107,7 +107,7 @@ async def test_a_credential_may_have_several_roles(endpoint: str) -> None:
             await store.put("t", draft())
 
 
-async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
+async def test_a_call_denied_by_role_names_its_method_and_roles(endpoint: str) -> None:
     async with StoreClient(endpoint, credentials=ClientCredentials(token=TOKENS[Role.READER])) as store:
         with pytest.raises(PermissionDenied) as caught:
             await store.put("t", draft())
@@ -118,7 +118,7 @@ async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
     }
 
 
-async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(
+async def test_denied_calls_are_in_the_audit_log_with_their_credential(
     channel: grpc.aio.Channel, tmp_path: Path
 ) -> None:
     audit.configure(tmp_path / "audit")
@@ -127,7 +127,7 @@ async def test_refusals_are_in_the_audit_log_with_the_name_of_the_credential(
         await error_of(channel, method, OF_ONE_TENANT[Role.READER])
         await error_of(channel, method, OF_ONE_TENANT[Role.WRITER], OTHER)
         await error_of(channel, method, "unknown-token-0123456789")
-        # A line is written after the answer.
+        # The audit log is written after the answer.
         await until(lambda: len(read_lines(tmp_path / "audit")) == 3, "three lines in the audit log")
     finally:
         audit.configure(None)

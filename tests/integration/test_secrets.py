@@ -1,4 +1,4 @@
-"""User content and credentials stand in no log and in no error: canaries show where they went."""
+"""User content and credentials appear in no log and in no error. Canaries in the requests would show a leak."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ WRITTEN = b'{"model": "m", "input": "%s"}' % PROMPT.encode()
 KEY = b"Authorization: Bearer " + GUESS.encode()
 CHUNKED = b"Transfer-Encoding: chunked"
 MALFORMED: tuple[tuple[bytes, bytes], ...] = (
-    # what is sent, and what of it only after 100 Continue
+    # the request, and the part that is sent only after 100 Continue
     (head(b"BREW /v1/responses?" + PROMPT.encode(), KEY), b""),
     (b"\x16\x03\x01\x02\x00\x01" + PROMPT.encode(), b""),
     (head(PROMPT.encode(), KEY), b""),
@@ -126,27 +126,29 @@ MALFORMED: tuple[tuple[bytes, bytes], ...] = (
 )
 
 
-async def test_neither_logs_nor_errors_have_what_was_sent(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_logs_and_errors_contain_no_content_and_no_credentials(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     configure(LogSettings(level="DEBUG", json=True))
     try:
-        errors = await everything(world)
+        errors = await collect_errors(world)
     finally:
         logging.basicConfig(level=level, handlers=handlers, force=True)
     written = "".join(capfd.readouterr())
     assert "RuntimeError: a bug" in written
     secrets = (PROMPT, ARGUMENT, HEADER, METADATA, GUESS, GUESS.rsplit("_", 1)[1], world.secret.rsplit("_", 1)[1])
-    assert [line for each in secrets for line in where(each, written, errors)] == []
+    assert [line for each in secrets for line in lines_with(each, written, errors)] == []
 
 
-def where(secret: str, written: str, errors: list[str]) -> list[str]:
-    """The lines and answers that have it."""
+def lines_with(secret: str, written: str, errors: list[str]) -> list[str]:
+    """The lines and answers that contain the secret."""
     return [line for line in (*written.splitlines(), *errors) if secret in line]
 
 
-async def everything(world: World) -> list[str]:
-    """Asks for what goes well, for what is refused, and for what breaks; the errors that came back."""
+async def collect_errors(world: World) -> list[str]:
+    """Sends requests that succeed, that are rejected and that fail. Returns the errors."""
     answers: list[Answer] = []
     async with aiohttp.ClientSession(headers=bearer(world.secret) | {"x-note": HEADER, "cookie": HEADER}) as session:
         http = Http(session, world.server.url)
@@ -163,7 +165,7 @@ async def everything(world: World) -> list[str]:
     async with aiohttp.ClientSession(headers=bearer(GUESS) | {"x-note": HEADER}) as session:
         answers.append(await ask(Http(session, world.server.url), {"input": PROMPT}))
         assert answers[-1].status == 401
-    return [told(answer) for answer in answers] + await malformed(world)
+    return [error_of(answer) for answer in answers] + await malformed(world)
 
 
 async def malformed(world: World) -> list[str]:
@@ -189,8 +191,8 @@ async def ask(http: Http, body: Object) -> Answer:
     return await http.create(model="m", **body)
 
 
-def told(answer: Answer) -> str:
-    """The error of an answer. A broken stream tells it in its last two events."""
+def error_of(answer: Answer) -> str:
+    """The error of an answer. A failed stream has the error in its last two events."""
     if not answer.headers["content-type"].startswith("text/event-stream"):
         return answer.body.decode()
     failed: Any = answer.events[-1]["response"]["error"]

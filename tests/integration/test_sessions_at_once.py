@@ -1,4 +1,4 @@
-"""First turns of one session on two edges at the same time: one conversation comes of them."""
+"""Concurrent first turns of one session on two edges become one conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rate limits over several edges: the store counts for all of them, and each its own part when the store is gone."""
+"""Rate limits over several edges: the store counts for all edges, and each edge counts its share during an outage."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tests.support.waiting import WAIT_MAX_S
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EDGES = 3
-TOKENS_OF_ONE = 5  # of a response of the scripted translator
+TOKENS_OF_ONE = 5  # tokens of a response of the scripted translator
 REMAINING_TOKENS = "x-ratelimit-remaining-tokens"
 
 
 @dataclass
 class Edges:
-    """Edges with a store server each, over one Redis, by one clock that the test moves."""
+    """Edges with a store server each, over one Redis, with one clock that the test moves."""
 
     redis: RedisServer
     clock: ManualClock = field(default_factory=ManualClock)
@@ -81,7 +81,7 @@ async def edges(**limits: Any) -> AsyncIterator[Edges]:
         yield made
 
 
-async def test_so_many_requests_come_through_whichever_edge_they_reach() -> None:
+async def test_a_request_limit_is_shared_by_all_edges() -> None:
     async with edges(requests_per_minute=10) as running:
         assert await running.statuses(7) == {200: 7}
         assert await running.statuses(30) == {200: 3, 429: 27}
@@ -95,7 +95,7 @@ async def test_so_many_requests_come_through_whichever_edge_they_reach() -> None
         assert await running.statuses(9) == {200: 2, 429: 7}
 
 
-async def test_what_one_edge_generated_the_others_know() -> None:
+async def test_tokens_generated_on_one_edge_count_on_all_edges() -> None:
     async with edges(tokens_per_minute=2 * TOKENS_OF_ONE) as running:
         for edge in range(2):
             assert (await running.create(edge)).status == 200
@@ -109,7 +109,7 @@ async def test_what_one_edge_generated_the_others_know() -> None:
         assert (await running.create(0)).status == 200
 
 
-async def test_a_store_that_stops_leaves_each_edge_its_part() -> None:
+async def test_each_edge_grants_its_share_during_a_store_outage() -> None:
     async with edges(requests_per_minute=9, streams_per_tenant=9) as running:
         assert await running.statuses(9) == {200: 9}
         running.redis.kill()
@@ -119,12 +119,12 @@ async def test_a_store_that_stops_leaves_each_edge_its_part() -> None:
         running.clock.advance(60)
         async with asyncio.timeout(30):
             while (answer := await running.create(0, store=False)).headers["x-ratelimit-limit-requests"] != "9":
-                await asyncio.sleep(0.05)  # its connection comes back
+                await asyncio.sleep(0.05)  # time for the connection to come back
                 running.clock.advance(60)
         assert answer.status == 200
 
 
-async def test_edges_that_share_nothing_count_their_parts() -> None:
+async def test_edges_without_shared_limits_grant_their_share() -> None:
     async with edges(requests_per_minute=9, shared_limits=False) as running:
         statuses = [(await running.create(0)).status for _ in range(5)]
         assert statuses == [200, 200, 200, 429, 429]
@@ -135,7 +135,7 @@ async def test_edges_that_share_nothing_count_their_parts() -> None:
 
 STREAMS = 4
 STREAM_SLOT_TTL_S = 2
-TOKENS_PER_MINUTE = 1_000  # 17 come back in a second
+TOKENS_PER_MINUTE = 1_000  # the bucket gets 17 in a second
 RESPONSES = 10
 
 
@@ -162,7 +162,7 @@ async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPath
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def session(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterator[aiohttp.ClientSession]:
-    """Of a tenant that nobody else is. All processes run."""
+    """A session of a new tenant. All processes run."""
     await replicas.start(*replicas.dead())
     triton.pause_s = 0.0
     triton.go_on()
@@ -175,7 +175,7 @@ STREAM = dumps({"model": "m", "input": "hi", "stream": True})
 
 
 async def begin_stream(life: AsyncExitStack, http: Http) -> None:
-    """A stream that goes on until the end of `life`, begun as soon as there is a place for it."""
+    """Begins a stream as soon as a stream slot is free. The stream lasts until the end of `life`."""
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
             answer = await http.session.post(f"{http.url}/v1/responses", data=STREAM)
@@ -189,8 +189,8 @@ async def begin_stream(life: AsyncExitStack, http: Http) -> None:
 
 
 async def until_refused(http: Http) -> Answer:
-    """The refusal of a stream. An edge for which the store was too slow, as on a busy machine, admits by its own share
-    for a while: who hangs up then has taken nothing."""
+    """The rejection of a stream. An edge for which the store is too slow, as on a busy machine, admits by its own share
+    for a while: streams that it admits are closed at once, and hold no slot."""
     async with asyncio.timeout(WAIT_MAX_S):
         while True:
             async with http.session.post(f"{http.url}/v1/responses", data=STREAM) as answer:
@@ -208,7 +208,7 @@ async def until_admitted(http: Http) -> Answer:
     return answer
 
 
-async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
+async def test_stream_slots_are_shared_and_freed_after_kill_9_of_their_edge(
     replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
 ) -> None:
     https = [RetryingHttp(session, url) for url in replicas.edge_urls]
@@ -221,7 +221,7 @@ async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
             answer = await until_refused(http)
             assert "Limit 4" in answer.error["message"]
             assert answer.headers["retry-after"] == "1"
-        replicas.kill("edge-0")  # and with it two streams
+        replicas.kill("edge-0")  # and its two streams
         triton.pause_s = 0.0
         assert (await until_admitted(https[1])).status == 200
         triton.pause_s = 3600.0
@@ -229,13 +229,13 @@ async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
             await begin_stream(life, http)
         await until_refused(https[1])
     triton.pause_s = 0.0
-    assert (await until_admitted(https[2])).status == 200  # whoever hangs up gives its place back
+    assert (await until_admitted(https[2])).status == 200  # closed streams release their slots
 
 
 async def test_the_tokens_of_background_responses_count(
     replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
 ) -> None:
-    """They all end at the same time, so that what they took comes at once and not as slowly as tokens come back."""
+    """All responses end together, so that their tokens are taken faster than the bucket fills."""
     triton.hold(at=0)
     http = RetryingHttp(session, replicas.url)
 

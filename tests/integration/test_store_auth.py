@@ -46,7 +46,7 @@ def tokens(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def endpoint(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
-    """A store in this process that asks for tokens, and sees a changed file at once."""
+    """A store in this process that requires tokens, and reads a changed file at once."""
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     settings = StoreSettings(token_file=tokens)
     backend = row_backend("memory://", durability="disk")
@@ -79,7 +79,7 @@ async def test_a_token_speaks_for_its_tenants_and_no_other(endpoint: str) -> Non
                 await edge.get(tenant, record.id)
 
 
-async def test_no_token_and_a_wrong_one_are_refused_and_logged_without_it(
+async def test_calls_without_a_valid_token_are_rejected_and_logged_without_it(
     endpoint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with client(endpoint) as anonymous, client(endpoint, WRONG) as stranger:
@@ -104,19 +104,19 @@ async def refusal_of(endpoint: str, method: Method, data: bytes, *metadata: tupl
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-async def test_every_rpc_asks_before_it_reads(endpoint: str, method: Method) -> None:
-    """Also those that are not implemented, and requests that are no messages."""
+async def test_every_rpc_authenticates_before_it_parses_the_request(endpoint: str, method: Method) -> None:
+    """Covers RPCs that are not implemented, and requests that are no valid messages."""
     bearer = ("authorization", f"Bearer {BILLING}")
     for data in (b"", b"\xff\xff"):
         assert await refusal_of(endpoint, method, data) is grpc.StatusCode.UNAUTHENTICATED
-        # Without a tenant it is the default one, which is not among this credential's.
+        # A call without a tenant is for the default tenant, which this credential does not cover.
         assert await refusal_of(endpoint, method, data, bearer) is grpc.StatusCode.PERMISSION_DENIED
     admitted = await refusal_of(endpoint, method, b"\xff\xff", bearer, ("antiphon-tenant", "acme"))
     implemented = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
     assert admitted in implemented
 
 
-async def test_a_stream_asks_too(endpoint: str) -> None:
+async def test_a_stream_rpc_authenticates_its_caller(endpoint: str) -> None:
     record = draft()
     append = EventAppend(record.id, 0, 1, FRAME, terminal=True)
     async with client(endpoint, BILLING) as billing, client(endpoint, WRONG) as stranger:
@@ -185,7 +185,7 @@ async def test_probes_need_no_token(endpoint: str) -> None:
 
 @contextmanager
 def served_store(*options: str) -> Iterator[tuple[Command, str]]:
-    """`antiphon serve --target=store`, and where it listens."""
+    """`antiphon serve --target=store`, and its address."""
     command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://", *options)
     try:
         yield command, command.wait_for(r"^store +(\S+:\d+)")[1]
@@ -193,7 +193,7 @@ def served_store(*options: str) -> Iterator[tuple[Command, str]]:
         command.stop()
 
 
-async def test_a_store_of_its_own_process_asks_for_tokens(tokens: Path) -> None:
+async def test_a_store_process_with_a_token_file_requires_tokens(tokens: Path) -> None:
     with served_store(f"--store-token-file={tokens}") as (command, address):
         command.wait_for(r"^store .*\(gRPC, tokens\)")
         async with client(address, BILLING) as billing, client(address) as anonymous:
@@ -201,7 +201,7 @@ async def test_a_store_of_its_own_process_asks_for_tokens(tokens: Path) -> None:
             assert await outcome(anonymous) is Unauthenticated
 
 
-async def test_a_store_of_its_own_process_asks_for_certificates(tmp_path: Path) -> None:
+async def test_a_store_process_with_a_client_ca_accepts_client_certificates(tmp_path: Path) -> None:
     ca = authority(tmp_path, "ca")
     server, own = signed_by(ca, tmp_path, "server"), signed_by(ca, tmp_path, "client")
     options = [
@@ -229,7 +229,7 @@ async def test_a_store_of_its_own_process_asks_for_certificates(tmp_path: Path) 
         ),
     ],
 )
-def test_a_door_that_nobody_watches_is_not_opened(options: list[str], says: str) -> None:
+def test_a_service_without_working_authentication_does_not_start(options: list[str], says: str) -> None:
     command = [sys.executable, "-m", "antiphon", "serve", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == 2
@@ -237,7 +237,7 @@ def test_a_door_that_nobody_watches_is_not_opened(options: list[str], says: str)
     assert says in line
 
 
-def test_insecure_opens_it_with_a_warning() -> None:
+def test_the_insecure_setting_starts_an_open_store_with_a_warning() -> None:
     with served_store("--store-host=0.0.0.0", "--store-insecure=true") as (command, _address):
         command.wait_for(r"^warning: The store listens on 0.0.0.0, and its callers are not authenticated")
         command.wait_for(r"^store .*\(gRPC, no authentication\)")

@@ -1,4 +1,4 @@
-"""Requests for structured output through edge and translator, over HTTP: what is refused, and what is told back."""
+"""Requests for structured output through edge and translator, over HTTP: rejected schemas, and the echoed format."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_a_bad_schema_is_a_400(
     assert answer.json == {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
 
 
-async def test_the_format_is_told_back_and_kept(http: Http) -> None:
+async def test_the_response_format_is_echoed_and_stored(http: Http) -> None:
     answer = await http.create(**asking_for(SCHEMA))
     assert answer.status == 200, answer.body
     assert answer.json["text"]["format"] == {

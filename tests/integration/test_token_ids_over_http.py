@@ -1,5 +1,5 @@
-"""Antiphon before servers of token ids over HTTP, such as NIM and vLLM: usage is exact, and a stream whose server is
-lost, or aborts it, goes on behind its last token on another server."""
+"""Antiphon with servers of token ids over HTTP, such as NIM and vLLM: usage is exact, and a stream that its server
+loses or aborts resumes behind its last token on another server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADAPTER = "pirate"
 
 @dataclass
 class Storyteller:
-    """A model that writes its story behind the first prompt that it reads."""
+    """A model that continues the first prompt that it reads with its story."""
 
     ids: Sequence[int]
     begin: int = 0
@@ -38,7 +38,7 @@ class Storyteller:
 
 @dataclass(frozen=True)
 class System:
-    """One model on two servers, of which the first is asked first."""
+    """One model on two servers. Requests go to the first server first."""
 
     http: Http
     first: FakeGenerate
@@ -83,14 +83,14 @@ async def test_usage_is_the_count_of_the_ids_sent_and_received(system: System) -
     assert END_ID in asked["sampling_params"]["stop_token_ids"]
 
 
-async def test_the_adapter_of_the_profile_is_asked_for(system: System) -> None:
+async def test_the_lora_adapter_of_the_profile_is_requested(system: System) -> None:
     await system.answer()
     (asked,) = system.first.requests
     assert asked["model"] == ADAPTER
 
 
 @pytest.mark.parametrize("end", ["lost_after", "aborted_after"])
-async def test_a_stream_goes_on_behind_its_last_token_on_another_server(system: System, end: str) -> None:
+async def test_a_lost_or_aborted_stream_resumes_on_another_server(system: System, end: str) -> None:
     setattr(system.first, end, 5)
     answer = await system.answer()
     assert (answer["status"], text_of(answer)) == ("completed", STORY)

@@ -1,4 +1,4 @@
-"""A conversation with tools through edge, store and translator: called, answered, gone on with. A script speaks."""
+"""A conversation with tools through edge, store and translator, with a scripted model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
 
 
 class Talk:
-    """A server whose model says what it is told to."""
+    """A server whose model generates the given text."""
 
     def __init__(self, http: Http, engine: ScriptedEngine) -> None:
         self.http = http
@@ -61,7 +61,7 @@ async def talk() -> AsyncIterator[Talk]:
     await backend.close()
 
 
-async def test_a_call_is_answered_and_gone_on_with(talk: Talk) -> None:
+async def test_a_turn_continues_with_the_result_of_its_tool_call(talk: Talk) -> None:
     first = await talk.turn("<think>", "Hm.", "</think>", "I look.", *CALL, input="Rome?", tools=[WEATHER])
     assert [item["type"] for item in first["output"]] == ["reasoning", "message", "function_call"]
     call = first["output"][-1]
@@ -72,7 +72,7 @@ async def test_a_call_is_answered_and_gone_on_with(talk: Talk) -> None:
     assert "<|im_start|>tool\nSunny.<|im_end|>" in talk.prompt
 
 
-async def test_a_result_nobody_asked_for_is_refused(talk: Talk) -> None:
+async def test_a_tool_result_without_its_call_is_rejected(talk: Talk) -> None:
     result = {"type": "function_call_output", "call_id": "call_9", "output": "Sunny."}
     answer = await talk.http.create(model="m", input=[result], tools=[WEATHER])
     assert answer.status == 400
@@ -90,7 +90,7 @@ DEEP = '{"city": ' + "[" * 500 + "]" * 500 + "}"
 
 
 @pytest.mark.parametrize("arguments", ['{"city": ', "Rome", DEEP], ids=["cut off", "no JSON", "deep"])
-async def test_a_broken_call_is_answered_and_gone_on_with(talk: Talk, arguments: str) -> None:
+async def test_a_call_with_invalid_arguments_can_be_continued(talk: Talk, arguments: str) -> None:
     written = ("<tool_call>", '{"name": "get_weather", "arguments": ' + arguments + "}", "</tool_call>")
     first = await talk.turn(*written, input="Rome?", tools=[WEATHER])
     call = {"type": "function_call", "call_id": "c", "name": "get_weather", "arguments": arguments}
@@ -105,7 +105,7 @@ async def test_a_broken_call_is_answered_and_gone_on_with(talk: Talk, arguments:
             assert told["status"] == "completed"
 
 
-async def test_a_conversation_goes_on_behind_a_broken_call(talk: Talk) -> None:
+async def test_a_conversation_with_an_invalid_call_can_be_continued(talk: Talk) -> None:
     items = [
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": DEEP},
         {"type": "function_call_output", "call_id": "c", "output": "No."},
@@ -115,7 +115,7 @@ async def test_a_conversation_goes_on_behind_a_broken_call(talk: Talk) -> None:
     assert (await talk.turn("Hi.", input="Go on.", conversation=conversation))["status"] == "completed"
 
 
-async def test_tools_are_told_back_in_full(talk: Talk) -> None:
+async def test_tools_are_echoed_with_all_members(talk: Talk) -> None:
     response = await talk.turn("Hi.", input="Hi", tools=[{"type": "function", "name": "f"}])
     assert response["tools"] == [
         {"type": "function", "name": "f", "description": None, "parameters": None, "strict": None}

@@ -1,4 +1,4 @@
-"""The whole path on a real model: HTTP, the turn, gRPC, a real Triton, and back. In one process and in three."""
+"""The whole path with a real model, from HTTP over gRPC to a real Triton and back, in one process and in three."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def model_directory_of(system: System) -> Path:
 
 
 def prompt_tokens(model_directory: Path, messages: list[tuple[str, str]]) -> int:
-    """How many tokens the model's own tokenizer and template make of a conversation."""
+    """The number of tokens of a conversation, by the model's own tokenizer and template."""
     config = json.loads((model_directory / "tokenizer_config.json").read_text())
     template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(config["chat_template"])
     rendered = template.render(
@@ -52,17 +52,15 @@ def prompt_tokens(model_directory: Path, messages: list[tuple[str, str]]) -> int
     return len(tokenizer.encode(rendered, add_special_tokens=False).ids)
 
 
-async def test_the_answer_is_the_models_and_valid(http: Http, system: System) -> None:
+async def test_the_answer_is_the_expected_one_and_valid(http: Http, system: System) -> None:
     response = (await http.create(model=system.model, input=QUESTION, temperature=0)).json
     validate_response(response)
     assert response["output"][0]["content"][0]["text"] == ANSWER
     assert (response["status"], response["error"], response["incomplete_details"]) == ("completed", None, None)
 
 
-@pytest.mark.parametrize("attempt", range(volume(1, 8)))  # one in six was refused
-async def test_the_small_model_compacts_a_conversation_also_where_it_repeats_itself(
-    up_system: System, attempt: int
-) -> None:
+@pytest.mark.parametrize("attempt", range(volume(1, 8)))  # one compaction in six was rejected
+async def test_a_compaction_by_a_model_that_repeats_itself_succeeds(up_system: System, attempt: int) -> None:
     talk = [{"role": "user", "content": "We launch on Tuesday."}, {"role": "assistant", "content": "On Tuesday."}]
     async with aiohttp.ClientSession() as session:
         http = RetryingHttp(session, up_system.url)
@@ -75,12 +73,12 @@ async def test_the_small_model_compacts_a_conversation_also_where_it_repeats_its
         assert (await http.create(model=up_system.model, input=more, max_output_tokens=16)).status == 200
 
 
-async def test_an_answer_without_a_limit_has_the_profiles_and_says_so(http: Http, system: System) -> None:
+async def test_a_response_without_a_limit_has_the_default_max_output_tokens(http: Http, system: System) -> None:
     response = (await http.create(model=system.model, input=QUESTION, temperature=0)).json
     assert response["max_output_tokens"] == OUTPUT_TOKENS_DEFAULT
 
 
-async def test_every_event_of_the_ladder_is_valid_and_numbered(http: Http, system: System) -> None:
+async def test_every_stream_event_is_valid_and_in_order(http: Http, system: System) -> None:
     answer = await http.create(model=system.model, input=QUESTION, temperature=0, stream=True)
     log = answer.events
     for event in log:
@@ -107,7 +105,7 @@ async def test_stream_record_and_json_agree(http: Http, system: System) -> None:
     assert (await http.get(f"/v1/responses/{ended['id']}")).json == ended
 
 
-async def test_a_chain_builds_on_what_was_said_exactly(http: Http, system: System, up_system: System) -> None:
+async def test_a_chain_gives_the_model_the_exact_conversation(http: Http, system: System, up_system: System) -> None:
     model_directory = model_directory_of(up_system)
     said: list[tuple[str, str]] = []
     previous = None
@@ -140,10 +138,10 @@ async def test_text_that_spells_control_tokens_stays_text(http: Http, system: Sy
     ask: dict[str, Any] = {"model": system.model, "temperature": 0, "max_output_tokens": 4}
     plain = (await http.create(**ask, input="im_end")).json["usage"]["input_tokens"]
     spelled = (await http.create(**ask, input="<|im_end|>")).json["usage"]["input_tokens"]
-    assert spelled > plain  # as one control token it would be shorter than the plain letters
+    assert spelled > plain  # one control token would be shorter than the plain letters
 
 
-async def test_an_image_that_the_model_cannot_see_is_named_and_a_file_is_read(http: Http, system: System) -> None:
+async def test_a_file_is_read_and_an_image_for_a_blind_model_rejected(http: Http, system: System) -> None:
     file = {"type": "input_file", "filename": "a.txt", "file_data": data_url(b"word " * 200, "text/plain")}
     ask: dict[str, Any] = {"model": system.model, "temperature": 0, "max_output_tokens": 4}
     answer = await http.create(**ask, input=[user("What is it?", file, image_part())])
@@ -175,15 +173,15 @@ async def test_every_failure_is_an_envelope_and_never_a_500(http: Http, system: 
     assert answers[-1].error["code"] == "context_length_exceeded"
 
 
-async def test_health_and_models(http: Http, system: System) -> None:
+async def test_health_is_ready_and_models_are_listed(http: Http, system: System) -> None:
     assert (await http.get("/v1/health/live")).status == 200
-    async with asyncio.timeout(60):  # a probe waits for a part only so long
+    async with asyncio.timeout(60):  # a probe waits for each part for a limited time
         while (await http.get("/v1/health/ready")).json["status"] != "ready":
             await asyncio.sleep(0.1)
     assert [model["id"] for model in (await http.get("/v1/models")).json["data"]] == [system.model]
 
 
-async def test_the_chain_works_after_a_restart_and_the_banners_curl_line_works_when_pasted(tmp_path: Path) -> None:
+async def test_the_curl_line_of_the_banner_and_chains_after_a_restart_work(tmp_path: Path) -> None:
     with up(tmp_path) as system:
         line = system.commands["up"].wait_for(r"^  (curl .*)$")[1]
         first = json.loads(subprocess.check_output(shlex.split(line)))  # noqa: ASYNC221 - as a user would

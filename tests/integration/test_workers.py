@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 WORDS = 30
 WORKERS = 2
 LONELY_EDGE = ("--target=edge", "--edge-store=h:1", "--edge-translator=h:1")
-CONNECTIONS = 40  # all at one of two workers: once in 2**39 runs
+CONNECTIONS = 40  # all reach the same worker once in 2**39 runs
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -43,13 +43,13 @@ def triton(storyteller: StorytellingTriton) -> StorytellingTriton:
 
 @contextmanager
 def serving(*options: str) -> Iterator[Command]:
-    """A command that has not said yet that it serves."""
+    """A command that may not be ready yet."""
     command = Command("serve", f"--workers={WORKERS}", *options)
     try:
         yield command
     finally:
         if command.process.poll() is None:
-            command.kill()  # and with it, its workers
+            command.kill()  # its workers end with it
 
 
 @asynccontextmanager
@@ -79,7 +79,7 @@ async def service(storyteller: StorytellingTriton, tmp_path_factory: pytest.Temp
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def own_service(triton: StorytellingTriton, tmp_path: Path) -> AsyncIterator[Command]:
-    """For a test that ends it."""
+    """A service that the test ends."""
     async with serving_all(tmp_path, triton) as command:
         yield command
 
@@ -93,7 +93,7 @@ def workers_of(service: Command) -> list[psutil.Process]:
 
 
 def connections_of(worker: psutil.Process, service: Command) -> int:
-    """How many clients of the edge a worker has."""
+    """The number of clients of the edge that a worker has."""
     port = int(url_of(service).rpartition(":")[2])
     found = worker.net_connections("tcp")
     return sum(each.laddr.port == port and each.status == psutil.CONN_ESTABLISHED for each in found)
@@ -101,14 +101,14 @@ def connections_of(worker: psutil.Process, service: Command) -> int:
 
 @asynccontextmanager
 async def client(service: Command, *, keeps: bool = False) -> AsyncIterator[Http]:
-    """Each request is a connection of its own, which stays with `keeps`."""
+    """Each request has its own connection, which stays open with `keeps`."""
     connector = aiohttp.TCPConnector(force_close=not keeps, limit=0)
     async with aiohttp.ClientSession(connector=connector) as session:
         yield RetryingHttp(session, url_of(service))
 
 
 async def stream(http: Http, first: asyncio.Event) -> bytes:
-    """The body of a streamed response; `first` is set when it has begun."""
+    """The body of a streamed response. Sets `first` when the response has begun."""
     body = {"model": "m", "input": "hi", "stream": True}
     read = b""
     async with http.session.post(http.url + "/v1/responses", json=body) as answer:
@@ -129,7 +129,7 @@ async def test_all_workers_get_connections_and_serve_one_history(service: Comman
         answers = await asyncio.gather(*(http.create(model="m", input="hi") for _ in range(CONNECTIONS)))
         assert {answer.status for answer in answers} == {200}
         assert all(connections_of(worker, service) for worker in workers_of(service))
-    async with client(service) as http:  # each is continued, and read, wherever its connection goes
+    async with client(service) as http:  # each response is continued and read on any worker
         continued = await asyncio.gather(
             *(http.create(model="m", input="and?", previous_response_id=answer.json["id"]) for answer in answers)
         )
@@ -137,7 +137,7 @@ async def test_all_workers_get_connections_and_serve_one_history(service: Comman
         assert {answer.status for answer in (*continued, *read)} == {200}
 
 
-async def test_what_one_worker_sealed_another_opens(service: Command) -> None:
+async def test_sealed_content_of_one_worker_is_opened_by_another(service: Command) -> None:
     async with client(service) as http:
         sealed = [await http.post("/v1/responses/compact", {"model": "m", "input": "hi"}) for _ in range(4)]
         assert {answer.status for answer in sealed} == {200}, sealed
@@ -189,7 +189,7 @@ async def test_a_signal_drains_the_streams_of_all_workers(own_service: Command, 
     assert await asyncio.to_thread(own_service.process.wait) == 0
 
 
-async def test_a_second_signal_ends_all_at_once(own_service: Command, triton: StorytellingTriton) -> None:
+async def test_a_second_signal_ends_all_workers_at_once(own_service: Command, triton: StorytellingTriton) -> None:
     triton.hold(at=3)
     begun = asyncio.Event()
     async with client(own_service) as http:
@@ -233,7 +233,7 @@ async def test_a_port_that_is_taken_ends_the_service_with_one_message(service_po
 
 @pytest.fixture
 def service_port() -> Iterator[int]:
-    """That of another service of workers, whose sockets would let ours join in."""
+    """The port of another service with workers, whose sockets would let ours share the port."""
     with serving(*LONELY_EDGE, "--edge-port=0") as other:
         other.wait_for("^workers")
         yield int(url_of(other).rpartition(":")[2])

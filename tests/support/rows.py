@@ -31,6 +31,7 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
+    Span,
     Unfile,
 )
 from antiphon_store.rows.view import View
@@ -155,10 +156,10 @@ class SpiedRows:
         return outcome
 
     async def page(
-        self, partition: Partition, index: Index, key: str, *, after: tuple[int, str] | None, limit: int, **options: Any
+        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
     ) -> tuple[int, Sequence[Entry]]:
         self.calls.append("page")
-        found = await self.rows.page(partition, index, key, after=after, limit=limit, **options)
+        found = await self.rows.page(partition, index, key, span, with_rows=with_rows)
         if self.after_page is not None:
             await self.after_page(index, key)
         return found

@@ -10,8 +10,8 @@ import lmdb
 
 from antiphon_core.jsons import dumps, loads
 from antiphon_lmdb.keys import Transaction, entry_keys, row_key, scan, scan_back
-from antiphon_store.rows.local_rows import LocalRows, NamedRow, Span
-from antiphon_store.rows.model import NO_ROW, Entry, Index, Kind, Partition, Ref, Row, Value
+from antiphon_store.rows.local_rows import LocalRows, NamedRow
+from antiphon_store.rows.model import NO_ROW, Entry, Index, Kind, Partition, Ref, Row, Span, Value
 
 _LENGTHS = Struct(">II")  # of the fields and the items, which follow; the rest of a stored row is the body
 _TIME = 8  # bytes of a time in a key
@@ -62,7 +62,7 @@ class TreeRows(LocalRows):
             self._transaction.delete(key + rest)
 
     def entries(self, index: Index, key: str, span: Span) -> list[Entry]:
-        after, limit, descending = span
+        limit, after, descending = span
         prefix, _ = entry_keys(self._partition, index, key)
         line = ((after[0] + _OFFSET).to_bytes(_TIME) + after[1].encode(),) if after is not None else ()
         found = (scan_back if descending else scan)(self._transaction, prefix, *line)

@@ -5,8 +5,8 @@
     await call.ended()
 
 `receive` is a plain function. The event loop calls it with all messages of the call that were in one read of the
-socket, with the context variables of the task that began the call. It must not block. An exception from it ends the
-call.
+socket, with the context variables of the task that began the call. `receive` must not block. An exception that
+`receive` raises ends the call.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class GrpcStreams:
 
     @property
     def silence_s(self) -> float:
-        """The time since something was received on the connection; infinite without a connection."""
+        """The time since something was received on the connection; infinite before the first connection."""
         return math.inf if self._link is None else self._link.silence_s
 
     async def connect(self) -> None:
@@ -190,7 +190,7 @@ class GrpcStreams:
             return self._link
         if self._attempt is None:
             if not self._backoff.can_try(asyncio.get_running_loop().time()):
-                raise ConnectionLost(f"{self._last_error} It is tried again soon.", is_unprocessed=True)
+                raise ConnectionLost(f"{self._last_error} Connecting is not tried again yet.", is_unprocessed=True)
             self._attempt = asyncio.create_task(self._connect())
         attempt = self._attempt
         await asyncio.wait((attempt,))

@@ -1,7 +1,7 @@
-"""The errors of calls.
+"""The errors of gRPC calls.
 
     GrpcError              the call ended with a status other than OK; `status` is the number of a gRPC status
-    └── ConnectionLost     UNAVAILABLE: there is no connection, or it ended before the call did
+    └── ConnectionLost     UNAVAILABLE: there is no connection, it ended before the call, or the call was given up
 
 An exception that the caller's own `receive` raised is raised unchanged by `GrpcCall.ended`.
 """
@@ -27,7 +27,7 @@ class GrpcError(Exception):
 
 
 class ConnectionLost(GrpcError):
-    """The connection could not be made, or ended before the call."""
+    """There is no connection, it ended before the call, or the call was given up because the server was silent."""
 
     def __init__(self, message: str, *, is_unprocessed: bool = False) -> None:
         super().__init__(UNAVAILABLE, message, is_unprocessed=is_unprocessed)

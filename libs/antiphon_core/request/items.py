@@ -1,7 +1,7 @@
 """Items in requests: messages, tool calls and their outputs, reasoning.
 
 Each type of item has a model for its validation. Other types of the Responses API are rejected as not supported, and
-all others as unknown (request/errors.py). Undeclared members are kept.
+all others as unknown (request/errors.py). Undeclared members of items and parts are kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from antiphon_core.request.models import Exact, Open, json_kind
 
 REFERENCE = "item_reference"
 
-PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
+HIDDEN_TYPES = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
 """Types of items that other servers' hosted tools have left in a client's history: kept, but not shown to the model."""
 
 
@@ -46,15 +46,15 @@ def _item_tag(value: object) -> str | None:
     """The tag of the model that validates an item. Messages and references may come without a type."""
     if not isinstance(value, dict):
         return None
-    given = str(value.get("type") or _untyped(value))
+    given = str(value.get("type") or _implied_type(value))
     if is_extension(given):
         return TAG + "extension"
     if is_client_item(given):
         return TAG + "client"
-    return TAG + ("passed_over" if given in PASSED_OVER else given)
+    return TAG + ("hidden" if given in HIDDEN_TYPES else given)
 
 
-def _untyped(item: Object) -> str:
+def _implied_type(item: Object) -> str:
     """The type of an item without `type`: a message in its short form, or a reference."""
     return "message" if "role" in item or "content" in item or "id" not in item else REFERENCE
 
@@ -169,7 +169,7 @@ _Async = Annotated[bool | None, Field(alias="async")]
 class FunctionCall(Open):
     type: Literal["function_call"]
     async_: _Async = None
-    """Whether the conversation may go on before its output comes."""
+    """Whether the conversation may go on before the call's output comes."""
     call_id: CallId
     """The id by which the output refers to the call."""
     name: str
@@ -195,7 +195,7 @@ class FunctionCallOutput(Open):
 class CustomToolCall(Open):
     type: Literal["custom_tool_call"]
     async_: _Async = None
-    """Whether the conversation may go on before its output comes."""
+    """Whether the conversation may go on before the call's output comes."""
     call_id: CallId
     """The id by which the output refers to the call."""
     name: str
@@ -238,13 +238,13 @@ class AdditionalTools(Open):
 
 
 class ItemReference(Open):
-    """A reference to an item of any stored response of the tenant, by its id."""
+    """A reference by id to an item of any stored response or conversation of the tenant."""
 
     type: Literal["item_reference"] | None = None
     id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
 
 
-class PassedOver(Open):
+class HiddenItem(Open):
     type: Literal["web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools"]
     id: str | None = None
 
@@ -268,7 +268,7 @@ Item = Annotated[
     | Annotated[CompactionTrigger, Tag(TAG + TRIGGER)]
     | Annotated[ConfigurationUpdate, Tag(TAG + CONFIGURATION)]
     | Annotated[ItemReference, Tag(TAG + REFERENCE)]
-    | Annotated[PassedOver, Tag(TAG + "passed_over")]
+    | Annotated[HiddenItem, Tag(TAG + "hidden")]
     | Annotated[ExtensionItem, Tag(TAG + "extension")]
     | Annotated[ClientItem, Tag(TAG + "client")],
     Discriminator(_item_tag),
@@ -277,4 +277,6 @@ Item = Annotated[
 
 def items_given(items: Sequence[Any]) -> list[Object]:
     """Validated items as the client wrote them, except that references without a type get it."""
-    return [item if item.get("type") or _untyped(item) != REFERENCE else item | {"type": REFERENCE} for item in items]
+    return [
+        item if item.get("type") or _implied_type(item) != REFERENCE else item | {"type": REFERENCE} for item in items
+    ]

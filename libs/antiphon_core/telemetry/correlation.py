@@ -86,7 +86,7 @@ def engine_headers() -> list[tuple[str, str]]:
 
 
 def service_headers() -> list[tuple[str, str]]:
-    """The metadata of a call between Antiphon's services: those of `engine_headers` and the response id."""
+    """The metadata of a call between Antiphon's services: the headers of `engine_headers` and the response id."""
     response_id = _current.get().response_id
     headers = engine_headers()
     return [*headers, (RESPONSE_ID_KEY, response_id)] if response_id else headers

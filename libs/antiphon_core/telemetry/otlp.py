@@ -19,7 +19,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 
 
 def is_wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the variables turn traces on. SettingsError: they name an exporter that does not exist here."""
+    """Whether the variables turn traces on. SettingsError: they name an exporter other than otlp and none."""
     exporter = environ.get(_EXPORTER, "")
     if exporter not in ("", "otlp", "none"):
         raise SettingsError(f"{_EXPORTER}={exporter!r}: must be otlp or none.")

@@ -71,7 +71,7 @@ _SECRET = re.compile(
 
 
 def without_password(url: str) -> str:
-    """A URL of a store that may be shown: stars replace its passwords. A password stands before the last '@' behind
+    """A store's URL with stars in place of its passwords. A password stands before the last '@' behind
     '://', where it may have an '@', ':' or '/' of its own; in a parameter; or in a libpq connection string."""
     shown = re.sub(r"(://[^:/?#@\s]*):.*@", r"\1:***@", url)
     return _SECRET.sub(r"\1***", shown)

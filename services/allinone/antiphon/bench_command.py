@@ -17,6 +17,7 @@ PROMPT = "Tell me a long story about a lighthouse."
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("server", nargs="?", metavar="URL", help="the server's base URL, instead of --url")
     parser.add_argument("--model", help="the model (default: the first that the server lists)")
     parser.add_argument("--requests", type=_positive, default=32, metavar="N", help="how many requests (default 32)")
     parser.add_argument("--concurrency", type=_positive, default=4, metavar="N", help="how many at once (default 4)")
@@ -36,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 async def _measure(options: argparse.Namespace) -> load.Result:
-    async with Api.open(options.url) as server:
+    async with Api.open(options.server or options.url) as server:
         body: Object = {
             "model": options.model or (await server.models())[0],
             "input": options.prompt,

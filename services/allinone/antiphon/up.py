@@ -1,7 +1,7 @@
-"""`antiphon up`: runs everything on one machine. Prepares a model and a Triton for it, then runs all targets.
+"""`antiphon up`: runs everything on one machine. By default it prepares a model and a Triton, then runs all targets.
 
-The targets read the model's profile from a file in the data folder, as in production. With profiles of the user
-(`--profiles`), nothing is prepared, and the targets read those.
+The targets read the model's profile from a file, as in production. This command writes that file into the data folder;
+with `--profiles` it prepares nothing, and the targets read the user's profiles.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Plan:
         }
         for option, value in others.items():
             if value is not None:
-                raise SettingsError(f"--profiles and {option} exclude each other: profiles say all about their models.")
+                raise SettingsError(f"--profiles and {option} exclude each other: profiles describe their models.")
 
     @property
     def name(self) -> str:
@@ -118,7 +118,7 @@ class _Models(Part, Protocol):
 
     @property
     def engine(self) -> str:
-        """The server that runs them, in words for the banner."""
+        """The server that runs the models, in words for the banner."""
 
 
 async def _models(plan: Plan) -> _Models:
@@ -148,7 +148,7 @@ class _ProfiledModels:
     def __init__(self, folder: Path) -> None:
         """SettingsError: there is no such folder, or no profile in it, or one with a mistake."""
         self.names = [profile.name for profile in profiles.load_directory(folder)]
-        self.engine = f"as {folder} says"
+        self.engine = f"see the profiles in {folder}"
         if not self.names:
             raise SettingsError(f"There is no model profile (*.toml) in {folder}.")
 
@@ -160,7 +160,7 @@ class _ProfiledModels:
 
 
 class _RemoteModel:
-    """A model in a Triton that this command did not start. To start this part, the model's profile is written."""
+    """A model in a Triton that this command did not start. Starting this part writes the model's profile."""
 
     name = "model"
     ready_timeout_s = OTHERS_TIMEOUT_S
@@ -202,7 +202,7 @@ class _Welcome:
         pass
 
     async def _wait_ready(self) -> str:
-        """Waits until all models are ready. Returns the models that are not when the time is up, with the reasons."""
+        """Waits until all models are ready. Returns those that are not ready in time, with the reasons."""
         translator = self._process.translator_of(self._process.settings.edge)
         deadline = self._process.clock.monotonic() + self._models.ready_timeout_s
         while missing := await _missing(translator):

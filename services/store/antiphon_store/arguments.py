@@ -1,5 +1,5 @@
-"""Arguments of the ports' methods by name: completed by the ports' defaults, and checked. The name of a parameter
-selects its rule.
+"""Names, completes and checks the arguments of the ports' methods. Defaults are those of the port; the name of a
+parameter selects its check.
 
 The service checks arguments, and so does the client before it sends: both reject a value that the wire cannot carry
 with the same message.
@@ -105,15 +105,15 @@ def binder(port: Callable[..., Any]) -> Callable[[tuple[Any, ...], Mapping[str, 
     """Makes the function that names and completes the arguments of a method, and checks those that are not None.
     TypeError: the method cannot be called with them."""
     called = signature(port)
-    parameters = list(called.parameters.values())[1:]  # behind self
+    parameters = list(called.parameters.values())[1:]  # after self
     names = [each.name for each in parameters]
     defaults = {each.name: each.default for each in parameters if each.default is not Parameter.empty}
-    by_place = sum(each.kind is not Parameter.KEYWORD_ONLY for each in parameters)
+    positional = sum(each.kind is not Parameter.KEYWORD_ONLY for each in parameters)
     all_names, checks = set(names), _checks(port.__name__, names)
 
     def bind(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         named = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
-        if named.keys() != all_names or len(args) > by_place or not kwargs.keys().isdisjoint(names[: len(args)]):
+        if named.keys() != all_names or len(args) > positional or not kwargs.keys().isdisjoint(names[: len(args)]):
             called.bind(None, *args, **kwargs)  # raises
         for name, check, field in checks:
             value = named[name]

@@ -1,8 +1,8 @@
-"""The behaviour of every engine, on any model server. An engine's test module subclasses the suite and gives the
+"""The behaviour of every engine, on any model server. An engine's test module subclasses the suite and provides the
 fixture `stage`.
 
-A stage returns an engine whose next generations follow a play. Engines of text say the ids of a play in characters,
-which the suite reads back, so that one suite holds for engines of every level.
+A stage returns an engine whose next generations follow a play. A text engine encodes the ids of a play as characters,
+and the suite decodes them, so that one suite covers engines of every level.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ SOON_S = 20.0
 
 
 async def request_for(engine: Engine, request: GenerationRequest = REQUEST) -> GenerationRequest:
-    """The request, with its prompt in the form of the engine's level."""
+    """The request with its prompt converted to the engine's level."""
     await engine.controls()  # an engine may have to ask its server for its level
     return replace(request, prompt=prompt_at(engine.level, PROMPT_IDS, as_text(PROMPT_IDS)))
 
 
 def ids_of(chunk: EngineChunk) -> list[int]:
-    """The ids that a chunk says, in the form of its level."""
+    """The ids of a chunk of any level."""
     match chunk:
         case TokenChunk():
             return list(chunk.ids)
@@ -73,7 +73,7 @@ async def collect(engine: Engine, request: GenerationRequest = REQUEST) -> list[
 
 
 class EngineContract:
-    """The suite."""
+    """The behaviour that every engine must have."""
 
     async def test_ids_arrive_complete_and_in_order(self, stage: Stage) -> None:
         ids = [[number] for number in range(100, 160)]
@@ -82,7 +82,7 @@ class EngineContract:
     async def test_messages_of_several_ids_stay_whole(self, stage: Stage) -> None:
         assert await collect(stage(Play([[5, 6, 7, 8], [9]]))) == [[5, 6, 7, 8], [9]]
 
-    async def test_a_generation_may_be_empty(self, stage: Stage) -> None:
+    async def test_an_empty_generation_delivers_nothing(self, stage: Stage) -> None:
         assert await collect(stage(Play([]))) == []
 
     async def test_ids_arrive_before_the_generation_ends(self, stage: Stage) -> None:
@@ -92,7 +92,7 @@ class EngineContract:
                 batch = await anext(batches)
             assert ids_of(batch[0]) == [5]
 
-    async def test_closing_stops_the_generation_at_the_other_end(self, stage: Stage) -> None:
+    async def test_closing_the_stream_stops_the_generation_on_the_server(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
         engine = stage(play)
         async with aclosing(pushed.chunks(engine, await request_for(engine))) as batches:
@@ -100,7 +100,7 @@ class EngineContract:
         async with asyncio.timeout(SOON_S):
             await play.stopped.wait()
 
-    async def test_cancelling_the_task_that_waits_stops_it_too(self, stage: Stage) -> None:
+    async def test_cancelling_a_waiting_task_stops_the_generation(self, stage: Stage) -> None:
         play = Play([], Ending.SILENCE)
         waiting = asyncio.create_task(collect(stage(play)))
         async with asyncio.timeout(SOON_S):
@@ -111,7 +111,7 @@ class EngineContract:
         async with asyncio.timeout(SOON_S):
             await play.stopped.wait()
 
-    async def test_generate_returns_when_nothing_more_is_wanted_and_stops_it(self, stage: Stage) -> None:
+    async def test_generate_returns_and_stops_when_deliver_returns_false(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
         deliveries = pushed.Deliveries(most=1)
         engine = stage(play)
@@ -120,14 +120,14 @@ class EngineContract:
             await play.stopped.wait()
         assert len(deliveries.received) == 1
 
-    async def test_nothing_is_delivered_after_the_last_that_was_wanted(self, stage: Stage) -> None:
+    async def test_no_chunk_is_delivered_after_deliver_returns_false(self, stage: Stage) -> None:
         deliveries = pushed.Deliveries(most=1)
         play = Play([[number] for number in range(5, 25)], pause_s=0.001)
         engine = stage(play)
         await engine.generate(await request_for(engine), deliveries, Flow())
         assert len(deliveries.received) == 1
 
-    async def test_an_error_of_deliver_is_raised_and_stops_it(self, stage: Stage) -> None:
+    async def test_an_error_in_deliver_is_raised_and_stops_the_generation(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
 
         def deliver(chunks: Sequence[EngineChunk]) -> bool:
@@ -162,7 +162,7 @@ class EngineContract:
             await running
         assert received == ids
 
-    async def test_cancelling_while_the_flow_is_paused_stops_it(self, stage: Stage) -> None:
+    async def test_cancelling_during_a_paused_flow_stops_the_generation(self, stage: Stage) -> None:
         play = Play([[5], [6]], Ending.SILENCE)
         flow, deliveries = Flow(), pushed.Deliveries()
         engine = stage(play)
@@ -179,7 +179,7 @@ class EngineContract:
         with pytest.raises(EngineFault):
             await collect(stage(Play([[5]], Ending.ERROR)))
 
-    async def test_what_came_before_an_error_is_delivered(self, stage: Stage) -> None:
+    async def test_ids_before_an_error_are_delivered(self, stage: Stage) -> None:
         seen = []
         with pytest.raises(EngineFault):
             engine = stage(Play([[5], [6]], Ending.ERROR))
@@ -202,14 +202,14 @@ class EngineContract:
             await collect(stage(Play([[5]], Ending.ERROR)))
         assert await collect(stage(Play([[6]]))) == [[6]]
 
-    async def test_it_is_ready(self, stage: Stage) -> None:
+    async def test_a_running_engine_is_ready(self, stage: Stage) -> None:
         await stage(Play([])).ready()
 
-    async def test_it_takes_the_sampling_controls_it_names(self, stage: Stage) -> None:
+    async def test_the_common_sampling_controls_are_supported(self, stage: Stage) -> None:
         assert {"temperature", "top_p", "seed"} <= await stage(Play([])).controls()
 
-    async def test_it_refuses_those_that_it_does_not_name(self, stage: Stage) -> None:
-        """A wish is never ignored; an engine that takes all has none to refuse."""
+    async def test_an_unsupported_sampling_control_is_rejected(self, stage: Stage) -> None:
+        """An engine ignores no control. An engine that supports all controls has none to reject."""
         engine = stage(Play([[5]]))
         unnamed = {member.name for member in fields(Sampling)} - await engine.controls()
         for name in unnamed:

@@ -1,5 +1,5 @@
-"""Images go the whole way to a real Triton: from a request through template, tokenizer and engine to what a model of
-each multimodal signature is really given."""
+"""Images on a real Triton: requests with images go through template, tokenizer and engine, and a model of each
+multimodal signature reports its input."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def service(server: RunningTriton, tmp_path_factory: pytest.TempPathFactor
 
 
 async def seen(service: TranslatorService, name: str, *given: Object, **request: object) -> Object:
-    """The model's own account of its input."""
+    """The input that the model reports."""
     asked = replace(turn(), request=dumps({"model": name} | request), input=dumps(given))
     batches = [batch async for batch in pushed.generated(service, asked)]
     final = batches[-1].final
@@ -92,7 +92,7 @@ async def seen(service: TranslatorService, name: str, *given: Object, **request:
 
 
 @pytest.mark.parametrize("name", ["vllm", "bls", "llmapi"])
-async def test_the_model_is_shown_each_image_at_its_place(service: TranslatorService, name: str) -> None:
+async def test_each_image_reaches_the_model_at_its_position(service: TranslatorService, name: str) -> None:
     async with web_server() as web:
         web.pages["/x"] = Page([GIF])
         shown = await seen(
@@ -113,7 +113,7 @@ async def test_the_model_is_shown_each_image_at_its_place(service: TranslatorSer
     assert shown["prompt"].count(MARK) == 3
 
 
-async def test_images_leave_with_their_turn(service: TranslatorService) -> None:
+async def test_images_of_a_truncated_turn_are_not_sent_to_the_model(service: TranslatorService) -> None:
     long = user("word " * 9000, image_part(data_url(GIF)))
     given = (long, message("assistant", "I see."), user("And this?", image_part()))
     shown = await seen(service, "vllm", *given, truncation="auto", max_output_tokens=100)
@@ -128,6 +128,6 @@ async def test_a_model_without_an_input_for_images_refuses_them(service: Transla
     assert caught.value.field == "input[0].content[1]"
 
 
-async def test_a_text_cannot_pass_for_an_image(service: TranslatorService) -> None:
+async def test_text_that_spells_an_image_mark_is_rejected(service: TranslatorService) -> None:
     with pytest.raises(InvalidRequest, match="a text spells"):
         await seen(service, "vllm", user(f"What is {MARK}", image_part()))

@@ -1,4 +1,4 @@
-"""Log probabilities of a real model on a real Triton, from a request to the events, and what the OpenAI SDK reads."""
+"""Log probabilities of a real model on a real Triton, from the request to the events, as the OpenAI SDK reads them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EMOJI = "Repeat: ☃ café 🤖"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def translator(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TranslatorService]:
-    """SmolLM2 under the signature that has ids, and under the one that has alternatives: two models."""
+    """SmolLM2 as two models: under the signature with ids, and under the one with alternatives."""
     gguf = read_layout(server_venv()).packaged_gguf
     folder = tmp_path_factory.mktemp("repository") / "models"
     names = (MODEL_NAME, VLLM)
@@ -70,7 +70,7 @@ async def run(translator: TranslatorService, name: str, text: str, **more: Any) 
 
 
 def read(log: Sequence[Object]) -> tuple[str, list[Logprob]]:
-    """The text of the answer and its tokens as the SDK has them; those of the deltas are the same."""
+    """The text of the answer and its tokens as the SDK reads them. The tokens of the deltas must be equal."""
     response = Response.model_validate(log[-1]["response"], strict=True)
     (message,) = response.output
     assert isinstance(message, ResponseOutputMessage)
@@ -86,7 +86,7 @@ def read(log: Sequence[Object]) -> tuple[str, list[Logprob]]:
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, VLLM])
-async def test_each_token_has_its_own(translator: TranslatorService, name: str) -> None:
+async def test_each_token_has_its_log_probability(translator: TranslatorService, name: str) -> None:
     text, tokens = read(await run(translator, name, QUESTION))
     assert text == "".join(CAPITALS)
     assert [token.token for token in tokens] == CAPITALS
@@ -95,13 +95,13 @@ async def test_each_token_has_its_own(translator: TranslatorService, name: str) 
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, VLLM])
-async def test_parts_of_characters_have_their_bytes(translator: TranslatorService, name: str) -> None:
+async def test_tokens_of_split_characters_have_their_bytes(translator: TranslatorService, name: str) -> None:
     text, tokens = read(await run(translator, name, EMOJI))
     assert b"".join(bytes(token.bytes) for token in tokens) == text.encode()
     assert any(token.token == "�" for token in tokens)
 
 
-async def test_both_signatures_say_the_same(translator: TranslatorService) -> None:
+async def test_both_signatures_have_equal_log_probabilities(translator: TranslatorService) -> None:
     by_ids, by_text = [read(await run(translator, name, EMOJI)) for name in (MODEL_NAME, VLLM)]
     assert by_ids[0] == by_text[0]
     assert [each.bytes for each in by_ids[1]] == [each.bytes for each in by_text[1]]
@@ -125,6 +125,6 @@ async def test_alternatives_are_ranked_and_the_chosen_one_is_the_likeliest(
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, VLLM])
-async def test_without_the_include_there_are_none(translator: TranslatorService, name: str) -> None:
+async def test_log_probabilities_are_absent_without_the_include(translator: TranslatorService, name: str) -> None:
     text, tokens = read(await run(translator, name, QUESTION, include=[], top_logprobs=5))
     assert (text, tokens) == ("".join(CAPITALS), [])

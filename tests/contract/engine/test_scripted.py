@@ -1,4 +1,4 @@
-"""The scripted engine keeps the contract, and so do two of them behind one another."""
+"""The scripted engine keeps the contract, and so do two scripted engines as endpoints of one engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TestScripted(EngineContract):
 
 
 class TestEndpoints(EngineContract):
-    """Both endpoints play the play: what one loses, the other one loses too."""
+    """Both endpoints follow one play, so a play that ends with a lost server loses both."""
 
     @pytest.fixture
     def stage(self) -> Stage:

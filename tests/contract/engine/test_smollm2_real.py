@@ -1,4 +1,4 @@
-"""A real model on a real Triton, under every signature: what a turn needs of an engine."""
+"""A real model on a real Triton, under every signature: the features of an engine that a turn needs."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def vocabulary() -> Tokenizer:
 
 
 def ids_of(text: str) -> list[int]:
-    """The ids of a text, control tokens where they are spelt out."""
+    """The ids of a text. Control tokens in the text become single ids."""
     ids: list[int] = vocabulary().encode(text, add_special_tokens=False).ids
     return ids
 
 
 def asked(text: str, **changes: object) -> GenerationRequest:
-    """A question at temperature 0. `at_level` gives it the form that an engine takes."""
+    """A question at temperature 0. `at_level` converts its prompt for an engine."""
     prompt = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
     request = GenerationRequest(
         request_id=f"smol-{next(_NUMBERS)}",
@@ -88,7 +88,7 @@ async def engine(server: RunningTriton, request: pytest.FixtureRequest) -> Async
 
 
 async def at_level(engine: Engine, request: GenerationRequest) -> GenerationRequest:
-    """The request, with its prompt in the form of the engine's level."""
+    """The request with its prompt converted to the engine's level."""
     await engine.controls()
     text = text_in(request)
     return replace(request, prompt=prompt_at(engine.level, ids_of(text), text))
@@ -108,7 +108,7 @@ def tokens_in(text: str) -> int:
     return len(ids_of(text))
 
 
-async def test_it_streams_the_same_text_and_counts_exactly(engine: Engine) -> None:
+async def test_every_signature_streams_the_expected_text_and_usage(engine: Engine) -> None:
     request = asked(QUESTION)
     chunks = await chunks_of(engine, request)
     assert text_of(chunks) == "The capital of France is Paris."
@@ -119,12 +119,12 @@ async def test_it_streams_the_same_text_and_counts_exactly(engine: Engine) -> No
 
 
 def usages(request: GenerationRequest, text: str) -> list[Usage]:
-    """With or without the token that ended the turn: vLLM counts it, TensorRT-LLM does not."""
+    """The usage with and without the token that ended the turn: vLLM counts that token, TensorRT-LLM does not."""
     return [Usage(request.prompt_as(TextPrompt).tokens, tokens_in(text) + more) for more in (0, 1)]
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "vllm_model"])
-async def test_all_that_count_do(server: RunningTriton, name: str) -> None:
+async def test_signatures_with_usage_report_exact_counts(server: RunningTriton, name: str) -> None:
     engine = engine_on(server, name=name)
     request = asked("Tell me a long story.", max_tokens=7)
     chunks = await chunks_of(engine, request)
@@ -133,7 +133,7 @@ async def test_all_that_count_do(server: RunningTriton, name: str) -> None:
     await engine.close()
 
 
-async def test_it_ends_at_the_length(engine: Engine) -> None:
+async def test_generation_ends_at_max_tokens(engine: Engine) -> None:
     chunks = await chunks_of(engine, asked("Tell me a long story.", max_tokens=7))
     assert tokens_in(text_of(chunks)) == 7
     if engine.level is Level.TEXT:
@@ -142,7 +142,7 @@ async def test_it_ends_at_the_length(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", TEXT_MODELS)
 @pytest.mark.parametrize("stop", [" France", "ance is", "capi"])
-async def test_it_stops_on_stop_texts(server: RunningTriton, name: str, stop: str) -> None:
+async def test_generation_ends_before_a_stop_text(server: RunningTriton, name: str, stop: str) -> None:
     engine = engine_on(server, name=name)
     chunks = await chunks_of(engine, asked(QUESTION, stop=("nowhere", stop)))
     assert text_of(chunks) == "The capital of France is Paris.".partition(stop)[0]
@@ -151,7 +151,7 @@ async def test_it_stops_on_stop_texts(server: RunningTriton, name: str, stop: st
 
 
 async def test_any_stop_id_ends_the_generation(server: RunningTriton) -> None:
-    """Of several, engines of ids deliver the one that came; vLLM counts it and tells its text to nobody."""
+    """An engine of ids delivers the stop id that was generated. vLLM counts the stop id, but leaves its text out."""
     (france,) = ids_of(" France")
     request = asked(QUESTION, stop_ids=(END_ID, france))
     tokens, vllm = (engine_on(server, name=name) for name in (MODEL_NAME, "vllm_model"))
@@ -175,7 +175,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize("name", GUIDED)
-async def test_it_honours_a_guide(server: RunningTriton, name: str) -> None:
+async def test_a_guided_generation_follows_its_guide(server: RunningTriton, name: str) -> None:
     engine = engine_on(server, name=name)
     assert "guide" in await engine.controls()
     schema = asked("Bob is 42 years old.", max_tokens=100, guide=Guide(GuideKind.JSON_SCHEMA, json.dumps(SCHEMA)))
@@ -203,8 +203,8 @@ async def test_a_guide_for_a_model_that_takes_none_is_refused(server: RunningTri
     await engine.close()
 
 
-async def test_it_stops_within_one_token_of_a_cancel(server: RunningTriton, engine: Engine) -> None:
-    """The best of some counts: on a busy machine either end may be held up for longer than a token takes."""
+async def test_generation_stops_within_one_token_of_a_cancellation(server: RunningTriton, engine: Engine) -> None:
+    """The best of several tries counts: on a busy machine either end may pause for longer than a token takes."""
     beyond: list[int] = []
     while len(beyond) < TRIES and min(beyond, default=2) > 1:
         request = asked("Tell me a very long story about a dog.", max_tokens=400)
@@ -219,7 +219,7 @@ async def test_it_stops_within_one_token_of_a_cancel(server: RunningTriton, engi
     assert min(beyond) <= 1, beyond
 
 
-async def test_log_probabilities_of_the_ids(server: RunningTriton) -> None:
+async def test_each_id_has_a_log_probability(server: RunningTriton) -> None:
     engine = engine_on(server, name=MODEL_NAME)
     chunks = only(TokenChunk, await chunks_of(engine, asked(QUESTION, top_logprobs=0)))
     assert all(len(chunk.logprobs) == len(chunk.ids) for chunk in chunks)

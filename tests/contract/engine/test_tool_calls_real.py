@@ -1,5 +1,5 @@
-"""Outputs of several families' models come out of a real Triton as equal reasoning, text and calls, whether they
-came as ids or as text; and out of the whole translator as equal items."""
+"""Tool calls from a real Triton: outputs of several model families become equal reasoning, text and calls, whether they
+arrive as ids or as text. The translator makes equal items of them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ END = "<|end|>"
 
 
 @dataclass(frozen=True)
-class Said:
-    """The output of one family's model, its control tokens apart; the outputs of all families mean the same."""
+class FamilyOutput:
+    """The output of one family's model, in parts. The outputs of all families mean the same."""
 
     family: str
     parts: tuple[str, ...]
@@ -51,22 +51,22 @@ class Said:
         return (*(part for part in self.parts if part[0] in "<[" and len(part) < 20), END)
 
 
-SAID = (
-    Said(
+FAMILY_OUTPUTS = (
+    FamilyOutput(
         "hermes",
         (
             *("<think>", "Rome für mich?", "</think>", "One moment."),
             *("<tool_call>", '{"name": "get_weather", "arguments": {"city": "Rome"}}', "</tool_call>"),
         ),
     ),
-    Said(
+    FamilyOutput(
         "mistral",
         (
             *("[THINK]", "Rome für mich?", "[/THINK]", "One moment."),
             *("[TOOL_CALLS]", "get_weather", "[ARGS]", '{"city": "Rome"}'),
         ),
     ),
-    Said(
+    FamilyOutput(
         "glm",
         (
             *("<think>", "Rome für mich?", "</think>", "One moment."),
@@ -75,18 +75,23 @@ SAID = (
         ),
     ),
 )
-BY_FAMILY = {said.family: said for said in SAID}
+BY_FAMILY = {family_output.family: family_output for family_output in FAMILY_OUTPUTS}
 
 
-def scripted(said: Said) -> list[ScriptedModel]:
-    tokenizer = byte_tokenizer(*said.control_tokens())
-    by_ids = ScriptedModel(f"{said.family}_ids", delay_ms=0.5, says=ids_of(tokenizer, *said.parts))
-    return [by_ids, ScriptedModel(f"{said.family}_text", delay_ms=0.5, says=said.text, signature="vllm_model")]
+def scripted(family_output: FamilyOutput) -> list[ScriptedModel]:
+    tokenizer = byte_tokenizer(*family_output.control_tokens())
+    by_ids = ScriptedModel(f"{family_output.family}_ids", delay_ms=0.5, says=ids_of(tokenizer, *family_output.parts))
+    return [
+        by_ids,
+        ScriptedModel(f"{family_output.family}_text", delay_ms=0.5, says=family_output.text, signature="vllm_model"),
+    ]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[RunningTriton]:
-    async with triton_server(*(model for said in SAID for model in scripted(said))) as running:
+    async with triton_server(
+        *(model for family_output in FAMILY_OUTPUTS for model in scripted(family_output))
+    ) as running:
         yield running
 
 
@@ -102,7 +107,7 @@ async def chunks_of(server: RunningTriton, name: str) -> list[EngineChunk]:
 
 
 def meaning(segments: list[Segment]) -> list[object]:
-    """Runs of a kind as one; arguments as what they say."""
+    """Joins the segments of each kind and decodes arguments, so that outputs can be compared."""
     told: list[object] = ["".join(one.text for one in segments if isinstance(one, kind)) for kind in (Reasoning, Text)]
     told += [(one.name, one.model_id) for one in segments if isinstance(one, CallBegin)]
     told.append(loads("".join(one.text for one in segments if isinstance(one, Arguments))))
@@ -110,26 +115,26 @@ def meaning(segments: list[Segment]) -> list[object]:
     return told
 
 
-MEANT = ["Rome für mich?", "One moment.", ("get_weather", None), {"city": "Rome"}, CallEnd(is_complete=True)]
+MEANING = ["Rome für mich?", "One moment.", ("get_weather", None), {"city": "Rome"}, CallEnd(is_complete=True)]
 
 
 @pytest.mark.parametrize("family", sorted(BY_FAMILY))
-async def test_by_ids(server: RunningTriton, family: str) -> None:
+async def test_output_as_ids_is_parsed_into_reasoning_text_and_calls(server: RunningTriton, family: str) -> None:
     tokenizer = byte_tokenizer(*BY_FAMILY[family].control_tokens())
     parser = TokenParser(TokenSyntax(families.load(family), tokenizer), schemas=SCHEMAS)
     segments: list[Segment] = []
     for chunk in only(TokenChunk, await chunks_of(server, f"{family}_ids")):
         segments += parser.feed(chunk.ids)
-    assert meaning([*segments, *parser.finish(cut_off=False)]) == MEANT
+    assert meaning([*segments, *parser.finish(cut_off=False)]) == MEANING
 
 
 @pytest.mark.parametrize("family", sorted(BY_FAMILY))
-async def test_by_text(server: RunningTriton, family: str) -> None:
+async def test_output_as_text_is_parsed_into_reasoning_text_and_calls(server: RunningTriton, family: str) -> None:
     parser = OutputParser(families.load(family), schemas=SCHEMAS)
     segments: list[Segment] = []
     for chunk in only(TextChunk, await chunks_of(server, f"{family}_text")):
         segments += parser.feed(chunk.text)
-    assert meaning([*segments, *parser.finish()]) == MEANT
+    assert meaning([*segments, *parser.finish()]) == MEANING
 
 
 TEMPLATE = JinjaTemplate("{% for message in messages %}{{ message.content }}{% endfor %}", special_tokens={})
@@ -138,9 +143,9 @@ WEATHER = {"type": "function", "name": "get_weather", "parameters": SCHEMAS["get
 
 @pytest.mark.parametrize("level", ["ids", "text"])
 @pytest.mark.parametrize("family", sorted(BY_FAMILY))
-async def test_as_items(server: RunningTriton, family: str, level: str) -> None:
-    said = BY_FAMILY[family]
-    tokenizer = byte_tokenizer(*said.control_tokens())
+async def test_output_of_every_family_becomes_equal_items(server: RunningTriton, family: str, level: str) -> None:
+    family_output = BY_FAMILY[family]
+    tokenizer = byte_tokenizer(*family_output.control_tokens())
     served = {
         "prompt": PromptEncoder(TEMPLATE, tokenizer),
         "tokenizer": tokenizer,
@@ -154,4 +159,4 @@ async def test_as_items(server: RunningTriton, family: str, level: str) -> None:
     assert message["content"][0]["text"] == "One moment."
     assert (call["type"], call["name"], loads(call["arguments"])) == ("function_call", "get_weather", {"city": "Rome"})
     if level == "ids":
-        assert ran.usage == (len(tokenizer.encode("Rome?")), len(ids_of(tokenizer, *said.parts)))
+        assert ran.usage == (len(tokenizer.encode("Rome?")), len(ids_of(tokenizer, *family_output.parts)))

@@ -1,5 +1,4 @@
-"""The Triton engines keep the contract, against a fake server of the same protobufs that has a model of each kind, and
-over either transport."""
+"""The Triton engines keep the contract against a fake server with a model of each kind, over both transports."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, Kind, fak
 
 
 class OnFakeTriton(EngineContract):
-    """`kind` is the model's."""
+    """The suite for a model of one kind."""
 
     kind: Kind
     transport: Transport = "lean"

@@ -1,5 +1,5 @@
-"""The Triton engines keep the contract on a real Triton, whatever the signature of the model; and what only a real
-server does is met.
+"""The Triton engines keep the contract on a real Triton, for every model signature, and handle faults that only a real
+server has.
 
 The scripted models of the server answer with the prompt's own ids, so a play becomes a prompt.
 """
@@ -49,7 +49,7 @@ ADAPTED = [
 ]
 END_ID = REQUEST.stop_ids[0]
 BEYOND = 5_000
-"""Tokens that a generation would go on for if nobody stopped it: 25 s, longer than a busy machine holds anybody up."""
+"""The tokens of a generation that is not stopped. They take 25 s, longer than a busy machine delays a stop."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -109,7 +109,7 @@ class PlayingEngine:
         return f"/coarse/{most}" if most > 1 else ""
 
     async def _watch(self, request_id: str) -> None:
-        with suppress(AssertionError):  # it was not cancelled, which a test that cares finds out by waiting
+        with suppress(AssertionError):  # not cancelled: a test that expects the cancellation times out
             await self.server.logged(f"begun id={request_id}")
             self.play.begun.set()
             await self.server.logged(f"request_id={request_id}")
@@ -121,7 +121,7 @@ _WATCHING: set[asyncio.Task[None]] = set()
 
 
 class OnTriton(EngineContract):
-    """`signature` is the model's name on the server."""
+    """The suite for one model of the server, named by `signature`."""
 
     signature: str
     transport: Transport = "lean"
@@ -174,7 +174,7 @@ class TestVllm(OnTriton):
 
 
 def asked(*, ending: str = "", **changes: object) -> GenerationRequest:
-    """The suite's request under an id of its own, which servers log and scripted models read."""
+    """The suite's request with its own id, which servers log and scripted models read."""
     return replace(REQUEST, request_id=f"asked-{next(_NUMBERS)}{ending}", **changes)  # type: ignore[arg-type]
 
 
@@ -182,7 +182,7 @@ def asked(*, ending: str = "", **changes: object) -> GenerationRequest:
 @pytest.mark.parametrize(
     ("tokens", "which", "limit"), [(0, "first", "first_token_timeout_s"), (2, "next", "token_timeout_s")]
 )
-async def test_a_model_that_stalls_is_given_up_after_the_time_limit(
+async def test_a_stalled_model_ends_with_a_timeout(
     server: RunningTriton, name: str, tokens: int, which: str, limit: str
 ) -> None:
     limits: dict[str, Any] = {"first_token_timeout_s": SOON_S, "token_timeout_s": SOON_S} | {limit: 0.3}
@@ -194,12 +194,12 @@ async def test_a_model_that_stalls_is_given_up_after_the_time_limit(
 
 
 async def collected_at_last(engine: Engine) -> list[list[int]]:
-    """Two tokens of an engine with a short time limit, which a server on a busy machine may miss at first."""
+    """Collects two tokens with retries: a server on a busy machine may miss a short timeout at first."""
     return await with_retries(lambda: collect(engine, asked(max_tokens=2)), EngineTimeout)
 
 
 @pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
-async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(server: RunningTriton, name: str) -> None:
+async def test_a_stop_text_that_the_model_ignores_stops_the_generation(server: RunningTriton, name: str) -> None:
     engine = engine_for(server, name)
     request = asked(max_tokens=BEYOND, stop=(as_text((13,)),))
     assert await collect(engine, request) == [[11], [12]]
@@ -208,7 +208,7 @@ async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(ser
 
 
 @pytest.mark.parametrize(("name", "adapter"), [("adapted", "7"), ("adapted_text", "7"), ("vllm_model", "mine")])
-async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter: str) -> None:
+async def test_a_lora_adapter_is_requested_from_the_server(server: RunningTriton, name: str, adapter: str) -> None:
     engine = engine_for(server, name)
     assert "lora" in await engine.controls()
     async with aclosing(pushed.chunks(engine, await request_for(engine, asked(lora=adapter)))) as batches:
@@ -221,7 +221,7 @@ async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter
 
 
 @pytest.mark.parametrize("name", [MODEL_NAME, "ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
-async def test_a_model_without_adapters_is_not_asked_for_one(server: RunningTriton, name: str) -> None:
+async def test_a_lora_adapter_for_a_model_without_adapters_is_rejected(server: RunningTriton, name: str) -> None:
     engine = engine_for(server, name)
     assert "lora" not in await engine.controls()
     with pytest.raises(EngineFault, match="no input for lora"):
@@ -233,7 +233,7 @@ async def test_models_that_died_are_given_up_and_served_again_after_the_restart(
     async with triton_server(*MODELS) as server:
         engines = [engine_for(server, model.name, token_timeout_s=1.0) for model in MODELS]
         await asyncio.gather(*(engine.controls() for engine in engines))
-        # Silence, until whoever supervises the server notices and takes the connection away with it.
+        # The stream is silent until the supervisor notices the death and ends the server with its connections.
         deaths = await asyncio.gather(
             *(collect(engine, asked(ending="/die/2")) for engine in engines), return_exceptions=True
         )
@@ -247,7 +247,8 @@ async def test_models_that_died_are_given_up_and_served_again_after_the_restart(
 async def test_a_server_that_is_killed_in_mid_stream_is_unavailable() -> None:
     async with triton_server(PACED) as server:
         engine = engine_for(server, PACED.name)
-        async with aclosing(pushed.chunks(engine, asked(ending="/stall/2"))) as batches:  # it does not end before
+        # The model stalls, so that the stream is open at the kill.
+        async with aclosing(pushed.chunks(engine, asked(ending="/stall/2"))) as batches:
             await anext(batches)
             server.kill()
             with pytest.raises(EngineUnavailable, match="cannot be reached"):

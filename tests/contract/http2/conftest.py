@@ -1,4 +1,4 @@
-"""Every test here runs on both event loops."""
+"""Runs every test of this folder on both event loops."""
 
 from __future__ import annotations
 

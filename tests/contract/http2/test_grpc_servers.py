@@ -1,4 +1,4 @@
-"""The lean client beside gRPC's own server, over TCP, on both event loops."""
+"""The lean gRPC client against gRPC's own server, over TCP, on both event loops."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def connected(
 
 
 async def answers(streams: GrpcStreams, method: str, message: bytes = b"", **options: object) -> list[bytes]:
-    """All messages of a call that ends well."""
+    """All messages of a call that succeeds."""
     received = Received()
     call = await streams.start(f"/test.Streams/{method}", message, received, **options)  # type: ignore[arg-type]
     await call.ended()
@@ -71,7 +71,7 @@ async def failure(call: GrpcCall) -> GrpcError:
 
 
 async def listen_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A server that says nothing, until the client goes."""
+    """A server that sends nothing until the client disconnects."""
     with suppress(ConnectionError):
         await reader.read()
     writer.close()
@@ -85,7 +85,7 @@ async def test_messages_arrive_in_order_and_the_call_ends() -> None:
         assert await answers(streams, "count", b"1000") == [b"%d" % number for number in range(1000)]
 
 
-async def test_empty_messages_are_messages() -> None:
+async def test_empty_message_is_delivered() -> None:
     async with connected() as (streams, _server):
         assert await answers(streams, "echo") == [b""]
 
@@ -133,7 +133,7 @@ async def test_metadata_reaches_the_server() -> None:
         assert {b"x-request-id=abc", b"x-bytes-bin=b'\\x01\\x02'", b"user-agent=antiphon"} <= set(seen)
 
 
-async def test_metadata_that_is_none_is_refused_before_anything_is_sent() -> None:
+async def test_invalid_metadata_is_rejected_before_the_call_is_sent() -> None:
     streams = GrpcStreams("nowhere.invalid:1")
     with pytest.raises(ValueError, match="metadata"):
         await streams.start("/a/b", b"", Received(), metadata=[("Not A Name", "")])
@@ -150,14 +150,14 @@ async def test_error_of_the_server_comes_with_its_details_after_its_messages() -
         assert (error.status, error.message, error.details) == (3, "café 100%", b"\x00details\xff")
 
 
-async def test_error_without_messages_and_unknown_method_are_their_status() -> None:
+async def test_error_without_messages_and_unknown_method_have_their_grpc_status() -> None:
     async with connected() as (streams, _server):
         error = await failure(await streams.start("/test.Streams/fail_at_once", b"none", Received()))
         assert (error.status, error.message) == (5, "none")
         assert (await failure(await streams.start("/test.Streams/unknown", b"", Received()))).status == 12
 
 
-async def test_message_above_the_limit_ends_the_call_and_the_servers_work() -> None:
+async def test_message_above_the_limit_ends_the_call_on_both_sides() -> None:
     options = Options(connect_timeout_s=WAIT_MAX_S, message_bytes_max=1_000)
     async with connected(client_options=options) as (streams, server):
         error = await failure(await streams.start("/test.Streams/hold", b"x" * 1_001, Received()))
@@ -165,7 +165,7 @@ async def test_message_above_the_limit_ends_the_call_and_the_servers_work() -> N
         await until(lambda: server.seen == ["cancelled"], "the server sees the end of the call")
 
 
-async def test_what_the_receiver_raises_ends_the_call_and_the_servers_work() -> None:
+async def test_error_in_the_receiver_ends_the_call_on_both_sides() -> None:
     async with connected() as (streams, server):
 
         def fail(_messages: Sequence[bytes]) -> None:
@@ -221,7 +221,7 @@ async def test_call_that_waits_for_a_stream_can_be_cancelled() -> None:
         assert waiting_received.messages == []
 
 
-async def test_end_of_a_waiting_task_does_not_end_the_call() -> None:
+async def test_cancelling_a_waiting_task_does_not_end_the_call() -> None:
     async with connected() as (streams, server):
         received = Received()
         call = await streams.start("/test.Streams/hold", b"a", received)
@@ -237,7 +237,7 @@ async def test_end_of_a_waiting_task_does_not_end_the_call() -> None:
 # ---- flow control ----
 
 
-async def test_paused_call_holds_a_window_at_most_while_others_go_on() -> None:
+async def test_paused_call_buffers_at_most_one_window_while_others_go_on() -> None:
     options = Options(connect_timeout_s=WAIT_MAX_S, stream_window_bytes=100_000)
     async with connected(client_options=options) as (streams, server):
         flow, slow = Flow(), Received()
@@ -353,7 +353,7 @@ async def test_close_ends_callers_that_wait_for_the_connection() -> None:
             await waiting
 
 
-async def test_caller_that_gives_up_leaves_the_attempt_to_the_others() -> None:
+async def test_cancelled_caller_leaves_the_connection_attempt_to_others() -> None:
     async with connected() as (streams, _server):
         cancelled = asyncio.create_task(streams.start("/test.Streams/echo", b"", Received()))
         others = [asyncio.create_task(answers(streams, "echo", b"a")) for _ in range(2)]
@@ -363,7 +363,7 @@ async def test_caller_that_gives_up_leaves_the_attempt_to_the_others() -> None:
         assert cancelled.cancelled()
 
 
-async def test_after_a_failed_attempt_calls_fail_at_once_until_the_next() -> None:
+async def test_calls_fail_at_once_between_connection_attempts() -> None:
     (port,) = free_ports(1)
     options = Options(connect_timeout_s=WAIT_MAX_S, backoff_first_s=WAIT_MAX_S)
     async with client(port, options=options) as streams:
@@ -371,12 +371,12 @@ async def test_after_a_failed_attempt_calls_fail_at_once_until_the_next() -> Non
             *(streams.start("/test.Streams/echo", b"", Received()) for _ in range(5)), return_exceptions=True
         )
         assert all(isinstance(end, ConnectionLost) and end.is_unprocessed for end in all_ends)
-        with pytest.raises(ConnectionLost, match="tried again soon"):
+        with pytest.raises(ConnectionLost, match="not tried again yet"):
             await streams.start("/test.Streams/echo", b"", Received())
 
 
 @pytest.mark.parametrize("greeting", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""], ids=["HTTP/1", "hangs up"])
-async def test_server_that_is_none_of_grpc_is_lost(greeting: bytes) -> None:
+async def test_server_that_does_not_speak_grpc_raises_connection_lost(greeting: bytes) -> None:
     async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(greeting)
         writer.close()
@@ -388,7 +388,7 @@ async def test_server_that_is_none_of_grpc_is_lost(greeting: bytes) -> None:
             await streams.start("/test.Streams/echo", b"", Received())
 
 
-async def test_server_that_says_nothing_is_given_up() -> None:
+async def test_silent_server_ends_with_a_connect_timeout() -> None:
     silent = await asyncio.start_server(listen_only, HOST, 0)
     options = Options(connect_timeout_s=0.1)
     async with silent, client(silent.sockets[0].getsockname()[1], options=options) as streams:
@@ -401,7 +401,7 @@ async def test_server_that_says_nothing_is_given_up() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Certificate]:
-    """The authority's certificate, and what it signed."""
+    """The authority's certificate, and the server certificate that the authority signed."""
     folder = tmp_path_factory.mktemp("tls")
     root = authority(folder, "root")
     return root.cert, signed_by(root, folder, "server")

@@ -1,4 +1,4 @@
-"""Stores that break one promise each, in the topics beyond records, leases and turns; see test_kit.py."""
+"""Stores that break one promise each, in the topics beyond records, leases and turns. Used by test_kit.py."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.support.stores import MemoryStore, tree_of
 # ---- Turns ----
 
 
-class ContinuesWhatRuns(MemoryStore):
+class ContinuesRunningResponses(MemoryStore):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         try:
             return await self._inner.begin_turn(tenant, request)
@@ -44,7 +44,7 @@ class ContinuesWhatRuns(MemoryStore):
             return TurnStart(History())
 
 
-class ReadsBeforeItLooks(MemoryStore):
+class ReadsBeforeItChecks(MemoryStore):
     """Reads the history of a turn before it checks that the previous response has ended."""
 
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
@@ -62,7 +62,7 @@ class ChangesAnyStatus(MemoryStore):
         return await self._inner.update_status(tenant, response_id, status)
 
 
-class TurnsChildrenAround(MemoryStore):
+class ReversesChildren(MemoryStore):
     async def children(self, tenant: str, response_id: str, **options: Any) -> NodePage:
         found = await self._inner.children(tenant, response_id, **options)
         return replace(found, nodes=found.nodes[::-1])
@@ -80,7 +80,7 @@ class FindsItemsInAnyOrder(MemoryStore):
 
 
 class ForksTheHead(MemoryStore):
-    """Whatever response was asked for."""
+    """Forks the head of the session, whichever response the request names."""
 
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
         head_only = replace(source, up_to_response_id=None) if source.session_id else source
@@ -121,15 +121,15 @@ class ForgetsTheJobOfATurn(MemoryStore):
         return await self._inner.commit_turn(tenant, replace(commit, job=None))
 
 
-class QueuesBesideARefusedTurn(MemoryStore):
+class QueuesJobsOfRejectedTurns(MemoryStore):
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         if commit.job is not None:
             await self.enqueue_job(tenant, JobDraft(commit.record.id, DISPATCH_QUEUE, commit.job.payload))
         return await self._inner.commit_turn(tenant, commit)
 
 
-class NeverHandsIn(MemoryStore):
-    """Nobody is told."""
+class NeverListsTheTenant(MemoryStore):
+    """Removes the tenant from the line of the workers after the commit."""
 
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         stamp = await self._inner.commit_turn(tenant, commit)
@@ -219,7 +219,7 @@ class ClaimsInTwoSteps(MemoryStore):
 # ---- Quotas ----
 
 
-class LooksThenSpends(MemoryStore):
+class ChecksThenDraws(MemoryStore):
     async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
         free = QuotaRequest([replace(draw, amount=0) for draw in quota_request.draws])
         looked = await self._inner.take_quota(tenant, free)
@@ -240,24 +240,24 @@ class ForgetsDebts(MemoryStore):
         return answer
 
 
-class CountsRepetitions(MemoryStore):
+class CountsRepeatedHolds(MemoryStore):
     async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
         await self._inner.take_quota(tenant, replace(quota_request, hold=None))
         return await self._inner.take_quota(tenant, replace(quota_request, draws=()))
 
 
-class NeverGivesPlacesBack(MemoryStore):
+class NeverReleasesSlots(MemoryStore):
     async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
         return await self._inner.take_quota(tenant, replace(quota_request, release=()))
 
 
-class LetsPlacesLast(MemoryStore):
+class NeverExpiresSlots(MemoryStore):
     async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
         hold = replace(quota_request.hold, ttl_ms=10**9) if quota_request.hold else None
         return await self._inner.take_quota(tenant, replace(quota_request, hold=hold))
 
 
-class CountsForAllTenants(MemoryStore):
+class SharesQuotasOfTenants(MemoryStore):
     async def take_quota(self, tenant: str, quota_request: QuotaRequest) -> QuotaAnswer:
         return await self._inner.take_quota("everybody", quota_request)
 
@@ -265,7 +265,7 @@ class CountsForAllTenants(MemoryStore):
 # ---- Sweeping ----
 
 
-class SweepsForEverybody(MemoryStore):
+class SweepsAllTenants(MemoryStore):
     async def sweep(self, tenant: str, *, limit: int = SWEEP_ITEMS_DEFAULT) -> Sweeping:
         swept = [await self._inner.sweep(each, limit=limit) for each in await self.tenants()]
         return next(iter(swept), Sweeping())

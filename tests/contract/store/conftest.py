@@ -1,4 +1,4 @@
-"""Fixtures of this folder: the suites meet the implementations, and the table of both is printed."""
+"""Fixtures of this folder. They run the suites on the implementations, and print the table of results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ TOPIC_OF: dict[Suite, str] = {suite: topic for topic, suites in TOPICS.items() f
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs a test of a suite on every implementation that has its topic, and nothing that the test needs lacking."""
+    """Runs a test of a suite on every implementation that has the suite's topic and lacks nothing that the test
+    needs."""
     if metafunc.cls is None or "implementation" not in metafunc.fixturenames:
         return
     suite = suite_of(metafunc.cls)
@@ -37,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says which field of the table each test belongs to."""
+    """Marks each test with the field of the table that counts it."""
     for item in items:
         cls = getattr(item, "cls", None)
         callspec = getattr(item, "callspec", None)
@@ -50,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def engine_of_model(name: str) -> str | None:
-    """The engine that a test class compares with memory; None when it is no such class."""
+    """The engine that a test class compares with memory. None if the class compares none."""
     against = "AgainstMemory"
     found = [each for each in ENGINES if name.startswith(f"Test{title_of(each)}") and name.endswith(against)]
     return max(found, key=len, default=None)
@@ -67,7 +68,7 @@ def suite_of(cls: type) -> Suite:
 
 @pytest.fixture(scope="module", autouse=True)
 def long_timeouts() -> Iterator[None]:
-    """No suite has anything to say about time limits."""
+    """Sets long timeouts of backends, because no suite tests timeouts of backends."""
     with long_backend_timeouts():
         yield
 
@@ -91,21 +92,21 @@ async def backends(request: pytest.FixtureRequest, clock: ManualClock, tmp_path:
 
 @pytest.fixture
 def local(backends: Pair, clock: ManualClock) -> Subject:
-    """The service itself, twice."""
+    """Two services in this process."""
     store, peer = (StoreService(backend, SETTINGS) for backend in backends)
     return Subject(store=store, peer=peer, elapse=elapse(clock))
 
 
 @pytest.fixture
 async def remote(backends: Pair, clock: ManualClock) -> AsyncIterator[Subject]:
-    """A client of a server, twice: two replicas of the store."""
+    """Two clients, each with its own server, as two replicas of the store."""
     async with AsyncExitStack() as stack:
         store, peer = [await serve(stack, StoreService(backend, SETTINGS)) for backend in backends]
         yield Subject(store=store, peer=peer, elapse=elapse(clock))
 
 
 async def open_pair(stack: AsyncExitStack, pair: Pair) -> Pair:
-    """Opens both; the stack closes them."""
+    """Opens both backends. The stack closes them."""
     for backend in pair:
         await backend.open()
         stack.push_async_callback(backend.close)
@@ -113,7 +114,7 @@ async def open_pair(stack: AsyncExitStack, pair: Pair) -> Pair:
 
 
 async def serve(stack: AsyncExitStack, service: StoreService) -> StoreClient:
-    """A client of a server of its own, both ended with the stack."""
+    """A client with its own server. The stack closes both."""
     server = RpcServer()
     server.add(STORE, handlers(service), ready=service.ready)
     port = await server.start("127.0.0.1", 0)

@@ -1,13 +1,13 @@
-"""The implementations that the kit runs on: one row each, which are the columns of the table. The topics are
-`antiphon_store.testing.topics`.
+"""The implementations that the kit runs on. Each one is a column of the table; `antiphon_store.testing.topics` has the
+rows.
 
 The kit runs on every engine. Over gRPC it runs on memory, because the service does not know its engine, and in part on
-one other engine, to show that nothing depends on memory's being in the same process. The checks that the service makes
-itself (`SERVICE_SUITES`) run on memory only, in the process and over gRPC. Sealed rows run all topics except
+one other engine, to show that nothing needs memory in the same process. The checks that the service makes itself
+(`SERVICE_SUITES`) run on memory only, in the process and over gRPC. Sealed rows run all topics except
 `TOPICS_WITHOUT_CONTENT`: those compare no sealed content, or count bytes, which sealing changes.
 
-A new engine is a row of `ENGINES`. Tests of a capability that the engine `lacks` do not run on it: the reason stands
-beside the capability's name, or `NOT_YET`, which the table shows as a hole.
+A new engine is an entry of `ENGINES`. Tests of a capability that the engine `lacks` do not run on it. `lacks` has the
+reason of each capability, or `NOT_YET`, which the table shows as a hole.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Pair = tuple[RowBackend, RowBackend]
 
 
 def nothing() -> None:
-    """The data have no server of their own to restart."""
+    """Restarts nothing: the data have no server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """`make`: a backend over the same data, not yet opened. `restart`: what happens to the servers in between."""
+    """`make` makes an unopened backend over the same data. `restart` restarts the servers between two backends."""
 
     make: Callable[[], RowBackend]
     restart: Callable[[], None] = nothing
@@ -58,8 +58,8 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`open_pair`: two backends over the same data, as two processes would have them, not yet opened; the folder is
-    theirs. `durable`: a store of its own, to be opened again and again."""
+    """`open_pair` makes two unopened backends over the same data, as two processes would; the backends own the folder.
+    `durable` makes a store of its own that is opened repeatedly."""
 
     open_pair: Callable[[Clock, Path], Pair]
     durable: Callable[[], AbstractContextManager[Durable]] | None = None
@@ -75,7 +75,7 @@ class Implementation:
     topics: Collection[str] = tuple(TOPICS)
 
     def asks(self, topic: str, suite: Suite, test: str) -> bool:
-        """Whether the test has anything to say here. What asks the backend itself says nothing of the way to it."""
+        """Whether the test applies here. A test of the backend itself does not run over gRPC."""
         if topic not in self.topics or (suite in SERVICE_SUITES and self.engine != SERVICE_ENGINE):
             return False
         return not self.over_grpc or "subject" in signature(getattr(suite, test)).parameters
@@ -92,7 +92,7 @@ class Implementation:
 
 
 def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
-    """Rows twice over the same data."""
+    """Two backends over the same data."""
 
     def open_pair(clock: Clock, folder: Path) -> Pair:
         rows = ROW_BACKENDS[name](clock, folder)
@@ -103,13 +103,13 @@ def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
 
 
 def pair_by_programs(clock: Clock, _folder: Path) -> Pair:
-    """Rows in memory for which decisions are made afar, as for those of a server."""
+    """Rows in memory that get programs instead of decisions, as the rows of a server do."""
     rows = SpiedRows(clock)
     return rows, rows
 
 
 def pair_sealed(clock: Clock, _folder: Path) -> Pair:
-    """Rows in memory, sealed."""
+    """Sealed rows in memory."""
     rows = sealed(MemoryRows(clock), SealingKeys.ephemeral())
     return rows, rows
 
@@ -156,7 +156,7 @@ def restart(servers: Collection[RedisServer]) -> None:
 # ---- The rows ----
 
 NOT_YET = "not yet"
-SERVICE_ENGINE = "memory"  # of the checks that the service makes itself
+SERVICE_ENGINE = "memory"  # runs the checks that the service makes itself
 TOPICS_WITHOUT_CONTENT = frozenset({"leases", "trees", "sweeping", "quotas", "lifecycle"})
 ENGINES: dict[str, Engine] = {
     "memory": Engine(pair_of("memory"), lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
@@ -179,7 +179,7 @@ ENGINES: dict[str, Engine] = {
     "redis": Engine(pair_of("redis"), durable_redis),
     "redis cluster": Engine(pair_of("redis cluster"), durable_cluster),
 }
-# The example of a database that a package of its own brings (docs/howto/add-a-backend.md): each night.
+# The example of a backend in its own package (docs/howto/add-a-backend.md), run each night.
 EXAMPLES: dict[str, Engine] = volume({}, {"lmdb": Engine(pair_of("lmdb"), durable_lmdb)})
 ENGINES |= EXAMPLES
 

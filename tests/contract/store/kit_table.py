@@ -32,7 +32,7 @@ class KitTable:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         ran = {topic for topic, _ in self.passed + self.failed}
         if ran:
-            # Imported here: the engines and their clients take half a second of every test run, even of a single test.
+            # Imported here, because importing the engines and their clients would cost every test run half a second.
             from tests.contract.store.table import ROWS, aligned, rows_of
 
             terminalreporter.section("the store's engines: tests passed by topic")

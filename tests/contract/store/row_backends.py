@@ -1,4 +1,4 @@
-"""The row backends, by name: each makes one over data of its own, not yet opened."""
+"""The row backends by name. Each entry makes an unopened backend over its own data."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ ROW_BACKENDS: dict[str, Callable[[Clock, Path], RowBackend]] = {
     "sqlite": lambda clock, folder: SqliteRows(folder / "rows.db", durability=Durability.PROCESS, clock=clock),
 }
 OPENED_ONCE = frozenset({"lmdb", "memory"})
-"""A process has one backend over their data."""
+"""Backends that one process can open only once over the same data."""
 SPREAD = frozenset({"redis cluster"})
-"""They write tenant-wide entries before a program, and those of a refused one stay."""
+"""Backends that write tenant-wide entries before a program. The entries of a rejected program stay."""

@@ -1,4 +1,4 @@
-"""The table of backends and topics: printed after a run with what passed in it, and kept in the docs without counts.
+"""The table of backends and topics: printed with counts after a test run, and kept in the docs without counts.
 
 python -m tests.contract.store.table > docs/reference/store-engines.md
 """
@@ -67,7 +67,7 @@ def promise_of_models(name: str) -> str:
 
 
 def mark(item: pytest.Item, topic: str, name: str) -> None:
-    """Says which field of the table a test belongs to."""
+    """Records the field of the table that a test belongs to."""
     item.user_properties.append((PROPERTY, f"{topic}|{name}"))
 
 
@@ -78,7 +78,7 @@ def rows_of(
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns of equal width; what is longer than a word stands on several lines."""
+    """Columns of equal width. A text of several words takes several lines."""
     cells = [[cell.split(" ") for cell in row] for row in rows]
     widths = [max(len(word) for row in cells for word in row[column]) for column in range(len(rows[0]))]
     widths[0] = max(len(row[0]) for row in rows)
@@ -91,7 +91,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def page() -> str:
-    """docs/reference/store-engines.md."""
+    """The content of docs/reference/store-engines.md."""
     head, *rows = rows_of(ROWS, promise, [name for name in IMPLEMENTATIONS if name not in EXAMPLES])
     lines = [head, ["---"] * len(head), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -99,7 +99,7 @@ def page() -> str:
 
 
 def reasons() -> Iterator[str]:
-    """Why an engine leaves something out, one line for each."""
+    """The reasons why an engine leaves topics out, one line for each."""
     for name, engine in ENGINES.items():
         for capability in Capability:
             if engine.lacks.get(capability, NOT_YET) != NOT_YET:

@@ -1,7 +1,7 @@
-"""Every engine with jobs against memory: any sequence of operations on jobs has the same answers and errors.
+"""Compares each engine with memory: any sequence of job operations must have equal answers and errors.
 
-Of jobs that became claimable in the same millisecond any may come first. So each operation has a millisecond of the
-second to itself, and all periods are whole seconds: no two jobs become claimable together.
+Jobs that become claimable in the same millisecond have no order. So each operation gets its own millisecond of the
+second, and all periods are whole seconds: no two jobs become claimable together.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ QUEUES = ("q", "r")
 periods = st.sampled_from((SECOND_MS, 3 * SECOND_MS, 5 * SECOND_MS))
 delays = st.sampled_from((0, 0, 0, SECOND_MS))
 reasons = st.sampled_from(("", "ü"))
-ahead = st.sampled_from((0, 0, 0, 1))  # a token that was granted, or perhaps is that of the next attempt
+ahead = st.sampled_from((0, 0, 0, 1))  # 0: the granted token; 1: the token of the next attempt
 some_queues = st.sampled_from((("q",), ("q", "r"), ("r", "q", "r")))
 
 
 class JobMachine(RuleBasedStateMachine):
-    """Asks both engines the same and compares. The engine is asked by both of its backends in turn."""
+    """Makes each call on both engines and compares the outcomes. The calls alternate between the engine's two
+    backends."""
 
     engine: ClassVar[str]
     clock: ClassVar[ManualClock]
@@ -68,7 +69,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @classmethod
     def open(cls) -> None:
-        """Opens both engines, once for all sequences: each has a tenant of its own."""
+        """Opens both engines once for all sequences. Each sequence has its own tenant."""
         cls.clock = ManualClock()
         cls.folder, cls.runner = TemporaryDirectory(), asyncio.Runner()
         remembers = StoreSettings(job_ttl_s=RETENTION_S)
@@ -87,7 +88,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @classmethod
     def run(cls, work: Coroutine[Any, Any, T]) -> T:
-        """Not the runner's own `run`: that sets a signal handler each time, which takes longer than most answers."""
+        """Replaces `Runner.run`, which sets a signal handler each time: that takes longer than most calls."""
         return cls.runner.get_loop().run_until_complete(work)
 
     def same(self, ask: Callable[[StoreService], Awaitable[Any]]) -> Any:
@@ -97,8 +98,8 @@ class JobMachine(RuleBasedStateMachine):
         return expected
 
     def step(self, ask: Callable[[StoreService], Awaitable[Any]]) -> Any:
-        """An operation, in a millisecond of its own. Seconds are counted from the start of the sequence, so that it
-        can be repeated at any time."""
+        """Runs an operation in its own millisecond. Seconds are counted from the start of the sequence, so that a
+        sequence can be repeated at any time."""
         self.moments += 1
         elapsed_ms = self.clock.now_ms() - self.began_at_ms
         self.clock.advance((1 + (self.moments - elapsed_ms - 1) % SECOND_MS) / 1000)
@@ -149,7 +150,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule(fence=fences, ahead=ahead)
     def write(self, fence: Fence, ahead: int) -> None:
-        """A record under a job's fence: whether it holds shows in the answer."""
+        """Writes a record under a job's fence. The answer shows whether the fence is live."""
         record, condition = draft(tag=fence.session_id), Precondition(fence=_later(fence, ahead))
         self.step(lambda store: store.put(self.tenant, record, precondition=condition))
 

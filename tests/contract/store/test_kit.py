@@ -1,4 +1,4 @@
-"""The kit notices: each store here breaks one promise, and the suite that stands for it fails."""
+"""The kit finds defects: each store here breaks one promise, and the suite for that promise fails."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CutsChains(MemoryStore):
         return (await self._inner.chain(tenant, response_id))[-max_depth:]
 
 
-class TakesTheLeaseForNothing(MemoryStore):
+class TakesLeasesOfRejectedTurns(MemoryStore):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         if request.session_id is not None:
             await self.acquire_session(tenant, request.session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
@@ -96,7 +96,7 @@ class ForgetsTheHolder(MemoryStore):
         return replace(await self._inner.describe_session(tenant, session_id), lease=None)
 
 
-class LeaksClosing(MemoryStore):
+class WorksAfterClose(MemoryStore):
     async def acquire_session(self, tenant: str, session_id: str, **options: Any) -> Lease:
         if not self.rows._open:
             await self.open()
@@ -107,78 +107,84 @@ Check = Callable[[Subject], Awaitable[None]]
 
 NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (ForgetsTheFence, testing.TurnSuite().test_a_commit_under_an_expired_lease_writes_nothing),
-    (KeepsTheLease, testing.TurnSuite().test_a_session_remembers_its_turns),
+    (KeepsTheLease, testing.TurnSuite().test_each_turn_of_a_session_continues_its_head),
     (ReusesTokens, testing.LeaseSuite().test_tokens_grow_over_release_and_expiry),
-    (NeverExpires, testing.RetentionSuite().test_a_lifetime_ends_on_time),
-    (CutsChains, testing.LineageSuite().test_too_many_responses_are_refused),
-    (TakesTheLeaseForNothing, testing.TurnSuite().test_a_history_that_is_too_long_takes_no_lease),
+    (NeverExpires, testing.RetentionSuite().test_an_expired_response_is_unreadable),
+    (CutsChains, testing.LineageSuite().test_a_chain_over_the_depth_limit_is_rejected),
+    (TakesLeasesOfRejectedTurns, testing.TurnSuite().test_a_turn_with_a_too_long_history_takes_no_lease),
     (
-        broken_stores.ContinuesWhatRuns,
+        broken_stores.ContinuesRunningResponses,
         testing.IdempotentTurnSuite().test_a_turn_behind_a_response_that_runs_claims_no_key,
     ),
     (
-        broken_stores.ReadsBeforeItLooks,
-        testing.TurnSuite().test_a_response_that_ends_meanwhile_is_continued_whole_or_not,
+        broken_stores.ReadsBeforeItChecks,
+        testing.TurnSuite().test_a_turn_racing_the_end_of_a_response_reads_it_whole_or_is_rejected,
     ),
     (MixesTenants, testing.TenancySuite().test_another_tenants_response_does_not_exist),
     (DeletesDescendants, testing.RemovalSuite().test_descendants_of_a_deleted_response_keep_working),
-    (ReadsThenWrites, testing.RaceSuite().test_of_two_different_records_with_one_id_one_is_stored),
+    (ReadsThenWrites, testing.RaceSuite().test_one_of_two_concurrent_records_with_one_id_is_stored),
     (ForgetsTheHolder, testing.LeaseSuite().test_the_first_lease_has_the_first_token),
     (
         broken_stores.ChangesAnyStatus,
-        testing.LineageStatusSuite().test_a_condition_that_does_not_hold_rejects_the_change,
+        testing.LineageStatusSuite().test_a_status_update_with_a_failed_precondition_is_rejected,
     ),
-    (broken_stores.TurnsChildrenAround, testing.LineageTreeSuite().test_children_and_siblings_are_in_order_of_creation),
-    (broken_stores.ListsInOneOrder, testing.LineageListSuite().test_a_session_lists_what_was_made_in_it),
+    (broken_stores.ReversesChildren, testing.LineageTreeSuite().test_children_and_siblings_are_in_order_of_creation),
+    (broken_stores.ListsInOneOrder, testing.LineageListSuite().test_a_session_lists_its_readable_responses_only),
     (broken_stores.FindsItemsInAnyOrder, testing.LineageItemSuite().test_items_are_found_in_any_response),
     (broken_stores.ForksTheHead, testing.LineageForkSuite().test_a_response_of_the_named_session_may_be_forked),
-    (broken_stores.ForksAnew, testing.LineageForkSuite().test_a_fork_can_be_repeated_whatever_happened_since),
+    (broken_stores.ForksAnew, testing.LineageForkSuite().test_a_repeated_fork_returns_the_first_fork),
     (broken_stores.AppendsAnywhere, testing.EventLogAppendSuite().test_a_repeated_append_changes_nothing),
-    (broken_stores.NeverClosesLogs, testing.EventLogAppendSuite().test_after_its_end_a_log_is_closed),
-    (broken_stores.ForgetsTheLastEvents, testing.LogEndSuite().test_the_last_events_come_with_the_record),
-    (broken_stores.ForgetsTheJobOfATurn, QueuedTurnSuite().test_record_events_job_and_lease_are_written_together),
+    (broken_stores.NeverClosesLogs, testing.EventLogAppendSuite().test_an_append_after_the_terminal_event_is_rejected),
+    (broken_stores.ForgetsTheLastEvents, testing.LogEndSuite().test_a_commit_writes_the_last_events_and_closes_the_log),
     (
-        broken_stores.QueuesBesideARefusedTurn,
-        lambda subject: QueuedTurnSuite().test_a_refused_turn_leaves_nothing(subject, "fence"),
+        broken_stores.ForgetsTheJobOfATurn,
+        QueuedTurnSuite().test_accepting_a_queued_turn_writes_record_events_job_and_lease,
     ),
-    (broken_stores.NeverHandsIn, QueuedTurnSuite().test_workers_find_the_job),
+    (
+        broken_stores.QueuesJobsOfRejectedTurns,
+        lambda subject: QueuedTurnSuite().test_a_rejected_queued_turn_leaves_nothing(subject, "fence"),
+    ),
+    (broken_stores.NeverListsTheTenant, QueuedTurnSuite().test_workers_find_the_job_of_a_queued_turn),
     (broken_stores.GivesJobsTwice, testing.JobLeaseSuite().test_one_of_many_claimers_gets_the_job),
-    (broken_stores.HidesCancellation, testing.JobCancelSuite().test_the_holder_sees_the_cancellation),
-    (broken_stores.AddsTwice, testing.ConversationItemSuite().test_the_same_key_again_adds_once),
+    (broken_stores.HidesCancellation, testing.JobCancelSuite().test_the_cancellation_of_a_held_job_reaches_its_holder),
+    (
+        broken_stores.AddsTwice,
+        testing.ConversationItemSuite().test_items_added_again_under_an_idempotency_key_are_stored_once,
+    ),
     (
         broken_stores.KeepsRemovedItems,
         testing.ConversationItemSuite().test_a_removed_item_is_removed_from_this_context_only,
     ),
     (broken_stores.AddsDuringTurns, testing.ConversationItemSuite().test_a_turn_locks_its_conversation),
-    (broken_stores.ForgetsResults, testing.IdempotentTurnSuite().test_after_the_commit_the_result_is_replayed),
-    (broken_stores.ClaimsInTwoSteps, testing.IdempotentTurnSuite().test_of_many_concurrent_requests_one_runs),
-    (broken_stores.ChangesVersions, testing.PromptSuite().test_a_version_never_changes),
+    (broken_stores.ForgetsResults, testing.IdempotentTurnSuite().test_a_committed_keyed_turn_is_replayed),
+    (broken_stores.ClaimsInTwoSteps, testing.IdempotentTurnSuite().test_one_of_many_concurrent_keyed_requests_runs),
+    (broken_stores.ChangesVersions, testing.PromptSuite().test_a_stored_prompt_version_never_changes),
     (broken_stores.KeepsDeletedPrompts, testing.PromptSuite().test_a_deleted_prompt_is_gone_with_all_its_versions),
-    (broken_stores.LooksThenSpends, testing.QuotaSuite().test_of_concurrent_draws_only_the_capacity_succeeds),
-    (broken_stores.ForgetsDebts, testing.QuotaSuite().test_a_debt_fills_up_first),
+    (broken_stores.ChecksThenDraws, testing.QuotaSuite().test_of_concurrent_draws_only_the_capacity_succeeds),
+    (broken_stores.ForgetsDebts, testing.QuotaSuite().test_a_bucket_in_debt_rejects_draws_until_it_has_filled),
     (
-        broken_stores.CountsRepetitions,
+        broken_stores.CountsRepeatedHolds,
         testing.StreamSlotSuite().test_a_repeated_hold_counts_once_and_draws_nothing,
     ),
-    (broken_stores.NeverGivesPlacesBack, testing.StreamSlotSuite().test_a_slot_is_released_once),
-    (broken_stores.LetsPlacesLast, testing.StreamSlotSuite().test_slots_expire),
-    (broken_stores.CountsForAllTenants, testing.QuotaSuite().test_tenants_do_not_see_each_other),
-    (broken_stores.SweepsForEverybody, testing.SweepSuite().test_a_sweep_reclaims_nothing_of_other_tenants),
+    (broken_stores.NeverReleasesSlots, testing.StreamSlotSuite().test_a_slot_released_twice_frees_one_slot),
+    (broken_stores.NeverExpiresSlots, testing.StreamSlotSuite().test_slots_expire),
+    (broken_stores.SharesQuotasOfTenants, testing.QuotaSuite().test_tenants_share_no_buckets_and_no_stream_slots),
+    (broken_stores.SweepsAllTenants, testing.SweepSuite().test_a_sweep_reclaims_nothing_of_other_tenants),
     (broken_stores.SweepsNothing, testing.SweepSuite().test_expired_responses_are_reclaimed),
 ]
 
 
 WITHOUT_A_SUBJECT = {"lifecycle", "persistence"}  # their suites open backends themselves
-HISTORIES = {"linearizability"}  # what it notices: tests/unit/antiphon_store/testing
+HISTORIES = {"linearizability"}  # its checks have their tests in tests/unit/antiphon_store/testing
 
 
-def test_a_store_is_broken_in_every_topic() -> None:
+def test_every_topic_has_a_broken_store() -> None:
     noticed = {TOPIC_OF[type(check.__self__)] for _, check in NOTICED if isinstance(check, MethodType)}
     assert noticed == set(TOPICS) - WITHOUT_A_SUBJECT - HISTORIES
 
 
 @pytest.mark.parametrize(("broken", "check"), NOTICED, ids=lambda value: getattr(value, "__name__", ""))
-async def test_a_broken_promise_is_noticed(clock: ManualClock, broken: type[MemoryStore], check: Check) -> None:
+async def test_a_broken_store_fails_its_suite(clock: ManualClock, broken: type[MemoryStore], check: Check) -> None:
     await check(await subject_on(MemoryStore(clock, SETTINGS), clock))
     with pytest.raises((Exception, pytest.fail.Exception)):
         await check(await subject_on(broken(clock, SETTINGS), clock))
@@ -189,10 +195,10 @@ async def subject_on(store: MemoryStore, clock: ManualClock) -> Subject:
     return Subject(store=store, peer=store, elapse=elapse(clock))
 
 
-async def test_use_after_close_is_noticed(clock: ManualClock) -> None:
-    for store, noticed in ((MemoryStore(clock), False), (LeaksClosing(clock), True)):
+async def test_a_store_that_works_after_close_fails_its_suite(clock: ManualClock) -> None:
+    for store, noticed in ((MemoryStore(clock), False), (WorksAfterClose(clock), True)):
         await store.open()
-        check = testing.LifecycleSuite().test_after_it_was_closed_it_is_unavailable
+        check = testing.LifecycleSuite().test_a_closed_store_is_unavailable
         try:
             await check(store)
         except AssertionError:

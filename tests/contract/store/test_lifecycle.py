@@ -1,4 +1,4 @@
-"""Opening, closing, surviving: on every implementation."""
+"""Opening, closing and persistence, on every implementation."""
 
 from __future__ import annotations
 

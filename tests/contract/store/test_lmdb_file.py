@@ -93,7 +93,7 @@ async def has(rows: LmdbRows, row_id: str) -> bool:
 
 
 async def outcomes_of(*calls: Awaitable[Any]) -> list[Any]:
-    """The results and errors of calls at one time."""
+    """The results and errors of concurrent calls."""
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
@@ -105,7 +105,7 @@ def environment_of(rows: LmdbRows) -> lmdb.Environment:
 
 
 @pytest.mark.usefixtures("rows")
-def test_a_new_file_is_its_owners_alone(path: Path) -> None:
+def test_a_new_file_is_readable_by_its_owner_only(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -131,7 +131,7 @@ async def test_a_file_of_another_program_or_release_is_refused(
         await open_once(path)
 
 
-async def test_a_file_whose_end_is_missing_is_refused(path: Path) -> None:
+async def test_a_truncated_file_is_rejected(path: Path) -> None:
     rows = LmdbRows(path)
     await rows.open()
     for number in range(20):
@@ -148,7 +148,7 @@ async def test_a_file_that_ends_before_its_free_pages_is_opened(path: Path) -> N
     await rows.transact(PARTITION, put("kept"))
     for value_bytes in range(10_000, 100_000, 10_000):
         with environment_of(rows).begin(write=True) as transaction:
-            for number in range(20):  # takes pages, and frees them: they are never written
+            for number in range(20):  # these pages are taken and freed, and never written
                 transaction.put(b"%d" % number, bytes(value_bytes))
             for number in range(20):
                 transaction.delete(b"%d" % number)
@@ -172,7 +172,7 @@ async def test_a_path_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         await open_once(tmp_path / "file" / "store.lmdb")
 
 
-async def test_another_process_writes_beside_and_its_writes_survive_its_death(path: Path, rows: LmdbRows) -> None:
+async def test_writes_of_another_process_survive_its_kill(path: Path, rows: LmdbRows) -> None:
     await rows.transact(PARTITION, put("ours"))
     with another_process(path) as child:
         assert child.stdout is not None
@@ -197,7 +197,7 @@ async def test_writes_that_wait_share_a_transaction(rows: LmdbRows) -> None:
 
 
 @pytest.mark.parametrize("error", [ResponseNotFound("r"), ValueError("a mistake")])
-async def test_an_error_after_the_changes_undoes_them_and_no_neighbours(rows: LmdbRows, error: Exception) -> None:
+async def test_a_failed_write_is_undone_without_its_neighbours(rows: LmdbRows, error: Exception) -> None:
     def decide(view: View) -> Callable[[Sequence[Any]], None]:
         def fail(_answers: Sequence[Any]) -> None:
             raise error
@@ -216,7 +216,7 @@ async def test_an_error_after_the_changes_undoes_them_and_no_neighbours(rows: Lm
     assert [await has(rows, each) for each in ("one", "two", "undone")] == [True, True, False]
 
 
-async def test_an_error_of_lmdb_is_logged_and_becomes_the_stores(
+async def test_an_lmdb_error_is_logged_and_raised_as_store_unavailable(
     rows: LmdbRows, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, refused = await outcomes_of(rows.transact(PARTITION, put("one")), rows.transact(PARTITION, put("x" * 600)))
@@ -226,7 +226,7 @@ async def test_an_error_of_lmdb_is_logged_and_becomes_the_stores(
     assert "MDB_BAD_VALSIZE" in caplog.text
 
 
-async def test_a_decision_that_raises_gives_its_readers_slot_back(rows: LmdbRows) -> None:
+async def test_a_failed_decision_releases_its_reader_slot(rows: LmdbRows) -> None:
     def decide(view: View) -> Callable[[Sequence[Any]], None]:
         view.need(Kind.SESSION, "s")
         raise ResponseNotFound("r")
@@ -248,7 +248,7 @@ def test_an_address_names_a_file(address: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "/", "host/a.lmdb", "/folder/", "/a.lmdb?mode=ro"])
-def test_another_address_is_refused_with_advice(address: str) -> None:
+def test_an_invalid_address_is_rejected_with_advice(address: str) -> None:
     with pytest.raises(SettingsError, match="write lmdb:///FILE"):
         lmdb_rows(address, Durability.DISK, ManualClock())
 

@@ -1,6 +1,6 @@
-"""Every engine against memory: any sequence of operations has the same answers and errors.
+"""Compares every engine with memory: any sequence of operations must have equal answers and errors.
 
-With what the first machine does (records, leases, turns), and with lineage on top. Jobs: test_jobs_model.py.
+The first machine covers records, leases and turns, the second adds lineage. Jobs: test_jobs_model.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maintenance of every database: what is exported from one and imported into another answers the same."""
+"""Maintenance of every database: an export that is imported into another database answers like the original."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.stored_tenant import StoredTenant
 
 
 def unseen(_count: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignores the progress."""
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def stored() -> StoredTenant:
 
 @pytest.fixture
 async def other(rows: Any, clock: ManualClock) -> StoredTenant:
-    """Another tenant of the same database, whose name begins alike."""
+    """Another tenant of the same database, whose name begins with the same characters."""
     found = StoredTenant(f"tenant:{{*[{RandomIds().hex(8)}]")
     await found.fill(StoreService(rows))
     return found
@@ -78,7 +78,7 @@ async def exported(rows: Any, tenant: str) -> list[bytes]:
 
 
 def comparable(lines: list[bytes]) -> list[bytes]:
-    """Without what every change makes another, and in one order."""
+    """Sorts the lines, and removes the field that every change sets anew."""
     values = [loads(line) for line in lines]
     for each in values:
         each.get("fields", {}).pop("v", None)
@@ -108,9 +108,7 @@ async def test_an_export_imported_elsewhere_and_back_answers_the_same(
     assert await stored.next_steps(here) == await stored.next_steps(there)
 
 
-async def test_an_import_is_refused_where_the_tenant_has_data_and_can_be_repeated(
-    rows: Any, stored: StoredTenant
-) -> None:
+async def test_an_import_into_a_tenant_with_data_is_rejected_unless_merged(rows: Any, stored: StoredTenant) -> None:
     engine = StoreService(rows)
     await stored.fill(engine)
     expected, lines = await stored.answers(engine), await exported(rows, stored.tenant)
@@ -122,7 +120,9 @@ async def test_an_import_is_refused_where_the_tenant_has_data_and_can_be_repeate
     assert comparable(await exported(rows, stored.tenant)) == comparable(lines)
 
 
-async def test_what_is_erased_is_gone_and_nothing_else(rows: Any, stored: StoredTenant, other: StoredTenant) -> None:
+async def test_an_erased_tenant_is_gone_and_other_tenants_are_kept(
+    rows: Any, stored: StoredTenant, other: StoredTenant
+) -> None:
     engine = StoreService(rows)
     await stored.fill(engine)
     kept = await exported(rows, other.tenant)
@@ -137,7 +137,10 @@ async def test_what_is_erased_is_gone_and_nothing_else(rows: Any, stored: Stored
 async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: StoredTenant) -> None:
     tenant, count = stored.tenant, 2 * LINES + 50
     programs = [
-        (Partition(tenant, f"tree {n}"), [File(Index.ITEM, f"item {n}", "r"), File(Index.CHILDREN, f"node {n}", "r")])
+        (
+            Partition(tenant, f"tree {n}"),
+            [File(Index.FOREIGN, f"item {n}", "r"), File(Index.CHILDREN, f"node {n}", "r")],
+        )
         for n in range(count)
     ]
     row = Put(Ref(Kind.SESSION, "s"), {"head": None})
@@ -154,7 +157,7 @@ async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: St
     keys = [each async for each in rows.maintenance.index_keys(tenant)]
     assert len(keys) == 2 * count
     assert set(keys) == {
-        *[(Partition(tenant, ""), Index.ITEM, f"item {n}") for n in range(count)],
+        *[(Partition(tenant, ""), Index.FOREIGN, f"item {n}") for n in range(count)],
         *[(tree, Index.CHILDREN, f"node {n}") for n, (tree, _) in enumerate(programs)],
     }
     [_ async for _ in rows.maintenance.erase(tenant)]
@@ -162,7 +165,9 @@ async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: St
     assert [each async for each in rows.maintenance.index_keys(tenant)] == []
 
 
-async def test_statistics_are_the_same_everywhere(rows: Any, memory: MaintainedMemory, stored: StoredTenant) -> None:
+async def test_statistics_of_every_backend_equal_those_of_memory(
+    rows: Any, memory: MaintainedMemory, stored: StoredTenant
+) -> None:
     await stored.fill(StoreService(rows))
     found = await statistics(rows.maintenance, stored.tenant, unseen)
     await import_lines(memory, memory.maintenance, await exported(rows, stored.tenant), unseen)
@@ -175,7 +180,7 @@ async def test_statistics_are_the_same_everywhere(rows: Any, memory: MaintainedM
     assert found.items() <= everything.items()
 
 
-async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredTenant) -> None:
+async def test_a_verification_distinguishes_damage_from_hints(rows: Any, stored: StoredTenant) -> None:
     await stored.fill(StoreService(rows))
     assert await findings(rows, stored.tenant) == []
     tree = Partition(stored.tenant, stored.session[5:21])
@@ -187,7 +192,7 @@ async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredT
         Delete(Ref(Kind.BATCH, f"{stored.running.id}/{0:012d}")),
         Delete(Ref(Kind.NODE, root)),
         Set(Ref(Kind.SESSION, stored.session), {"head": "resp_gone"}),
-        File(Index.ITEM, "item", newest.replace("a", "b").replace("0", "1")),
+        File(Index.FOREIGN, "item", newest.replace("a", "b").replace("0", "1")),
     ]
     await rows.transact(tree, Program(changes=changes))
     found = await findings(rows, stored.tenant)
@@ -203,4 +208,4 @@ async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredT
     )
     hints = [text for is_damage, text in found if not is_damage]
     assert f"session {stored.session}: it names node resp_gone, which is not there" in hints
-    assert any(text.startswith("index item item: it names node") for text in hints)
+    assert any(text.startswith("index foreign item: it names node") for text in hints)

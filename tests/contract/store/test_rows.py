@@ -1,4 +1,4 @@
-"""Row backends do not differ: random programs have the outcomes that they have in memory."""
+"""Row backends do not differ: random programs have the outcomes of the memory backend."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from antiphon_store.rows.model import (
     Read,
     Ref,
     Set,
+    Span,
     Unfile,
 )
 from tests.contract.store.row_backends import ROW_BACKENDS, SPREAD
@@ -55,11 +56,11 @@ FIELDS = ("head", "fence", "until", "odd")
 
 
 class Programs:
-    """Random programs over a few ids, so that they meet."""
+    """Random programs over few ids, so that programs touch the same rows."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.grown: list[str] = []  # nodes that were there; they are never deleted while they have children
+        self.grown: list[str] = []  # nodes that were added; none is deleted while it has children
 
     def ref(self) -> Ref:
         return Ref(self.random.choice(KINDS), self.random.choice(IDS))
@@ -98,11 +99,13 @@ class Programs:
                 first = {"v": self.random.choice([0, 7])}
                 return Put(Ref(Kind.BATCH, row_id), {"count": 1, **first}, b"f" * self.random.randint(0, 40))
             case 5:
-                index = pick([Index.ITEM, Index.QUEUE, Index.ENDS, Index.CHILDREN])
+                index = pick([Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS, Index.CHILDREN])
                 times: list[int | Now] = [Now(), Now(100), 5, 2**41]
                 return File(index, pick(["", "ü k"]), pick(ENTRIES), pick(times))
             case _:
-                return Unfile(pick([Index.ITEM, Index.QUEUE, Index.ENDS]), pick(["", "ü k"]), pick(ENTRIES))
+                return Unfile(
+                    pick([Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS]), pick(["", "ü k"]), pick(ENTRIES)
+                )
 
     def fields(self) -> dict[str, Any]:
         chosen = self.random.sample(FIELDS, self.random.randint(1, 3))
@@ -151,7 +154,7 @@ class Programs:
     def program(self, now_ms: int) -> Program:
         guards = [self.guard(now_ms) for _ in range(self.random.choice([0, 0, 0, 1, 2]))]
         changes = [self.change() for _ in range(self.random.randint(0, 3))]
-        if not guards:  # then it is applied for sure
+        if not guards:  # without guards the program is certainly applied
             grown = self.grow()
             guards += [each for each in grown if isinstance(each, Guard)]
             changes += [each for each in grown if isinstance(each, Grow)]
@@ -159,7 +162,7 @@ class Programs:
 
 
 def shown(program: Program, outcome: Outcome) -> Any:
-    """An outcome without what backends may leave out: payloads that were not asked for."""
+    """An outcome without the payloads that the program did not request, which backends may leave out."""
     if not isinstance(outcome, Applied):
         rows = {ref: row and (dict(row.fields), bytes(row.items), bytes(row.body)) for ref, row in outcome.rows.items()}
         return ("refused", outcome.now_ms, rows, outcome.too_long, outcome.crowded)
@@ -186,7 +189,7 @@ def clock() -> ManualClock:
 
 
 async def pointers(memory: MemoryRows, partition: Partition, program: Program, now_ms: int) -> Program:
-    """The entries that a spread backend wrote of a program that it refuses: none that are there has become later."""
+    """The entries that a spread backend has written for a rejected program. No existing entry moves to a later time."""
     filed = {
         (each.of, each.key, each.id): each
         for each in program.changes
@@ -195,7 +198,7 @@ async def pointers(memory: MemoryRows, partition: Partition, program: Program, n
     written: list[Change] = []
     for each in filed.values():
         if isinstance(each, File):
-            _, entries = await memory.page(partition, each.of, each.key, after=None, limit=100)
+            _, entries = await memory.page(partition, each.of, each.key, Span(100))
             at = now_ms + each.at.plus_ms if isinstance(each.at, Now) else each.at
             if at <= next((entry.at for entry in entries if entry.id == each.id), at):
                 written.append(each)
@@ -248,15 +251,16 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     found: list[Any] = []
     for index, key in [(Index.CHILDREN, node) for node in NODES] + [(Index.MADE, "s")]:
         for descending in (False, True):
-            options: dict[str, Any] = {"limit": 2, "descending": descending, "with_rows": True}
-            _, first = await backend.page(partition, index, key, after=None, **options)
+            span = Span(2, descending=descending)
+            _, first = await backend.page(partition, index, key, span, with_rows=True)
             found.append([(each.id, each.at, each.row and part(each.row, Payload.ALL)) for each in first])
             if first:
-                _, more = await backend.page(partition, index, key, after=(first[-1].at, first[-1].id), **options)
+                span = span._replace(after=(first[-1].at, first[-1].id))
+                _, more = await backend.page(partition, index, key, span, with_rows=True)
                 found.append([(each.id, each.at) for each in more])
-    for index in (Index.ITEM, Index.QUEUE, Index.ENDS):
+    for index in (Index.ITEM, Index.FOREIGN, Index.QUEUE, Index.ENDS):
         for key in ("", "ü k"):
-            _, entries = await backend.page(partition, index, key, after=None, limit=100)
+            _, entries = await backend.page(partition, index, key, Span(100))
             found.append([(each.id, each.at) for each in entries])
     for node in NODES:
         _, below = await backend.subtree(partition, [node], max_nodes=100)
@@ -266,7 +270,7 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
     return found
 
 
-async def test_a_subtree_is_cut_off(backend: RowBackend) -> None:
+async def test_a_subtree_is_cut_off_at_max_nodes(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     fields = {"parent": None, "session": None, "expires": None, "size": 0}
     await backend.transact(partition, Program(changes=[Grow("root", None, fields)]))
@@ -283,14 +287,14 @@ def grown(node: str, parent: str | None, **fields: Any) -> Grow:
 
 
 async def chain_of(backend: RowBackend, partition: Partition, node: str, max_bytes: int = 2**20) -> Any:
-    """The ids and items of a chain, or the bound that it exceeds."""
+    """The ids and items of a chain, or the limit that the chain exceeds."""
     outcome = await backend.transact(partition, Program(reads=[Chain(node, Payload.ALL, 2**20, max_bytes)]))
     if not isinstance(outcome, Applied):
         return outcome.too_long
     return list(outcome.answers[0].ids), list(outcome.answers[0].items)
 
 
-async def test_a_subtree_does_not_begin_at_a_node_that_is_gone(backend: RowBackend) -> None:
+async def test_a_subtree_of_a_missing_node_is_empty(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     await backend.transact(partition, Program(changes=[grown("root", None), grown("child", "root")]))
     await backend.transact(partition, Program(changes=[Delete(Ref(Kind.NODE, "root"))]))
@@ -309,7 +313,7 @@ async def test_a_chain_of_many_parts_and_branches_comes_in_order(backend: RowBac
     assert await chain_of(backend, partition, branch[-1]) == (ids, [each.encode() for each in ids])
 
 
-async def test_the_bound_of_a_chain_is_the_size_that_its_nodes_have_now(backend: RowBackend) -> None:
+async def test_the_byte_limit_of_a_chain_counts_current_node_sizes(backend: RowBackend) -> None:
     partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
     await backend.transact(partition, Program(changes=[grown("root", None, size=10), grown("child", "root", size=5)]))
     assert await chain_of(backend, partition, "child", 14) == "bytes"

@@ -1,4 +1,4 @@
-"""Sealed rows on each database: everything of a tenant is told as it was, by a second store over the same data, too."""
+"""Sealed rows on each database: a second store over the same data reads everything of a tenant unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.stores import tree_of
 
 
 @pytest.mark.parametrize("name", sorted(ROW_BACKENDS))
-async def test_a_sealed_store_answers_as_a_plain_one(name: str, tmp_path: Path) -> None:
+async def test_a_sealed_store_returns_content_and_stores_it_encrypted(name: str, tmp_path: Path) -> None:
     keys, stored = SealingKeys.ephemeral(), StoredTenant(f"sealed-{secrets.token_hex(4)}")
     inner = ROW_BACKENDS[name](SystemClock(), tmp_path)
     peer = inner if name in OPENED_ONCE else ROW_BACKENDS[name](SystemClock(), tmp_path)

@@ -1,7 +1,7 @@
 """Every suite of the kit on every implementation of the store: `test_suites.py::TestLease::test_...[redis]`.
 
-A class is made here for each suite in the rows of topics. An implementation is opened once and shared by all tests, as
-in life: each has a tenant of its own, and the clock that they share only ever advances. At night suites repeat more
+A class is made here for each suite in the rows of topics. An implementation is opened once and shared by all tests:
+each test has its own tenant, and a test that sets the shared clock back sets it forward again. Nightly runs repeat more
 (`AMOUNTS`).
 """
 
@@ -46,7 +46,7 @@ NIGHTLY: dict[Suite, dict[str, int]] = {
     RaceSuite: {"rounds": 25},
     SweepSuite: {"rows": 300},
 }
-AMOUNTS: dict[Suite, dict[str, int]] = volume({}, NIGHTLY)  # by day the suites' own
+AMOUNTS: dict[Suite, dict[str, int]] = volume({}, NIGHTLY)  # by day the amounts of the suites
 
 for _suites in TOPICS.values():
     for _suite in (each for each in _suites if each not in ELSEWHERE):
@@ -65,7 +65,7 @@ async def test_every_amount_of_a_suite_is_larger_at_night(suite: Suite) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An implementation at work."""
+    """An opened implementation."""
 
     rows: RowBackend
     store: ResponseStore

@@ -18,7 +18,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs/reference/store-engines.md"
 SUITES = {getattr(testing, name) for name in testing.__all__ if name.endswith("Suite")}
 
 
-def test_the_docs_say_what_the_tests_run_by() -> None:
+def test_the_documented_table_equals_the_generated_one() -> None:
     assert DOCUMENT.read_text("utf-8") == page(), "run: make docs"
 
 
@@ -28,7 +28,7 @@ def test_every_suite_has_one_topic(suite: Suite) -> None:
     assert sum(suites.count(suite) for suites in TOPICS.values()) == 1
 
 
-def test_what_needs_a_capability_is_in_a_topic() -> None:
+def test_every_part_that_needs_a_capability_is_in_a_topic() -> None:
     suites = [suite for row in TOPICS.values() for suite in row]
     known = {*suites, *(member for suite in suites for member in vars(suite).values() if callable(member))}
     assert set(NEEDS) == set(Capability)
@@ -40,7 +40,7 @@ def test_an_engine_that_cannot_be_reopened_lacks_durable_data() -> None:
         assert (engine.durable is None) == (Capability.DURABLE_DATA in engine.lacks)
 
 
-def test_fields_say_what_happened() -> None:
+def test_table_fields_count_passed_and_failed_tests() -> None:
     table = KitTable()
     table.pytest_runtest_logreport(report("leases|sqlite", "passed"))
     table.pytest_runtest_logreport(report("leases|memory", "passed"))
@@ -52,7 +52,7 @@ def test_fields_say_what_happened() -> None:
     assert table.result("lifecycle", "memory over gRPC") == ""
 
 
-def test_what_an_engine_does_not_have_yet_is_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capability_that_is_not_yet_there_is_shown_as_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert promise("jobs", "sqlite") == "yes"
     monkeypatch.setitem(ENGINES, "sqlite", replace(ENGINES["sqlite"], lacks={Capability.JOBS: NOT_YET}))
     assert {topic for topic in TOPICS if promise(topic, "sqlite") == HOLE} == {"jobs", "persistence"}

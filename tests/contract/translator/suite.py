@@ -1,5 +1,5 @@
-"""The behaviour of every Translator, in this process or behind gRPC. A test module subclasses the suite and gives
-`served`."""
+"""The behaviour of every Translator, in this process or behind gRPC. A test module subclasses the suite and provides
+the fixture `served`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def run(served: Served, script: list[Step], given: Turn | None = None) -> 
 
 
 class TranslatorSuite:
-    async def test_a_turn_is_dense_events_and_ends_with_its_record(self, served: Served) -> None:
+    async def test_a_turn_has_dense_sequence_numbers_and_ends_with_its_record(self, served: Served) -> None:
         batches = await run(served, SAYING_HELLO)
         log = [event for batch in batches for event in events.decode(batch.frames)]
         assert [event["sequence_number"] for event in log] == list(range(len(log)))
@@ -50,7 +50,7 @@ class TranslatorSuite:
         assert fold(log) == loads(final.body) | {"output": loads(final.output_items)}
         assert final.status is Status.COMPLETED
 
-    async def test_a_turn_goes_on_where_another_one_was_lost(self, served: Served) -> None:
+    async def test_a_resumed_turn_continues_behind_its_last_token(self, served: Served) -> None:
         served.engine.script = SAYING_HELLO
         before: list[Batch] = []
         async with aclosing(pushed.generated(served.translator, turn("Hi"), checkpoints=True)) as batches:
@@ -73,7 +73,7 @@ class TranslatorSuite:
         behind = await served.translator.count_tokens(turn("And of Italy?", history=earlier))
         assert behind > alone > 0
 
-    async def test_length_ends_incomplete(self, served: Served) -> None:
+    async def test_a_turn_at_max_output_tokens_is_incomplete(self, served: Served) -> None:
         final = (await run(served, [Emit([20, 21])], turn("Hi", max_output_tokens=2)))[-1].final
         assert final is not None
         assert final.status is Status.INCOMPLETE
@@ -82,7 +82,7 @@ class TranslatorSuite:
         with pytest.raises(ModelNotFound, match="'other'"):
             await run(served, [], replace(turn("Hi"), request=b'{"model":"other"}'))
 
-    async def test_the_callers_mistake_is_raised_with_its_field(self, served: Served) -> None:
+    async def test_an_invalid_request_is_rejected_with_its_field(self, served: Served) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await run(served, [], turn("Hi", temperature=7))
         assert (caught.value.field, caught.value.code) == ("temperature", "decimal_above_max_value")
@@ -94,13 +94,13 @@ class TranslatorSuite:
         assert (caught.value.field, caught.value.code) == ("text.format.schema", "invalid_json_schema")
 
     @pytest.mark.parametrize("letter", ["x", "é", "漢", "😀"])
-    async def test_what_repeats_something_long_is_raised_as_itself(self, served: Served, letter: str) -> None:
+    async def test_an_error_about_a_very_long_name_keeps_its_type_and_field(self, served: Served, letter: str) -> None:
         nobody = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": letter * 20_000}]}
         with pytest.raises(InvalidRequest, match="^Tool choice 'x*é*漢*😀* .* not found") as caught:
             await run(served, SAYING_HELLO, turn("Hi", tools=[{"type": "function", "name": "f"}], tool_choice=nobody))
         assert (caught.value.field, caught.value.code) == ("tool_choice.tools[0]", "invalid_value")
 
-    async def test_a_fault_of_the_engine_is_the_last_batch(self, served: Served) -> None:
+    async def test_an_engine_fault_is_sent_in_the_last_batch(self, served: Served) -> None:
         batches = await run(served, [Emit([20]), Break(EngineTimeout("no token"))])
         final = batches[-1].final
         assert final is not None
@@ -118,7 +118,7 @@ class TranslatorSuite:
         async with asyncio.timeout(WAIT_MAX_S):
             await served.engine.stopped.wait()
 
-    async def test_a_paused_flow_stops_the_engine_and_an_open_one_lets_it_go_on(self, served: Served) -> None:
+    async def test_a_paused_flow_pauses_the_engine_until_it_resumes(self, served: Served) -> None:
         served.engine.script = [Emit([20]), Wait(0.01), *(Emit([21]) for _ in range(50_000)), Emit([END_ID])]
         flow, received, first = Flow(), list[Batch](), asyncio.Event()
 
@@ -142,7 +142,7 @@ class TranslatorSuite:
         (model,) = await served.translator.models()
         assert (model.id, model.root, model.context_length, model.ready, model.reason) == ("m", "m", 8192, True, "")
 
-    async def test_it_is_ready_when_a_model_is(self, served: Served) -> None:
+    async def test_a_translator_is_ready_while_a_model_is_ready(self, served: Served) -> None:
         await with_retries(served.translator.ready)
         served.engine.unavailable = "It is gone."
         await run(served, [Break(EngineTimeout("no answer"))])

@@ -1,4 +1,4 @@
-"""Writing while something is killed, and looking afterwards whether all that was acknowledged is there."""
+"""Writes while a process is killed, and checks afterwards that every acknowledged record is there."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tests.support.volume import volume
 from tests.support.waiting import with_retries
 
 TENANT = "t"
-WRITERS = 64  # at once, so that those who wait for the disk share a flush
+WRITERS = 64  # concurrent, so that writes that wait for the disk share a flush
 ACKNOWLEDGED = volume(1_000, 10_000)  # in all
 WRITING_S_MAX = 150.0
 
 
 class Lost(Exception):
-    """Something that was acknowledged is not there."""
+    """An acknowledged record is missing."""
 
 
 async def write_lines(store: ResponseStore, acknowledged: list[Record], killed: asyncio.Event) -> None:
-    """Turns, each continuing the one before, until the store was killed. What fails before, as it may when connections
-    still lead to what was killed earlier, is asked for again."""
+    """Commits turns, each behind the one before, until the store is killed. Retries a commit that fails before the
+    kill, as on a connection to a process that was killed earlier."""
     parent = None
     while True:
         record = draft(parent)
@@ -61,9 +61,10 @@ async def write_until_killed(store: ResponseStore, kill: Callable[[], object], c
 
 
 async def require_all(store: FullStore, acknowledged: Sequence[Record]) -> None:
-    """Every record is there as it was written, and the chains of the last ones are whole. Lost: it is not.
+    """Requires that every record is stored unchanged, and that the chains of the last records are whole.
 
-    It may be asked soon after a restart: connections that lead to what was killed fail once each."""
+    Retries calls, because each connection to a killed process fails once. Raises `Lost` if a record is missing.
+    """
     for start in range(0, len(acknowledged), LOOKUP_ITEMS_MAX):
         asked = acknowledged[start : start + LOOKUP_ITEMS_MAX]
         found = await with_retries(partial(store.batch_get, TENANT, [record.id for record in asked]))

@@ -1,4 +1,4 @@
-"""A store that can be told to break, over every engine, and a note of what it answered."""
+"""A store with injected faults, over every backend, and a record of its answers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ ENGINES: dict[str, Callable[[ManualClock, Path], RowBackend]] = {
 }
 
 
-class Witness(Wrapper):
-    """A store, and all that it answered, whether it reached anybody or not."""
+class AnswerRecorder(Wrapper):
+    """Records all answers of a store, including those that reach no caller."""
 
     def __init__(self, inner: StoreService) -> None:
         super().__init__(inner)
@@ -51,21 +51,21 @@ class Witness(Wrapper):
 
 @dataclass(slots=True)
 class World:
-    """A breakable store around one that is listened to. The subject's peer is the store inside."""
+    """A faulty store around a store that records its answers. The subject's peer is the store inside."""
 
     inner: StoreService
     clock: ManualClock
-    witness: Witness = field(init=False)
+    recorder: AnswerRecorder = field(init=False)
     faulty: FaultyStore = field(init=False)
     subject: Subject = field(init=False)
 
     def __post_init__(self) -> None:
-        self.witness = Witness(self.inner)
-        self.faulty = FaultyStore(self.witness)
+        self.recorder = AnswerRecorder(self.inner)
+        self.faulty = FaultyStore(self.recorder)
         self.start_over()
 
     def start_over(self) -> None:
-        """With a tenant that has nothing."""
+        """Continues with a new tenant, which has no data."""
 
         async def elapse(milliseconds: int) -> None:
             self.clock.advance(milliseconds / 1000)
@@ -92,13 +92,13 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def tenant() -> str:
-    """One that nobody else has."""
+    """A tenant that no other test has."""
     return f"tenant-{secrets.token_hex(4)}"
 
 
 @pytest.fixture
 def long_timeouts() -> Iterator[None]:
-    """For tests in which no time limit of an engine is under test."""
+    """Sets long timeouts of backends, for tests of other things than timeouts."""
     with long_backend_timeouts():
         yield
 
@@ -107,8 +107,8 @@ def long_timeouts() -> Iterator[None]:
 async def opened(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[StoreService, ManualClock]]:
-    """An engine, opened once for a module, and its clock, which only ever advances. Each test has a tenant of its own,
-    and runs in the event loop of its module."""
+    """A backend, opened once for a module, and its clock, which only advances. Each test has its own tenant and runs in
+    the event loop of its module."""
     with long_backend_timeouts():
         clock = ManualClock()
         store = StoreService(ENGINES[request.param](clock, tmp_path_factory.mktemp("store")))

@@ -1,6 +1,6 @@
-"""One scene for every operation that writes: what is there before, the call that writes, and where its effect shows.
+"""A case for every operation that writes: the data before, the call that writes, and a read that shows the effect.
 
-`tests/faults/store/test_retries.py` plays each of them with each fault.
+`tests/faults/store/test_retries.py` runs each case with each fault.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.faults.store.conftest import World
 
 FINGERPRINT = b"f" * 32
-LATER_S = 0.05  # between a call and its repetition
+LATER_S = 0.05  # between a call and its retry
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """`look` tells everything that the write may change. Asked again after it happened, it raises `gone`, if anything.
-    `later_s`: leases end later when they are asked for later, so there no time passes."""
+    """`look` reads everything that the write may change. A retry of the executed write raises `gone`, unless `gone` is
+    None. `later_s` is 0 for leases, because a later call would get a later expiry."""
 
     ask: Callable[[], Awaitable[Any]]
     look: Callable[[], Awaitable[Any]]
@@ -43,23 +43,23 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class WriteCase:
     operation: str
     arrange: Callable[[World], Awaitable[Scene]]
 
 
-DEEDS: dict[str, Deed] = {}
+WRITE_CASES: dict[str, WriteCase] = {}
 
 
 def writes(operation: str) -> Callable[[Callable[[World], Awaitable[Scene]]], Callable[[World], Awaitable[Scene]]]:
     def enter(arrange: Callable[[World], Awaitable[Scene]]) -> Callable[[World], Awaitable[Scene]]:
-        DEEDS[f"{operation}: {arrange.__name__.replace('_', ' ')}"] = Deed(operation, arrange)
+        WRITE_CASES[f"{operation}: {arrange.__name__.replace('_', ' ')}"] = WriteCase(operation, arrange)
         return arrange
 
     return enter
 
 
-# ---- Where effects show ----
+# ---- Reads that show effects ----
 
 
 async def record_of(world: World, record: Record) -> Record | None:
@@ -70,7 +70,7 @@ async def record_of(world: World, record: Record) -> Record | None:
 
 
 async def family(world: World, *records: Record, session_id: str | None = None) -> tuple[object, ...]:
-    """The records, their children, their chains; and the session."""
+    """Reads the records with their children and chains, and the session."""
     seen: list[object] = []
     for record in records:
         found = await record_of(world, record)
@@ -121,7 +121,7 @@ async def a_child(world: World) -> Scene:
 
 
 @writes("put")
-async def over_a_version(world: World) -> Scene:
+async def of_the_expected_version(world: World) -> Scene:
     record = draft(status=Status.IN_PROGRESS)
     await world.subject.put(record)
     finished = replace(record, status=Status.COMPLETED, body=b'{"finished":true}')
@@ -137,7 +137,7 @@ async def with_a_key(world: World) -> Scene:
 
 
 @writes("delete")
-async def between_two(world: World) -> Scene:
+async def in_the_middle_of_a_chain(world: World) -> Scene:
     line = await world.subject.put_line(3)
     return Scene(partial(world.subject.delete, line[1]), partial(family, world, *line), gone=ResponseNotFound)
 
@@ -170,7 +170,7 @@ async def for_longer(world: World) -> Scene:
 
 
 @writes("release_session")
-async def of_a_holder(world: World) -> Scene:
+async def by_its_holder(world: World) -> Scene:
     session_id = new_session_id()
     lease = await world.store.acquire_session(world.tenant, session_id, holder="a")
     ask = partial(world.store.release_session, world.tenant, lease.fence)
@@ -202,7 +202,7 @@ async def in_a_session_with_a_key(world: World) -> Scene:
 
 
 async def third_turn(world: World, **options: Any) -> Scene:
-    """The commit of a turn in a session that has two already."""
+    """Commits a turn in a session that has two turns already."""
     session_id = new_session_id()
     first = await world.subject.commit_in(session_id)
     second = await world.subject.commit_in(session_id, first)
@@ -248,7 +248,7 @@ async def under_a_lease_with_a_key(world: World) -> Scene:
 
 @writes("abort_turn")
 async def of_a_turn_with_a_key(world: World) -> Scene:
-    """Whether the key is free shows in what another response gets told that comes with it."""
+    """Beginning a turn of another response under the key shows whether the key is free."""
     mine = TurnRequest(idempotency_key="key", fingerprint=FINGERPRINT, response_id=new_response_id())
     await world.store.begin_turn(world.tenant, mine)
     ask = partial(world.store.abort_turn, world.tenant, None, idempotency_key="key", response_id=mine.response_id)
@@ -256,7 +256,7 @@ async def of_a_turn_with_a_key(world: World) -> Scene:
 
     async def look() -> object:
         start = await world.peer.begin_turn(world.tenant, other)
-        if start.running_response_id is None:  # it was free, and is to be so for the next look
+        if start.running_response_id is None:  # the key was free, and is freed again for the next look
             await world.peer.abort_turn(world.tenant, None, idempotency_key="key", response_id=other.response_id)
         return start.running_response_id
 
@@ -294,13 +294,13 @@ async def claimed(world: World) -> tuple[str, Fence]:
 
 
 @writes("enqueue_job")
-async def a_new_one(world: World) -> Scene:
+async def a_new_job(world: World) -> Scene:
     job = jobs.new_draft()
     return Scene(partial(world.store.enqueue_job, world.tenant, job), partial(job_of, world, job.id))
 
 
 @writes("claim_job")
-async def the_oldest(world: World) -> Scene:
+async def the_oldest_job(world: World) -> Scene:
     both = [await jobs.enqueue(world.subject) for _ in range(2)]
 
     async def look() -> object:
@@ -311,8 +311,8 @@ async def the_oldest(world: World) -> Scene:
 
 
 @writes("enqueue_job")
-async def whose_tenant_is_not_in_line(world: World) -> Scene:
-    """The job is committed, and its tenant does not stand in the line yet."""
+async def of_a_tenant_missing_in_the_line(world: World) -> Scene:
+    """The job is committed, but its tenant is not in the line of the workers yet."""
     draft = jobs.new_draft(queue=DISPATCH_QUEUE)
     await world.peer._trees.decide(_committed, world.tenant, draft.id, draft)
 
@@ -327,8 +327,8 @@ def _committed(view: View, _job_id: str, draft: JobDraft) -> Finish[None]:
 
 
 @writes("heartbeat_job")
-async def of_its_holder(world: World) -> Scene:
-    """The end of its lease is told to whoever claims it as its holder."""
+async def to_extend_the_lease(world: World) -> Scene:
+    """A repeated claim by the holder shows the end of the lease."""
     _job_id, fence = await claimed(world)
     look = partial(world.peer.claim_job, world.tenant, ["q"], holder="a", lease_ttl_ms=LEASE_TTL_MS_MIN)
 
@@ -344,26 +344,26 @@ async def succeeded(world: World) -> Scene:
 
 
 @writes("settle_job")
-async def to_be_tried_again(world: World) -> Scene:
+async def for_a_retry(world: World) -> Scene:
     job_id, fence = await claimed(world)
     ask = partial(world.store.settle_job, world.tenant, fence, JobOutcome.RETRY, reason="again")
     return Scene(ask, partial(job_of, world, job_id))
 
 
 @writes("cancel_job")
-async def that_nobody_holds(world: World) -> Scene:
+async def without_a_holder(world: World) -> Scene:
     job = await jobs.enqueue(world.subject)
     return Scene(partial(world.store.cancel_job, world.tenant, job.id), partial(job_of, world, job.id))
 
 
 @writes("cancel_job")
-async def that_somebody_holds(world: World) -> Scene:
+async def with_a_holder(world: World) -> Scene:
     job_id, _fence = await claimed(world)
     return Scene(partial(world.store.cancel_job, world.tenant, job_id), partial(job_of, world, job_id))
 
 
 @writes("commit_turn")
-async def for_a_worker(world: World) -> Scene:
+async def of_a_queued_turn(world: World) -> Scene:
     session_id = new_session_id()
     _history, lease = await world.subject.begin_in(session_id)
     record = replace(draft(session_id=session_id), status=Status.QUEUED)
@@ -394,14 +394,14 @@ async def prompt_of(world: World, prompt_id: str) -> object:
 
 
 @writes("put_prompt")
-async def that_is_new(world: World) -> Scene:
+async def a_new_prompt(world: World) -> Scene:
     prompt_id = prompts.new_id()
     ask = partial(prompts.prompts_of(world.store).put_prompt, world.tenant, prompt_id, 1, prompts.FIRST)
     return Scene(ask, partial(prompt_of, world, prompt_id))
 
 
 @writes("put_prompt")
-async def with_another_version(world: World) -> Scene:
+async def a_second_version(world: World) -> Scene:
     made = await prompts.made(world.subject)
     ask = partial(prompts.prompts_of(world.store).put_prompt, world.tenant, made.id, 2, prompts.SECOND)
     return Scene(ask, partial(prompt_of, world, made.id))
@@ -464,15 +464,15 @@ async def from_the_middle(world: World) -> Scene:
 
 
 @writes("take_quota")
-async def with_a_place(world: World) -> Scene:
-    """Alone of all requests for quota this can be repeated; what there is shows in who could come next."""
+async def with_a_stream_slot(world: World) -> Scene:
+    """The only idempotent quota request. A hold of two more slots shows how many slots are held."""
     draw = Draw("requests", amount=1, at_least=1, capacity=20, per_minute=20)
     hold = Hold(["place"], 60_000)
     await world.store.take_quota(world.tenant, QuotaRequest([draw], Hold(["old"], 60_000)))
 
     async def look() -> object:
         answer = await world.peer.take_quota(world.tenant, QuotaRequest([replace(draw, amount=0)]))
-        asked = QuotaRequest(hold=Hold(["a", "b"], 100, most=3))  # fits beside one place
+        asked = QuotaRequest(hold=Hold(["a", "b"], 100, most=3))  # fits beside one held slot
         is_one_held = (await world.peer.take_quota(world.tenant, asked)).shortage is None
         await world.peer.take_quota(world.tenant, QuotaRequest(release=["a", "b"]))
         return round(answer.levels[0].level), is_one_held
@@ -485,14 +485,14 @@ async def with_a_place(world: World) -> Scene:
 
 
 @writes("sweep")
-async def what_expired(world: World) -> Scene:
-    """All that shows of it is what the store says that it reclaimed."""
+async def of_expired_responses(world: World) -> Scene:
+    """The effect of a sweep shows only in the numbers that its answers have."""
     (parent,) = await world.subject.put_line(1)
     for record in (draft(), draft(parent)):
         await world.subject.put(record, ttl_ms=10)
     world.clock.advance(1)
 
     async def look() -> object:
-        return await family(world, parent), sum(answer.records for answer in world.witness.answers_of("sweep"))
+        return await family(world, parent), sum(answer.records for answer in world.recorder.answers_of("sweep"))
 
     return Scene(partial(world.store.sweep, world.tenant), look, same_answer=False)

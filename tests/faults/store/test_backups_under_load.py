@@ -1,4 +1,4 @@
-"""A backup while writers go on: what was acknowledged before it began is in it, and every chain is whole."""
+"""A backup while writers continue: it has every record acknowledged before it began, and every chain is whole."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.support.postgres_server import new_schema, shared_postgres
 TENANT = "acme"
 SESSIONS = 8
 TURNS_BEFORE = 40
-STEPS_WITH_WRITES = 12  # of the backup's: before each goes on, some turns more are acknowledged
+STEPS_WITH_WRITES = 12  # of the backup; each waits until more turns are acknowledged
 TURNS_IN_A_STEP = 5
 BODY = b'{"text":"%s"}' % (b"x" * 3000)
 
 
 @dataclass
 class Writers:
-    """Turns in several sessions, in a thread of their own, until they are stopped. Each session forks now and then."""
+    """Turns in several sessions, in their own thread, until they are stopped. Each turn also writes a side branch."""
 
     engine: StoreService
     acknowledged: list[tuple[str, Record]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Writers:
             assert start.lease is not None
             record = draft(parent, tag=session, session_id=session, body=BODY)
             await self.engine.commit_turn(TENANT, TurnCommit(record, start.lease.fence, ttl_ms=10**9))
-            side = draft(parent, tag=session, body=BODY)  # a branch of its own
+            side = draft(parent, tag=session, body=BODY)  # a side branch
             await self.engine.put(TENANT, side)
             with self.grown:
                 self.acknowledged += [(session, record), (session, side)]
@@ -67,13 +67,13 @@ class Writers:
             parent = record
 
     def wait_for(self, count: int) -> None:
-        """Blocks until so many are acknowledged."""
+        """Blocks until `count` records are acknowledged."""
         with self.grown:
             self.grown.wait_for(lambda: self.is_over or len(self.acknowledged) >= count)
             assert len(self.acknowledged) >= count
 
     def while_writing(self) -> Progress:
-        """A callback that lets writers go on between the steps of a backup."""
+        """Returns a callback that waits for more writes between the steps of a backup."""
         steps = iter(range(STEPS_WITH_WRITES))
 
         def wait(_count: int) -> None:
@@ -98,7 +98,7 @@ def writing(engine: StoreService) -> Iterator[Writers]:
 
 @dataclass(frozen=True)
 class Database:
-    """A store twice: where it is written and where its backup goes. `backup` may be slower than the product's."""
+    """A store that is written, and a second one for the restored backup. `backup` may be slower than in production."""
 
     source: Any
     target: Any

@@ -1,8 +1,8 @@
-"""Malformed messages of a foreign client, as bytes: rejected by a status that names the field, never as a fault of
-ours.
+"""Malformed messages of a foreign client, as bytes: each is rejected with a status that names the field, and none
+causes an internal error.
 
-Engines have no part in this; the store is in memory. The kit (`testing/arguments.py` and its like) checks the messages
-that our own client can send at all.
+The store is in memory, because backends see none of these messages. The kit (`testing/arguments.py` and others) checks
+the messages that our own client can send.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MIB = 2**20
 SESSION = new_session_id()
-STORED = draft(tag=SESSION, session_id=SESSION)  # what the store has when a test begins
+STORED = draft(tag=SESSION, session_id=SESSION)  # the store has these records when a test begins
 CHILD = draft(STORED)
 NEW = draft()
 CONVERSATION = new_conversation_id(RandomIds())
@@ -46,7 +46,7 @@ FENCE = {"session_id": SESSION, "token": 1}
 JOB_FENCE = {"session_id": NEW.id, "token": 1}
 RECORD = {"id": NEW.id, "status": 3, "body": NEW.body, "input_items": NEW.input_items, "output_items": NEW.output_items}
 
-# One request of every RPC with nothing wrong in it: the fields that have an example, unless it is written out below.
+# One valid request of every RPC: the fields that have an example, unless the request is written out below.
 EXAMPLES: dict[str, Any] = {"id": STORED.id, "session_id": SESSION, "holder": "h", "fence": FENCE}
 GOOD: dict[str, dict[str, Any]] = {
     name: {field: EXAMPLES[field] for field in method.request.strict.DESCRIPTOR.fields_by_name if field in EXAMPLES}
@@ -93,7 +93,7 @@ class Wire:
     tenant: str
 
     async def send(self, rpc: str, data: bytes) -> bytes:
-        """The (first) answer. AntiphonError: what the server told, or what the transport's status means."""
+        """Returns the first answer. Raises the AntiphonError of the server, or of the transport's status."""
         method, metadata = STORE.methods[rpc], [(TENANT_KEY, self.tenant)]
         try:
             if method.streams:
@@ -107,7 +107,7 @@ class Wire:
             raise told from error
 
     async def outcome(self, rpc: str, data: bytes) -> tuple[str, str | None]:
-        """Status and named field."""
+        """The status and the named field."""
         try:
             await self.send(rpc, data)
         except AntiphonError as error:
@@ -117,7 +117,7 @@ class Wire:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served() -> AsyncIterator[tuple[StoreService, grpc.aio.Channel]]:
-    """A store behind its server, and a channel to it: one for all tests, each of which has a tenant of its own."""
+    """A store behind its server, and a channel to it, shared by all tests. Each test has its own tenant."""
     async with AsyncExitStack() as stack:
         backend, server = row_backend("memory://", clock=ManualClock()), RpcServer()
         await backend.open()
@@ -139,7 +139,7 @@ async def wire(served: tuple[StoreService, grpc.aio.Channel], tenant: str) -> Wi
 
 
 def message(rpc: str, changes: Mapping[str, Any] | None = None) -> Any:
-    """The good request of an RPC, changed at dotted paths; protobuf's own class, which lets more through than ours."""
+    """The valid request of an RPC, changed at dotted paths. Protobuf's own class accepts values that ours rejects."""
     made = STORE.methods[rpc].request.strict(**GOOD[rpc])
     for path, value in (changes or {}).items():
         *parents, name = path.split(".")
@@ -159,13 +159,13 @@ def encoded(rpc: str, changes: Mapping[str, Any] | None = None) -> bytes:
 
 
 def with_varint(rpc: str, name: str, value: int) -> bytes:
-    """The good request, and behind it a number that the field's type cannot hold; -1 as a C client would send it."""
+    """The valid request, followed by a number that the field's type cannot hold. -1 has the encoding of a C client."""
     number = message(rpc).DESCRIPTOR.fields_by_name[name].number
     return encoded(rpc) + varint(number << 3) + varint(value % 2**64)
 
 
 def fields(descriptor: Any, prefix: str = "") -> Iterator[tuple[str, FieldDescriptor]]:
-    """All fields of a message and of those in it, by dotted path."""
+    """All fields of a message and of its submessages, by dotted path."""
     for field in descriptor.fields:
         if field.message_type is None:
             yield prefix + field.name, field
@@ -177,11 +177,11 @@ async def test_every_rpc_has_a_good_request() -> None:
     assert set(GOOD) == set(STORE.methods)
 
 
-# ---- Frames that are no messages ----
+# ---- Bytes that are no valid message ----
 
 
 @pytest.mark.parametrize("rpc", [rpc for rpc in GOOD if GOOD[rpc]])
-async def test_broken_frames_are_refused(wire: Wire, rpc: str) -> None:
+async def test_a_broken_protobuf_message_is_rejected(wire: Wire, rpc: str) -> None:
     good = encoded(rpc)
     for data in (good[:-1], b"\xff" * 8, b"\x0a", good + b"\x07", b"\x0b" * 200):
         assert (await wire.outcome(rpc, data))[0] == "INVALID_ARGUMENT", data
@@ -189,7 +189,7 @@ async def test_broken_frames_are_refused(wire: Wire, rpc: str) -> None:
 
 @pytest.mark.parametrize("rpc", GOOD)
 async def test_text_that_is_no_unicode_is_refused(wire: Wire, rpc: str) -> None:
-    """In every string field of every request."""
+    """Tries every string field of every request."""
     for path, field in fields(message(rpc).DESCRIPTOR):
         if field.type == FieldDescriptor.TYPE_STRING:
             marked = encoded(rpc, {path: ["@@"] if field.is_repeated else "@@"})
@@ -200,14 +200,14 @@ async def test_text_that_is_no_unicode_is_refused(wire: Wire, rpc: str) -> None:
 
 @pytest.mark.parametrize("rpc", [rpc for rpc in GOOD if GOOD[rpc]])
 async def test_a_field_of_the_wrong_wire_type_is_refused_by_its_name(wire: Wire, rpc: str) -> None:
-    """One at a time, behind a good request."""
+    """Appends one wrong field at a time to a valid request."""
     for field in message(rpc).DESCRIPTOR.fields:
         for wire_type in wrong_wire_types(field):
             data = encoded(rpc) + tagged(field.number, wire_type)
             assert await wire.outcome(rpc, data) == ("INVALID_ARGUMENT", field.name), data
 
 
-# ---- Values that are no answer to the question ----
+# ---- Invalid values ----
 
 ODD = {
     FieldDescriptor.CPPTYPE_INT32: (-1, 2**31 - 1),
@@ -233,8 +233,8 @@ def odd_values(field: FieldDescriptor) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("rpc", GOOD)
-async def test_no_value_of_any_field_is_a_fault_of_ours(wire: Wire, rpc: str) -> None:
-    """One odd value at a time in a good request: it is served, or refused as the caller's mistake."""
+async def test_an_odd_value_in_any_field_is_never_an_internal_error(wire: Wire, rpc: str) -> None:
+    """Puts one odd value at a time into a valid request: it is served, or rejected as the client's mistake."""
     for path, field in fields(message(rpc).DESCRIPTOR):
         if path in {"wait_ms", "follow"}:  # the maximum is legal, and waits
             continue
@@ -245,7 +245,7 @@ async def test_no_value_of_any_field_is_a_fault_of_ours(wire: Wire, rpc: str) ->
 
 
 def wrong(rpc: str, path: str, value: Any) -> tuple[str, str, bytes]:
-    """The good request with a wrong value in one field."""
+    """The valid request with a wrong value in one field."""
     return rpc, path, encoded(rpc, {path: value})
 
 
@@ -304,7 +304,7 @@ CULPRITS: list[tuple[str, str, bytes]] = [
 @pytest.mark.parametrize(
     ("rpc", "field", "data"), CULPRITS, ids=[f"{n}-{rpc}.{field}" for n, (rpc, field, _) in enumerate(CULPRITS)]
 )
-async def test_the_culprit_is_named(wire: Wire, rpc: str, field: str, data: bytes) -> None:
+async def test_a_wrong_value_is_rejected_with_its_field(wire: Wire, rpc: str, field: str, data: bytes) -> None:
     assert await wire.outcome(rpc, data) == ("INVALID_ARGUMENT", field)
 
 
@@ -316,7 +316,7 @@ def body_of(size_bytes: int) -> bytes:
 
 
 async def test_a_body_of_11_mb_is_served(wire: Wire) -> None:
-    """Over the limit of HTTP bodies, under that of records: a response with its items may be larger than a request."""
+    """A response with its items may be larger than a request: the limit of records exceeds the limit of HTTP bodies."""
     body = body_of(11 * MIB)
     await wire.send("PutResponseRecord", encoded("PutResponseRecord", {"record.body": body}))
     data = await wire.send("GetResponseRecord", encoded("GetResponseRecord", {"id": NEW.id}))
@@ -334,13 +334,13 @@ async def test_a_body_of_11_mb_is_served(wire: Wire) -> None:
         ("EnqueueJob", "payload", {"payload": b"x" * (limits.JOB_PAYLOAD_BYTES_MAX + 1)}),
     ],
 )
-async def test_what_is_too_large_is_named(wire: Wire, rpc: str, field: str, changes: dict[str, Any]) -> None:
+async def test_a_field_over_its_size_limit_is_named(wire: Wire, rpc: str, field: str, changes: dict[str, Any]) -> None:
     if rpc == "AddConversationItems":
         await wire.send("CreateConversation", encoded("CreateConversation"))
     assert await wire.outcome(rpc, encoded(rpc, changes)) == ("RESOURCE_EXHAUSTED", field)
 
 
-async def test_a_message_that_no_field_may_fill_is_refused_by_the_transport(wire: Wire) -> None:
+async def test_a_message_over_the_rpc_limit_is_rejected_by_the_transport(wire: Wire) -> None:
     data = encoded("PutResponseRecord", {"record.body": b"x" * limits.RPC_MESSAGE_BYTES_MAX})
     assert await wire.outcome("PutResponseRecord", data) == (StatusCode.RESOURCE_EXHAUSTED.name, None)
 
@@ -351,8 +351,8 @@ async def test_a_message_that_no_field_may_fill_is_refused_by_the_transport(wire
 @pytest.mark.parametrize(
     ("rpc", "record"), [(rpc, record) for rpc in ("PutResponseRecord", "CommitTurn") for record in (STORED, CHILD)]
 )
-async def test_no_response_continues_itself_or_what_came_after_it(wire: Wire, rpc: str, record: Any) -> None:
-    """As a new one, as one that is replaced, as one that was deleted and stays because of what continues it."""
+async def test_a_response_cannot_continue_itself_or_its_descendant(wire: Wire, rpc: str, record: Any) -> None:
+    """Tries a replaced response, and a deleted one that stays because of its child."""
     cycle = {"record.id": STORED.id, "record.parent_id": record.id}
     replaced = {**cycle, "precondition.version": 1}
     assert await wire.outcome(rpc, encoded(rpc, replaced)) == ("INVALID_ARGUMENT", "record.parent_id")
@@ -363,7 +363,7 @@ async def test_no_response_continues_itself_or_what_came_after_it(wire: Wire, rp
     assert len(STORE.methods["GetChain"].response.strict.FromString(chain).records) == 2
 
 
-async def test_a_cursor_of_another_question_is_refused(wire: Wire) -> None:
+async def test_a_cursor_of_another_request_is_rejected(wire: Wire) -> None:
     other = draft(STORED)
     changes = {"record.id": other.id, "record.parent_id": STORED.id}
     await wire.send("PutResponseRecord", encoded("PutResponseRecord", changes))

@@ -1,6 +1,5 @@
-"""Power loss, as far as it can be told beforehand: a server that does not flush to its disk before it answers is
-refused at durability `disk`, and a session never commits with less than that, whatever the server's default is.
-"""
+"""Power loss, as far as settings show it: a server that does not flush to its disk before it answers is rejected at
+durability `disk`, and a session never commits with less, whatever the server's default is."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ async def test_postgres_that_does_not_flush_is_refused(setting: str) -> None:
         await careless.close()
 
 
-async def test_the_servers_default_does_not_weaken_a_commit() -> None:
+async def test_a_server_default_of_asynchronous_commit_is_overridden() -> None:
     async def level(connection: Connection) -> str:
         row = await (await connection.execute("SELECT current_setting('synchronous_commit')")).fetchone()
         assert row is not None

@@ -1,4 +1,4 @@
-"""64 children at once for each of many parents, through two replicas: none is lost, and none is there twice."""
+"""64 concurrent children of each of many parents, through two replicas: each is stored once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AT_ONCE = 128
 async def stores(
     request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path, long_timeouts: None
 ) -> AsyncIterator[list[StoreService]]:
-    """Two replicas on one engine; in memory there can only be one."""
+    """Two replicas over one database; memory can have only one."""
     backends = [ENGINES[request.param](clock, tmp_path) for _ in range(1 if request.param == "memory" else 2)]
     for backend in backends:
         await backend.open()
@@ -34,7 +34,7 @@ async def stores(
         await backend.close()
 
 
-async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreService], tenant: str) -> None:
+async def test_concurrent_children_are_all_kept_once(stores: list[StoreService], tenant: str) -> None:
     parents = [draft() for _ in range(PARENTS)]
     await put_all(stores, tenant, parents)
     children = {parent.id: [draft(parent) for _ in range(CHILDREN)] for parent in parents}
@@ -52,7 +52,7 @@ async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreServic
 
 
 async def put_all(stores: list[StoreService], tenant: str, records: list[Record]) -> None:
-    """Many at once, by turns through each replica."""
+    """Puts records concurrently, alternating between the replicas."""
     waiting = iter(enumerate(records))
 
     async def put() -> None:

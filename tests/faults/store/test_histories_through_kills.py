@@ -1,6 +1,5 @@
-"""The engine is killed and started again while clients write: with all answers that got lost, their history is
-linearizable. What was acknowledged before the kill is seen after it, and what nobody knows of happened once or never.
-"""
+"""The database is killed and restarted while clients write: their history, with its lost answers, is linearizable.
+Writes acknowledged before the kill are seen after it, and writes without an answer happened once or never."""
 
 from __future__ import annotations
 
@@ -35,8 +34,8 @@ def rows_of(server: Server, durability: Durability) -> RowBackend:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Clients that call an engine which is killed again and again. A client that got no answer waits until the
-    engine is up: calls on a dead engine would only fail."""
+    """Clients that call a database which is killed repeatedly. A client without an answer waits until the database is
+    up, because calls on a dead database would only fail."""
 
     server: Server
     clients: list[Client]
@@ -50,7 +49,7 @@ class Show:
                 await self.up.wait()
 
     async def kill_by_turns(self) -> None:
-        """Kills while calls are under way, and ends when there was time enough after the last start."""
+        """Kills the server while calls are in flight. Ends after enough calls since the last restart."""
         for number in range(KILLS + 1):
             self.up.set()
             answered = self.answered()
@@ -86,7 +85,7 @@ async def test_a_history_through_kills_is_linearizable(make: Callable[[], Abstra
     recorder.require_linearizable()
 
 
-async def test_a_server_that_forgets_what_it_acknowledged_is_noticed() -> None:
+async def test_a_server_that_loses_acknowledged_writes_is_noticed() -> None:
     with redis_server(NO_FILES) as server:
         recorder = await history_through_kills(server, Durability.MEMORY)
     with pytest.raises(AssertionError, match="no order explains"):

@@ -1,4 +1,4 @@
-"""A file that is no store's, in the place of one: the store says so in a sentence, and ends."""
+"""A store file that cannot be read: the store prints the reason in one sentence, and ends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""kill -9 while writing, several times: every acknowledged response is there afterwards, and every chain is whole.
+"""kill -9 during writes, several times: every acknowledged response is there afterwards, and every chain is whole.
 
-Once a process that has the SQLite file itself, and once the service as it is deployed, over each engine.
+Kills a process that has the SQLite file itself, and the deployed service over each database.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tests.support.redis_servers import RedisServer, redis_server, start_all
 from tests.support.system import Command
 from tests.support.volume import volume
 
-KILLS = volume(2, 4)  # of the service and of its engine by turns
+KILLS = volume(2, 4)  # of the service and of its database, alternating
 
-# Writes lines of turns with several writers and prints each id after it was acknowledged.
+# Commits turns with several writers, and prints each id after its acknowledgement.
 WRITER = f"""
 import asyncio, sys
 from pathlib import Path
@@ -128,10 +128,10 @@ def kill_all(servers: Sequence[RedisServer]) -> None:
 
 
 @pytest.mark.parametrize("engine", [sqlite, postgres, redis, redis_cluster], ids=lambda e: e.__name__)
-async def test_acknowledged_writes_survive_kill_9_of_service_and_engine(
+async def test_acknowledged_writes_survive_kill_9_of_service_and_database(
     engine: Callable[[Path], AbstractContextManager[Engine]], tmp_path: Path
 ) -> None:
-    """By turns: the engine is started again under the service, and the service over the engine."""
+    """Alternates: the database restarts under the service, and the service over the database."""
     acknowledged: list[Record] = []
     with engine(tmp_path) as below, ExitStack() as services:
         service = serve(services, below.url)
@@ -150,7 +150,7 @@ async def test_acknowledged_writes_survive_kill_9_of_service_and_engine(
 
 
 def serve(services: ExitStack, url: str) -> Command:
-    """The store's service on this engine, as its own process, at the default durability: disk."""
+    """The store's service over this database, in its own process, at the default durability `disk`."""
     service = Command("serve", "--target=store", "--store-port=0", f"--store-url={url}")
     services.callback(service.kill)
     services.callback(lambda: print("".join(service.lines[-40:])))  # shown when the test fails

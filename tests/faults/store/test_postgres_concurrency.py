@@ -1,4 +1,4 @@
-"""Many writers on few trees: nobody's work is lost, nobody dies of a deadlock, and the tables stay whole."""
+"""Many concurrent writers on few trees: no write is lost, no deadlock occurs, and the tables stay consistent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.volume import volume
 TENANT = "t"
 REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence)
 
-# A response whose parent is missing or not one level above, or that is behind another response on its branch.
+# Finds responses whose parent is missing or not one level above, or not the response before on the same branch.
 BROKEN = """
 WITH node AS (
     SELECT tenant, tree, id, place, fields::jsonb ->> 'parent' AS parent_id FROM stored_row WHERE kind = 'node'
@@ -48,7 +48,7 @@ def schema() -> str:
 
 @pytest.fixture
 async def stores(schema: str, long_timeouts: None) -> AsyncIterator[list[StoreService]]:
-    """Two replicas on one database. Their callers have time to wait for one another."""
+    """Two replicas over one database, with long timeouts."""
     url = shared_postgres().url
     backends = [PostgresRows(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
     for backend in backends:
@@ -65,7 +65,7 @@ async def broken_rows(schema: str) -> list[tuple[object, ...]]:
         return await (await connection.execute(BROKEN)).fetchall()
 
 
-async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreService], schema: str) -> None:
+async def test_concurrent_children_are_all_kept_once(stores: list[StoreService], schema: str) -> None:
     parents = [draft() for _ in range(volume(6, 20))]
     for parent in parents:
         await stores[0].put(TENANT, parent)
@@ -81,7 +81,7 @@ async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreServic
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Does things at random; what it is refused is no matter."""
+    """Makes random calls. Rejections are ignored."""
 
     store: StoreService
     dice: random.Random
@@ -104,7 +104,7 @@ class Actor:
         await self.store.delete(TENANT, record.id)
 
     async def take_turn(self, parent: Record) -> None:
-        """In one of two sessions of the tree, behind any of its responses."""
+        """Commits a turn in one of two sessions of the tree, behind `parent`."""
         session_id = f"conv_{tree_tag(parent.id)}{self.dice.randrange(2):032}"
         holder = f"holder-{self.dice.random()}"
         start = await self.store.begin_turn(TENANT, turn_in(session_id, holder=holder, wait_ms=100))
@@ -121,7 +121,9 @@ class Actor:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_trees_stay_whole_whatever_happens_at_once(stores: list[StoreService], schema: str, seed: int) -> None:
+async def test_trees_stay_whole_under_random_concurrent_operations(
+    stores: list[StoreService], schema: str, seed: int
+) -> None:
     known = [draft() for _ in range(3)]
     for root in known:
         await stores[0].put(TENANT, root)

@@ -1,4 +1,4 @@
-"""The server dies while it is written to: what was acknowledged is there when it is back, and so are we."""
+"""PostgreSQL dies during writes: acknowledged records are there after the restart, and the store reconnects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.volume import volume
 from tests.support.waiting import WAIT_MAX_S, with_retries
 
-ACKNOWLEDGED_MIN = volume(300, 1_000)  # more of them: test_kill.py
+ACKNOWLEDGED_MIN = volume(300, 1_000)  # test_kill.py has more
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,9 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.crash], ids=["kill -9", "immediate stop"])
-async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable[[PostgresServer], None]) -> None:
+async def test_acknowledged_writes_survive_a_crash_of_postgres(
+    server: PostgresServer, end: Callable[[PostgresServer], None]
+) -> None:
     backend = StoreService(PostgresRows(server.url, durability=Durability.DISK))
     await backend.open()
     store = backend
@@ -45,7 +47,7 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
 
 
 async def test_quotas_go_on_after_a_crash(server: PostgresServer) -> None:
-    """No request waits for the disk. A crash may take the last ones, but leaves a bucket that counts."""
+    """Quota requests do not wait for the disk. A crash may lose the last requests, but the bucket still counts."""
     backend = StoreService(PostgresRows(server.url))
     await backend.open()
     draw = Draw("requests", amount=15, at_least=1, capacity=20, per_minute=0.001)
@@ -59,7 +61,7 @@ async def test_quotas_go_on_after_a_crash(server: PostgresServer) -> None:
 
 
 async def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer) -> None:
-    """Idle connections that died meanwhile are found out before they are used."""
+    """The pool finds dead idle connections before it uses them."""
     backend = StoreService(PostgresRows(server.url))
     await backend.open()
     store, record = backend, draft()
@@ -72,8 +74,10 @@ async def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer
     await backend.close()
 
 
-async def test_a_server_that_is_gone_is_said_at_once(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for a connection, or for the end of an atom's time."""
+async def test_a_stopped_server_raises_store_unavailable_at_once(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls wait neither for a connection nor for the timeout of an atom."""
     monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 2 * WAIT_MAX_S)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 2 * WAIT_MAX_S)
     backend = StoreService(PostgresRows(server.url))

@@ -1,4 +1,4 @@
-"""The server is stopped and not dead: connections stay and nobody answers. Every call ends in bounded time."""
+"""PostgreSQL is paused: connections stay open and nothing answers. Every call ends in bounded time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.waiting import WAIT_MAX_S, least, with_retries
 
 TENANT = "t"
-BUSY_S = 6.0  # beyond a time limit, for a machine that is busy; an atom's own limit would take longer
+BUSY_S = 6.0  # tolerance beyond a timeout on a busy machine, shorter than the timeout of an atom
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,9 @@ async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> As
     await backend.close()
 
 
-async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: StoreService) -> None:
+async def test_a_paused_postgres_fails_readiness_within_its_timeout(
+    server: PostgresServer, backend: StoreService
+) -> None:
     assert connections.READY_TIMEOUT_S < 1
 
     async def refusal() -> float:
@@ -56,7 +58,7 @@ async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: 
     await with_retries(backend.ready)
 
 
-async def test_calls_end_and_it_goes_on_afterwards(
+async def test_calls_to_a_paused_postgres_time_out_and_succeed_after_it_resumes(
     server: PostgresServer, backend: StoreService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, record = backend, draft()
@@ -74,15 +76,17 @@ async def test_calls_end_and_it_goes_on_afterwards(
     server.pause()
     try:
         assert await least(end, most=soon_s) < soon_s
-        await asyncio.sleep(0.3)  # the connections are dropped meanwhile
+        await asyncio.sleep(0.3)  # time to drop the connections
     finally:
         server.resume()
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", WAIT_MAX_S)
     assert (await store.get(TENANT, record.id)).id == record.id
 
 
-async def test_a_holder_that_slept_is_refused(server: PostgresServer, backend: StoreService) -> None:
-    """The lease ends by the server's clock, whoever was stopped meanwhile."""
+async def test_a_commit_after_a_pause_longer_than_the_lease_is_rejected(
+    server: PostgresServer, backend: StoreService
+) -> None:
+    """A lease ends by the server's clock, even while the server is paused."""
     store, session_id = backend, new_session_id()
     start = await store.begin_turn(TENANT, turn_in(session_id, lease_ttl_ms=100))
     assert start.lease is not None

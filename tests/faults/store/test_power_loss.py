@@ -1,6 +1,5 @@
-"""Power loss under SQLite: at any moment, whatever the disk had not flushed is gone, or there in part and torn, and
-still every acknowledged response is there and every chain whole. The disk: tests/support/sqlite_disk.py.
-"""
+"""Power loss under SQLite: at any moment, unflushed changes are lost, kept or torn, and every acknowledged response is
+there with a whole chain. The disk: tests/support/sqlite_disk.py."""
 
 from __future__ import annotations
 
@@ -20,13 +19,13 @@ from tests.support.volume import volume
 
 WRITERS = 16
 CUTS = volume(12, 240)
-BETWEEN = 40  # acknowledged responses
-CHANCES = (0.0, 0.5, 0.9)  # that a change which was not flushed is there
+BETWEEN = 40  # acknowledged responses between two cuts
+CHANCES = (0.0, 0.5, 0.9)  # probabilities that an unflushed change is kept
 
 
 async def write_and_cut(folder: Path, durability: Durability) -> tuple[Disk, list[tuple[Path, list[Record]]]]:
-    """The files that each power cut left, and the records that were acknowledged before it. No power is really cut:
-    each cut is a copy of the files."""
+    """The files that each power cut leaves, and the records acknowledged before it. Each cut is a copy of the files: no
+    power is really cut."""
     cuts: list[tuple[Path, list[Record]]] = []
     acknowledged: list[Record] = []
     dice, over = random.Random(3), asyncio.Event()
@@ -42,7 +41,7 @@ async def write_and_cut(folder: Path, durability: Durability) -> tuple[Disk, lis
     async def cut(disk: Disk) -> None:
         for number in range(CUTS):
             while len(acknowledged) < BETWEEN * (number + 1):
-                await asyncio.sleep(dice.random() / 200)  # in the middle of whatever the writing thread does
+                await asyncio.sleep(dice.random() / 200)  # at a random moment of the writing thread
             known = list(acknowledged)
             left = folder / f"cut-{number}"
             left.mkdir()
@@ -72,14 +71,14 @@ async def require_whole(path: Path, acknowledged: list[Record]) -> None:
         await backend.close()
 
 
-async def test_what_was_acknowledged_survives_a_power_cut_at_any_moment(tmp_path: Path) -> None:
+async def test_acknowledged_writes_survive_a_power_cut_at_any_moment(tmp_path: Path) -> None:
     _disk, cuts = await write_and_cut(tmp_path, Durability.DISK)
     for path, acknowledged in cuts:
         await require_whole(path, acknowledged)
 
 
-async def test_what_does_not_wait_for_the_disk_is_lost(tmp_path: Path) -> None:
-    """Durability `process` promises nothing here, and so shows that these cuts cut."""
+async def test_writes_at_durability_process_are_lost_in_a_power_cut(tmp_path: Path) -> None:
+    """Proves that the cuts lose data: durability `process` promises nothing here."""
     _disk, cuts = await write_and_cut(tmp_path, Durability.PROCESS)
     lost = 0
     for path, acknowledged in cuts:

@@ -1,4 +1,4 @@
-"""One tenant on a Redis Cluster of three masters: its trees are spread evenly, and it outlives the loss of a master."""
+"""One tenant on a Redis Cluster of three masters: its trees are spread evenly, and it survives the loss of a master."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.waiting import with_retries
 TENANT = "one"
 TREES = volume(2_000, 10_000)
 AT_ONCE = 200
-MOST_UNEVEN = 0.2  # as a share of what each master would have
+MOST_UNEVEN = 0.2  # as a share of the mean of the masters
 TURNS = volume(24, 60)  # trees that are used before and after a master is lost: each master has some of them
 
 
@@ -38,7 +38,7 @@ def used_bytes(server: RedisServer) -> int:
 
 
 async def test_trees_of_one_tenant_lie_evenly_on_all_masters(cluster: RedisCluster) -> None:
-    """They have no end, because the list of what ends is one for each tenant."""
+    """The responses have no expiry, because the list of expiries of a tenant is on one master."""
     backend = StoreService(redis_rows(cluster.url), StoreSettings(default_ttl_s=None))
     await backend.open()
     before = [used_bytes(master) for master in cluster.masters]
@@ -65,14 +65,14 @@ async def test_every_tree_goes_on_when_a_master_is_lost(cluster: RedisCluster) -
 
 
 def offset_of(server: RedisServer) -> int:
-    """How far a server is in what its master wrote."""
+    """The replication offset of a server."""
     with server.client() as client:
         found = client.info("replication")
     return int(found["master_repl_offset"] if found["role"] == "master" else found["slave_repl_offset"])
 
 
 class Tree:
-    """A session of a tree, with a turn, a job, and an item by which it is found."""
+    """A session in its own tree, with a turn and a job."""
 
     def __init__(self) -> None:
         self.session_id = new_session_id()
@@ -90,7 +90,8 @@ class Tree:
         return tree
 
     async def go_on(self, backend: StoreService) -> None:
-        """The first call may have to find out who the master is now."""
+        """Continues the session, forks it and runs the job. Retries, because the first call may have to find the new
+        master."""
         found = await with_retries(partial(backend.get, TENANT, self.record.id))
         assert content(found) == content(self.record)
         start = await with_retries(partial(backend.begin_turn, TENANT, turn_in(self.session_id)))

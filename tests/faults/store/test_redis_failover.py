@@ -1,5 +1,5 @@
-"""Sentinel chooses another master while the old one is stopped and wakes up later: at durability `quorum` every
-acknowledged response is there afterwards, and the old master acknowledges nothing."""
+"""Sentinel elects another master while the old one is paused, and the old one resumes later: at durability `quorum`
+every acknowledged response is kept, and the old master acknowledges nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.support.waiting import until, with_retries
 
 TENANT = "t"
 WRITERS = 16
-BETWEEN_WRITES_S = volume(0.01, 0.0)  # of each writer, except around the failure
-BEFORE_S, AFTER_S = 0.5, 2.5  # of writing, before the master is stopped and after it woke up
+BETWEEN_WRITES_S = volume(0.01, 0.0)  # pause of each writer, except around the failure
+BEFORE_S, AFTER_S = 0.5, 2.5  # of writing before the master is paused and after it resumes
 
 
 @dataclass(slots=True)
 class Writing:
-    """The records that each client's writers got acknowledged. The writers write until `over` is set."""
+    """Writers of several clients, and the records acknowledged to them. The writers write until `over` is set."""
 
     backends: Sequence[StoreService]
     acknowledged: list[tuple[StoreService, Record]] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Writing:
     between_s: float = BETWEEN_WRITES_S
 
     async def write_on(self, backend: StoreService) -> None:
-        """Chains of responses; what fails is asked for again, unless its parent is not there."""
+        """Writes a chain of responses. Replaces a write that fails as unavailable by a new one."""
         parent = None
         while not self.over.is_set():
             record = draft(parent)
@@ -49,8 +49,8 @@ class Writing:
                 await asyncio.sleep(self.between_s)
 
     async def goes_on(self) -> None:
-        """Waits until every client was acknowledged something that it has yet to write."""
-        mark = len(self.acknowledged) + WRITERS  # as many may be under way
+        """Waits until every client has an acknowledgement for a write that begins after this call."""
+        mark = len(self.acknowledged) + WRITERS  # as many writes may be in flight
         await until(lambda: {backend for backend, _ in self.acknowledged[mark:]} == set(self.backends), "writes go on")
 
     async def hurry(self) -> None:
@@ -76,9 +76,9 @@ class Writing:
             self.over.set()
 
 
-async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
+async def test_acknowledged_writes_survive_a_failover() -> None:
     with watched_redis() as watched:
-        # Two clients: to one, the old master's connections are open while it sleeps; the other is used all the time.
+        # Two clients, so that one may keep connections to the paused master while the other is in use.
         backends = [StoreService(redis_rows(watched.url, durability=Durability.QUORUM)) for _ in range(2)]
         for backend in backends:
             await with_retries(backend.open)
@@ -95,13 +95,13 @@ async def test_nothing_acknowledged_is_lost_in_a_failover() -> None:
             await backend.close()
 
 
-async def test_what_no_replica_has_is_not_acknowledged() -> None:
+async def test_a_write_that_no_replica_has_is_not_acknowledged() -> None:
     with watched_redis() as watched:
         backend = StoreService(redis_rows(watched.url, durability=Durability.QUORUM))
         await with_retries(backend.open)
         master = watched.master()
         with master.client() as client:
-            client.config_set("min-replicas-max-lag", 60)  # so long the master does not notice by itself
+            client.config_set("min-replicas-max-lag", 60)  # so that the master does not notice the lag by itself
         replicas = [server for server in watched.servers if server is not master]
         for replica in replicas:
             replica.pause()

@@ -1,4 +1,4 @@
-"""kill -9 of a Redis server that writes its file before it answers: nothing acknowledged is lost, no chain broken."""
+"""kill -9 of a Redis server that writes its file before it answers: acknowledged records and whole chains survive."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_acknowledged_writes_survive_kill_9_of_the_server(long_timeouts: N
         await backend.close()
 
 
-async def test_a_backend_goes_on_after_a_restart(long_timeouts: None) -> None:
+async def test_a_backend_reconnects_after_a_restart_of_redis(long_timeouts: None) -> None:
     with redis_server() as server:
         backend = redis_rows(server.url, durability=Durability.DISK)
         await backend.open()

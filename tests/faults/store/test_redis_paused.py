@@ -1,4 +1,4 @@
-"""A Redis server that is stopped with its sockets open: readiness says so in time, and all goes on when it wakes."""
+"""A paused Redis server with open sockets: readiness fails within its timeout, and calls succeed after it resumes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, RedisServer, redis_cluster, redis_rows, redis_server
 from tests.support.waiting import least, with_retries
 
-BUSY_S = 6.0  # beyond a time limit, for a machine that is busy
+BUSY_S = 6.0  # tolerance beyond a timeout on a busy machine
 
 
 @pytest.fixture(params=["single", "cluster"])
 def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, RedisServer]]:
-    """The URL of the whole, and one server of it."""
+    """The URL of the server or cluster, and one server of it."""
     if request.param == "single":
         with redis_server(NO_FILES) as server:
             yield server.url, server
@@ -30,8 +30,10 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, RedisServer]]
         yield cluster.url, cluster.masters[1]
 
 
-async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], long_timeouts: None) -> None:
-    """By a limit of its own, whatever that of an answer is."""
+async def test_a_paused_redis_fails_readiness_within_its_timeout(
+    servers: tuple[str, RedisServer], long_timeouts: None
+) -> None:
+    """Readiness has its own timeout, whatever the timeout of other calls is."""
     assert READY_TIMEOUT_S < 1
     url, server = servers
     backend = StoreService(redis_rows(url))
@@ -53,7 +55,7 @@ async def test_readiness_fails_in_time(servers: tuple[str, RedisServer], long_ti
     await backend.close()
 
 
-async def test_a_write_that_waited_is_answered_when_the_server_wakes(long_timeouts: None) -> None:
+async def test_a_write_to_a_paused_redis_is_answered_when_it_resumes(long_timeouts: None) -> None:
     with redis_server(NO_FILES) as server:
         backend = StoreService(redis_rows(server.url))
         await backend.open()
@@ -67,7 +69,7 @@ async def test_a_write_that_waited_is_answered_when_the_server_wakes(long_timeou
         await backend.close()
 
 
-async def test_a_write_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_to_a_paused_redis_times_out_and_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPTIONS, "socket_timeout", 0.2)
     with redis_server(NO_FILES) as server:
         backend = StoreService(redis_rows(server.url))
@@ -78,5 +80,5 @@ async def test_a_write_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
             await backend.put("t", record)
         server.resume()
         stamp = await with_retries(lambda: backend.put("t", record))
-        assert stamp.version == 1  # it may have happened; asking again is safe
+        assert stamp.version == 1  # the first write may have happened; a retry is safe
         await backend.close()

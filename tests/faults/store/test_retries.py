@@ -1,5 +1,5 @@
-"""Every operation that writes, with every fault: a caller that asks again gets the answer that got lost, and the effect
-is there once; in between it is there whole or not at all.
+"""Every operation that writes, with every fault: a retry gets the lost answer, and the effect is there once. In
+between, the effect is there whole or not at all.
 
 Two faults reach the backend and run on every backend: an error after the operation was executed, and a caller that
 disconnects during it. The other faults act above the backend, which gets one ordinary call or none, so memory and
@@ -24,94 +24,94 @@ from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.operations import OPERATIONS, READS
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.faults.store.conftest import World
-from tests.faults.store.every_write import DEEDS, Deed, Scene
+from tests.faults.store.every_write import WRITE_CASES, Scene, WriteCase
 from tests.support.stores import MemoryStore, tree_of
 from tests.support.waiting import until
 
-SLOW_S = 0.02  # of a backend that answers all the same
+SLOW_S = 0.02  # delay of a slow call, which succeeds
 LEAVES_AFTER_S = (0, 0.0005, 0.002)  # operations take 0.1 to 5 ms
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 above_the_backend = pytest.mark.parametrize("opened", ["memory", "sqlite"], indirect=True)
-deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
-# What a sweep did shows in its answer alone, and that is lost with the caller.
-visible = {name: deed for name, deed in DEEDS.items() if deed.operation != "sweep"}
+every_case = pytest.mark.parametrize("case", WRITE_CASES.values(), ids=list(WRITE_CASES))
+# The effect of a sweep shows only in its answer, which is lost with the caller.
+visible = {name: case for name, case in WRITE_CASES.items() if case.operation != "sweep"}
 
 
 async def test_every_operation_that_writes_has_a_scene() -> None:
-    assert {deed.operation for deed in DEEDS.values()} == set(OPERATIONS) - READS
+    assert {case.operation for case in WRITE_CASES.values()} == set(OPERATIONS) - READS
 
 
-async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: bool) -> object:
-    """Asks again: what there is to see then. `already`: it had happened, and its answer got lost."""
+async def require_done_once(world: World, case: WriteCase, scene: Scene, *, already: bool) -> object:
+    """Retries the call and returns the state afterwards. `already`: the call was executed, and its answer was lost."""
     world.clock.advance(scene.later_s)
     if already and scene.gone is not None:
         with pytest.raises(scene.gone):
             await scene.ask()
         return await scene.look()
     await scene.ask()
-    first, *others = world.witness.answers_of(deed.operation)
+    first, *others = world.recorder.answers_of(case.operation)
     assert len(others) == already
     assert not scene.same_answer or [first] * len(others) == others
     return await scene.look()
 
 
 @above_the_backend
-@deeds
-async def test_a_fault_before(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_write_that_failed_before_execution_can_be_retried(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
+    with breaking(world, Fault(case.operation, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
         await scene.ask()
     assert await scene.look() == before
-    assert await require_done_once(world, deed, scene, already=False) != before
+    assert await require_done_once(world, case, scene, already=False) != before
 
 
-@deeds
-async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_retry_of_an_executed_write_changes_nothing(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.AFTER, error=Timeout)), pytest.raises(Timeout):
+    with breaking(world, Fault(case.operation, When.AFTER, error=Timeout)), pytest.raises(Timeout):
         await scene.ask()
     done = await scene.look()
     assert done != before
-    assert await require_done_once(world, deed, scene, already=True) == done
+    assert await require_done_once(world, case, scene, already=True) == done
 
 
 @above_the_backend
-@deeds
-async def test_a_slow_engine(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_retry_of_a_slow_write_changes_nothing(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=SLOW_S)):
+    with breaking(world, Fault(case.operation, When.BEFORE, error=None, delay_s=SLOW_S)):
         await scene.ask()
     done = await scene.look()
     assert done != before
-    assert await require_done_once(world, deed, scene, already=True) == done
+    assert await require_done_once(world, case, scene, already=True) == done
 
 
 @above_the_backend
-@deeds
-async def test_a_write_is_repeated_after_a_pause_longer_than_its_timeout(world: World, deed: Deed) -> None:
-    scene = await deed.arrange(world)
+@every_case
+async def test_a_write_that_timed_out_before_execution_can_be_retried(world: World, case: WriteCase) -> None:
+    scene = await case.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.operation, When.BEFORE, error=None, delay_s=3600)):
+    with breaking(world, Fault(case.operation, When.BEFORE, error=None, delay_s=3600)):
         asking = asyncio.ensure_future(scene.ask())
-        await until(lambda: not world.faulty.planned, f"{deed.operation} is asked for")
+        await until(lambda: not world.faulty.planned, f"{case.operation} is asked for")
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
     assert await scene.look() == before
-    assert await require_done_once(world, deed, scene, already=False) != before
+    assert await require_done_once(world, case, scene, already=False) != before
 
 
-@pytest.mark.parametrize("deed", visible.values(), ids=list(visible))
-async def test_a_caller_that_leaves_while_it_is_executed(world: World, deed: Deed) -> None:
-    """It may have happened or not: whoever asks again finds it done once, as in a run without a fault."""
+@pytest.mark.parametrize("case", visible.values(), ids=list(visible))
+async def test_a_write_cancelled_during_execution_happens_once_after_a_retry(world: World, case: WriteCase) -> None:
+    """The cancelled call may have happened or not. A retry leaves its effect once, as in a run without a fault."""
     for delay_s in LEAVES_AFTER_S:
         world.start_over()
-        world.witness.answers.clear()
-        scene = await deed.arrange(world)
+        world.recorder.answers.clear()
+        scene = await case.arrange(world)
         before = await scene.look()
         asking = asyncio.ensure_future(scene.ask())
         await asyncio.sleep(delay_s)
@@ -130,8 +130,8 @@ async def test_a_caller_that_leaves_while_it_is_executed(world: World, deed: Dee
 
 
 async def settled(scene: Scene) -> object:
-    """The state of the store when no call is running. A look is several calls, and a record that one of them saw may
-    be deleted before the next: the look is repeated until two of them agree."""
+    """The state of the store when no call is running. A look is several calls, and a record may be deleted between two
+    of them: the look is repeated until two results agree."""
     before: object = object()
     while True:
         with contextlib.suppress(NotFound):
@@ -143,16 +143,16 @@ async def settled(scene: Scene) -> object:
 
 @contextlib.contextmanager
 def breaking(world: World, fault: Fault) -> Iterator[None]:
-    """One fault for the next call of its operation, which must come. What was answered before does not count."""
-    world.witness.answers.clear()
+    """Injects one fault into the next call of its operation, which must come. Clears the answers recorded before."""
+    world.recorder.answers.clear()
     world.faulty.plan(fault)
     yield
     assert not world.faulty.planned
 
 
 @pytest.mark.parametrize("when", When)
-async def test_a_whole_conversation(world: World, when: When) -> None:
-    """Every step of every turn breaks once; nothing is there twice, and nothing is missing."""
+async def test_a_session_is_complete_when_each_call_fails_once(world: World, when: When) -> None:
+    """Each call of each turn fails once. Nothing is stored twice, and nothing is missing."""
     session_id, line = new_session_id(), list[Record]()
     for number in range(3):
         begin = turn_in(session_id)
@@ -172,7 +172,7 @@ async def test_a_whole_conversation(world: World, when: When) -> None:
 
 
 @pytest.mark.parametrize("when", When)
-async def test_a_lost_release_ends_with_the_lease(world: World, when: When) -> None:
+async def test_a_lease_with_a_lost_release_ends_at_its_expiry(world: World, when: When) -> None:
     session_id = new_session_id()
     _history, lease = await world.subject.begin_in(session_id)
     with breaking(world, Fault("abort_turn", when, error=Timeout)), pytest.raises(Timeout):
@@ -183,7 +183,7 @@ async def test_a_lost_release_ends_with_the_lease(world: World, when: When) -> N
 
 
 class WritesAgain(MemoryStore):
-    """Forgets what it has seen: the same content again makes another version."""
+    """Increases the version on every put, also on a repeated one."""
 
     async def put(self, tenant: str, record: Record, **options: Any) -> Stamp:
         stamp = await self._inner.put(tenant, record, **options)
@@ -193,7 +193,7 @@ class WritesAgain(MemoryStore):
 
 
 class CommitsInTwoSteps(MemoryStore):
-    """Writes the record, lets others run, and moves the session's head."""
+    """Writes the record and moves the session's head in two steps, between which other calls run."""
 
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         await self._inner.put(tenant, commit.record)
@@ -202,18 +202,16 @@ class CommitsInTwoSteps(MemoryStore):
 
 
 @pytest.mark.parametrize(
-    ("broken", "deed"),
+    ("broken", "case"),
     [(WritesAgain, "put: a child"), (CommitsInTwoSteps, "commit_turn: under a lease")],
 )
-async def test_a_store_that_breaks_its_word_is_noticed(
-    clock: ManualClock, broken: type[MemoryStore], deed: str
-) -> None:
+async def test_a_broken_store_fails_the_retry_tests(clock: ManualClock, broken: type[MemoryStore], case: str) -> None:
     for store, noticed in ((MemoryStore(clock), False), (broken(clock), True)):
         world = World(store, clock)
         await world.faulty.open()
         try:
-            await test_a_fault_after_it_was_executed(world, DEEDS[deed])
-            await test_a_caller_that_leaves_while_it_is_executed(world, DEEDS[deed])
+            await test_a_retry_of_an_executed_write_changes_nothing(world, WRITE_CASES[case])
+            await test_a_write_cancelled_during_execution_happens_once_after_a_retry(world, WRITE_CASES[case])
         except AssertionError:
             assert noticed
         else:

@@ -1,4 +1,4 @@
-"""Two processes on one file: their writes take turns, and neither sees half of the other's."""
+"""Two backends on one SQLite file: their writes are serialized, and neither reads half of the other's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 
 
-async def test_turns_of_two_backends_in_one_session_alternate(tmp_path: Path) -> None:
+async def test_turns_of_two_backends_in_one_session_are_serialized(tmp_path: Path) -> None:
     backends = [SqliteRows(tmp_path / "store.db", durability=Durability.PROCESS) for _ in range(2)]
     for backend in backends:
         await backend.open()

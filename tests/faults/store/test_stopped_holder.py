@@ -1,4 +1,4 @@
-"""The holder of leases is a process that is stopped (SIGSTOP) until they ended, and woken: each write is refused."""
+"""A process that holds leases is stopped (SIGSTOP) until they have expired, and continued: each write is rejected."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import shared_cluster, shared_redis
 
 SESSIONS = 100
-TTL_MS = 1_500  # of each lease: time enough to take them all on a busy machine
+TTL_MS = 1_500  # of each lease: long enough to take all leases on a busy machine
 TAKEN = "taken"
 
-# Takes a lease in each session, says so, and writes under each when it is told to. Prints what became of each write.
+# Takes a lease in each session, and reports it. After a line of input, writes under each and prints the outcomes.
 HOLDER = f"""
 import asyncio, sys
 from antiphon_core.errors import AntiphonError
@@ -77,8 +77,10 @@ async def store(url: str, long_timeouts: None) -> AsyncIterator[StoreService]:
     await backend.close()
 
 
-async def test_it_is_refused_in_every_session(store: StoreService, url: str, tenant: str) -> None:
-    """Somebody else took every second session meanwhile; nobody took the others."""
+async def test_writes_of_a_holder_stopped_past_its_leases_are_rejected(
+    store: StoreService, url: str, tenant: str
+) -> None:
+    """Another holder takes every second session meanwhile. The other sessions stay free."""
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     pipe = asyncio.subprocess.PIPE
     holder = await asyncio.create_subprocess_exec(

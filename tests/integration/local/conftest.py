@@ -22,7 +22,7 @@ END_ID = 2
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Renders and decodes as the translator would."""
+    """Renders and decodes prompts like the translator."""
 
     tokenizer: Tokenizer
     template: jinja2.Template

@@ -1,4 +1,4 @@
-"""Runs inside the server's virtual environment: the ids that llama.cpp itself gives for texts.
+"""Runs inside the server's virtual environment, and writes the ids that llama.cpp itself gives for texts.
 
 Reads {"gguf": path, "texts": [...]} from standard input, writes a list of lists of ids.
 """
@@ -12,7 +12,7 @@ from cyllama.llama import llama_cpp  # type: ignore[import-not-found]
 def main() -> None:
     task = json.load(sys.stdin)
     llama_cpp.disable_logging()
-    model = llama_cpp.LlamaModel(task["gguf"], verbose=False)  # the vocabulary lives inside it
+    model = llama_cpp.LlamaModel(task["gguf"], verbose=False)  # the vocabulary lives inside the model
     vocabulary = model.get_vocab()
     ids = [[int(token) for token in vocabulary.tokenize(text, False, True)] for text in task["texts"]]
     json.dump(ids, sys.stdout)

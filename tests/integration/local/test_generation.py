@@ -1,4 +1,4 @@
-"""The packaged model behind the real Triton: what the token-level signature promises, kept by llama.cpp."""
+"""The packaged model on the real Triton: llama.cpp keeps the promises of the token-level signature."""
 
 import asyncio
 import json
@@ -23,14 +23,14 @@ ONLY_EMOJI = {"guided_decoding_guide_type": "ebnf_grammar", "guided_decoding_gui
 DATE = GrammarInput(type="grammar", syntax="regex", definition=r"(on )?[0-9]{4}-\d\d \(or [a-z]+\)|[A-Z]{12}")
 
 
-async def test_answers_as_the_model_is_known_to_answer(client: TokenClient, chat: Chat) -> None:
+async def test_known_questions_get_their_known_answers(client: TokenClient, chat: Chat) -> None:
     first = await client.generate(chat.prompt(FRANCE), 50, end_id=END_ID)
     assert chat.decode(first.ids) == PARIS
     second = await client.generate(chat.prompt(FRANCE, PARIS, "And of Italy?"), 50, end_id=END_ID)
     assert chat.decode(second.ids) == "The capital of Italy is Rome."
 
 
-async def test_streams_every_new_id_in_a_response_of_its_own(client: TokenClient, chat: Chat) -> None:
+async def test_each_new_id_is_streamed_in_its_own_response(client: TokenClient, chat: Chat) -> None:
     prompt = chat.prompt(FRANCE)
     answer = await client.generate(
         prompt, 50, end_id=END_ID, return_num_input_tokens=True, return_num_output_tokens=True
@@ -81,7 +81,7 @@ async def test_min_tokens_holds_the_end_back(client: TokenClient, chat: Chat) ->
 
 async def test_the_same_seed_gives_the_same_ids(client: TokenClient, chat: Chat) -> None:
     prompt = chat.prompt("Tell me a story.")
-    await client.generate(prompt, 1)  # from here on the prompt comes from the cache each time
+    await client.generate(prompt, 1)  # the later requests have the prompt in the cache
     answers = [
         await client.generate(prompt, 24, temperature=1.5, runtime_top_p=0.98, runtime_top_k=50, seed=seed)
         for seed in (7, 7, 8)
@@ -113,7 +113,7 @@ async def test_ids_are_exact_inside_characters_of_several_tokens(client: TokenCl
     assert sum(count for [count] in answer.outputs["sequence_length"]) == len(answer.ids)
 
 
-async def test_a_cut_inside_a_character_is_a_cut_between_ids(client: TokenClient, chat: Chat) -> None:
+async def test_a_length_limit_inside_a_character_cuts_between_ids(client: TokenClient, chat: Chat) -> None:
     whole = await client.generate(chat.prompt("Smile."), 60, end_id=END_ID, **ONLY_EMOJI)
     for length in (1, 2, 4, 7):
         cut = await client.generate(chat.prompt("Smile."), length, end_id=END_ID, **ONLY_EMOJI)
@@ -129,7 +129,7 @@ async def test_a_cut_inside_a_character_is_a_cut_between_ids(client: TokenClient
             lambda text: isinstance(json.loads(text)["city"], str),
         ),
         (
-            "json_schema",  # as a call of a custom tool with a grammar is held to it
+            "json_schema",  # the schema of a call of a custom tool with a grammar
             json.dumps(custom_formats.input_schema(DATE)),
             lambda text: re.fullmatch(DATE.definition, json.loads(text)["input"]) is not None,
         ),
@@ -137,7 +137,9 @@ async def test_a_cut_inside_a_character_is_a_cut_between_ids(client: TokenClient
         ("ebnf_grammar", 'root ::= "yes" | "no"', lambda text: text in ("yes", "no")),
     ],
 )
-async def test_a_guide_is_kept(client: TokenClient, chat: Chat, guide_type: str, guide: str, check: object) -> None:
+async def test_guided_output_follows_its_guide(
+    client: TokenClient, chat: Chat, guide_type: str, guide: str, check: object
+) -> None:
     answer = await client.generate(
         chat.prompt(FRANCE), 60, end_id=END_ID, guided_decoding_guide_type=guide_type, guided_decoding_guide=guide
     )
@@ -161,7 +163,7 @@ async def test_a_guide_is_kept(client: TokenClient, chat: Chat, guide_type: str,
         ([1], 5, {"lora_task_id": 1}, "lora_task_id"),
     ],
 )
-async def test_a_bad_request_is_answered_in_band(
+async def test_an_invalid_request_is_answered_with_a_triton_error(
     client: TokenClient, prompt: list[int], tokens_max: int, inputs: dict[str, float | str], message: str
 ) -> None:
     with pytest.raises(TritonFault, match=message):
@@ -193,7 +195,7 @@ async def test_cancelling_stops_the_generation_within_a_token(
         answer = await client.cancelled_after(5, chat.prompt("Tell me a story."), 800, id=request_id)
         return await server.tokens_when_cancelled(request_id) - len(answer.ids)
 
-    # One may be in flight to the client, one under way, one sampled while the cancellation travels.
+    # One token may be in flight to the client, one in progress, and one sampled while the cancellation travels.
     assert 0 <= await least(tokens_too_many, most=3) <= 3
 
 

@@ -1,4 +1,4 @@
-"""The real server is brought back after every way of dying, and leaves nothing behind."""
+"""The real server is restarted after every way of dying, and leaves nothing behind."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ async def _state_becomes(server: RunningTriton, state: TritonState) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process exists and is more than an entry that its new parent has not collected yet."""
+    """Whether the process exists and is no zombie."""
     status = Path(f"/proc/{pid}/stat")
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] not in "ZX"
 
@@ -37,7 +37,7 @@ async def _answers(server: RunningTriton) -> list[int]:
         await client.close()
 
 
-async def test_is_ready_and_stops_without_a_trace() -> None:
+async def test_a_stopped_server_leaves_no_process_and_no_shared_memory() -> None:
     async with triton_server(PACED) as server:
         assert await _answers(server) == [11, 12, 13, 11]
         pids, prefix = [server.pid, *server.stub_pids()], shared_memory_prefix(server.log_path.parent)

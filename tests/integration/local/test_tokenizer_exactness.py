@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - the corpus is full of characters that look like others
-"""The tokenizer made from the packaged GGUF file gives the ids of llama.cpp, and gives the text back."""
+"""The tokenizer made from the packaged GGUF file gives the ids of llama.cpp, and decodes the ids to the text."""
 
 import json
 import random

@@ -1,7 +1,7 @@
-"""A chain and a turn's history are one round trip to the database, whatever their depth.
+"""A chain and a turn's history are read in one round trip to the database, at any depth.
 
-What is counted is what reaches it: for PostgreSQL the questions that a proxy sees on the wire, for Redis the reads of
-the servers' sockets, for SQLite the transactions.
+Counted are, for PostgreSQL, the requests that a proxy sees on the wire; for Redis, the reads of the servers' sockets;
+for SQLite, the transactions.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ TENANT = new_session_id()  # servers are shared with other tests
 BOUNDS = {"max_depth": limits.CHAIN_DEPTH_MAX, "max_bytes": limits.CHAIN_BYTES_MAX}
 
 Count = Callable[[], int]
-Place = tuple[StoreService, Count]  # an opened store, and how many round trips there were so far
+CountedStore = tuple[StoreService, Count]  # an opened store, and the count of its round trips so far
 
 
 class CountingProxy:
-    """Passes bytes on to a server, and counts the questions: whenever the client speaks after it was answered."""
+    """Forwards bytes to a server, and counts requests: each time the client sends after an answer."""
 
     def __init__(self) -> None:
         self.questions = 0
@@ -43,7 +43,7 @@ class CountingProxy:
 
     @asynccontextmanager
     async def to(self, host: str, port: int) -> AsyncIterator[int]:
-        """The port that it listens on. Connections must be closed by their client before the end."""
+        """Yields the port of the proxy. Clients must close their connections before the end."""
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with closing(writer):
@@ -83,7 +83,7 @@ class CountingProxy:
 
 
 @asynccontextmanager
-async def sqlite(folder: Path) -> AsyncIterator[Place]:
+async def sqlite(folder: Path) -> AsyncIterator[CountedStore]:
     statements: list[str] = []
     rows = SqliteRows(folder / "store.db", durability=Durability.PROCESS)
     backend = StoreService(rows)
@@ -96,7 +96,7 @@ async def sqlite(folder: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def postgres(_folder: Path) -> AsyncIterator[Place]:
+async def postgres(_folder: Path) -> AsyncIterator[CountedStore]:
     server = urlsplit(shared_postgres().url)
     proxy = CountingProxy()
     async with proxy.to("127.0.0.1", server.port or 0) as port:
@@ -108,7 +108,7 @@ async def postgres(_folder: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def redis(_folder: Path) -> AsyncIterator[Place]:
+async def redis(_folder: Path) -> AsyncIterator[CountedStore]:
     backend = StoreService(redis_rows(shared_redis().url))
     await backend.open()
     with reads_of([shared_redis()]) as count:
@@ -117,7 +117,7 @@ async def redis(_folder: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def redis_cluster(_folder: Path) -> AsyncIterator[Place]:
+async def redis_cluster(_folder: Path) -> AsyncIterator[CountedStore]:
     backend = StoreService(redis_rows(shared_cluster().url))
     await backend.open()
     with reads_of(shared_cluster().masters) as count:
@@ -127,13 +127,14 @@ async def redis_cluster(_folder: Path) -> AsyncIterator[Place]:
 
 @contextmanager
 def reads_of(servers: Sequence[RedisServer]) -> Iterator[Count]:
-    """How often the servers found something to read, this question among it. A command of ours is short: one read."""
+    """The number of reads of the servers' sockets, including the read of this question. A command of ours is short: one
+    read."""
     with ExitStack() as stack:
         clients = [stack.enter_context(server.client()) for server in servers]
         yield lambda: sum(client.info("stats")["total_reads_processed"] for client in clients)
 
 
-ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
+ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[CountedStore]]] = {
     "sqlite": sqlite,
     "postgres": postgres,
     "redis": redis,
@@ -142,13 +143,13 @@ ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[Place]]] = {
 
 
 @pytest.fixture(params=ENGINES)
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+async def counted_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CountedStore]:
     async with ENGINES[request.param](tmp_path) as opened:
         yield opened
 
 
-async def test_one_round_trip_whatever_the_depth(place: Place) -> None:
-    backend, count = place
+async def test_a_chain_of_any_depth_is_read_in_one_round_trip(counted_store: CountedStore) -> None:
+    backend, count = counted_store
     line = await stored_line(backend, max(DEPTHS))
 
     async def chain(depth: int) -> None:
@@ -171,7 +172,7 @@ async def test_one_round_trip_whatever_the_depth(place: Place) -> None:
 
 
 async def stored_line(backend: StoreService, length: int) -> list[Record]:
-    """Responses that each continue the one before."""
+    """Stores responses that each continue the one before."""
     line: list[Record] = []
     for _ in range(length):
         line.append(draft(line[-1] if line else None))
@@ -180,7 +181,7 @@ async def stored_line(backend: StoreService, length: int) -> list[Record]:
 
 
 async def round_trips(count: Count, reading: Awaitable[None]) -> int:
-    """How many there were, without those of the counting."""
+    """The number of round trips of `reading`, without those of the counting."""
     first, second = count(), count()
     await reading
     return count() - second - (second - first)

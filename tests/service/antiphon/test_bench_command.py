@@ -6,7 +6,7 @@ from antiphon.cli import main
 
 
 def test_bench_prints_the_results_of_all_requests(base_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--url", base_url, "--requests=5", "--concurrency=2"]) == 0
+    assert main(["bench", base_url, "--requests=5", "--concurrency=2"]) == 0
     first, _, *rows = capsys.readouterr().out.splitlines()
     assert first.startswith("5 of 5 requests completed in ")
     assert len(rows) == 3

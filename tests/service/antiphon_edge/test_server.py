@@ -37,8 +37,8 @@ async def test_a_stop_lets_running_requests_end_within_the_drain() -> None:
         await asyncio.wait_for(stopping, 30)
 
 
-async def test_nobody_waits_for_callers_who_left_a_line() -> None:
-    """Two wait, for a minute at most, for a turn that runs at another edge; one of them hangs up."""
+async def test_stop_does_not_wait_for_callers_that_wait_for_a_session() -> None:
+    """Two requests wait up to a minute for a turn at another edge; one client disconnects."""
     async with running_edge(drain_s=0.1, conversation_wait_ms=60_000) as edge:
         conversation = (await edge.ask("POST", "/v1/conversations", {})).json["id"]
         elsewhere = await edge.store.acquire_session("default", conversation, holder="elsewhere")
@@ -53,7 +53,7 @@ async def test_nobody_waits_for_callers_who_left_a_line() -> None:
         assert (await edge.store.describe_session("default", conversation)).lease == elsewhere
 
 
-async def test_what_outlasts_the_drain_is_recorded_as_cancelled() -> None:
+async def test_turn_that_outlasts_the_drain_is_recorded_as_cancelled() -> None:
     async with running_edge(drain_s=0.1) as edge:
         edge.translator.hang = True
         slow = asyncio.create_task(edge.create())
@@ -67,18 +67,18 @@ async def test_what_outlasts_the_drain_is_recorded_as_cancelled() -> None:
         assert row.fields["status"] == "cancelled"
 
 
-async def test_what_a_worker_sealed_is_opened_by_an_edge_with_the_same_keys() -> None:
+async def test_reasoning_sealed_by_a_worker_is_opened_by_an_edge_with_the_same_keys() -> None:
     async with scripted_system() as system:
         include = ["reasoning.encrypted_content"]
         made = (await system.http.create(model=MODEL, input="Think.", background=True, include=include)).json
-        told = await system.http.get(f"/v1/responses/{made['id']}?stream=true")  # to its end
+        told = await system.http.get(f"/v1/responses/{made['id']}?stream=true")  # followed to its end
         thought = told.events[-1]["response"]["output"][0]
         assert thought["encrypted_content"]
         again = await system.http.create(model=MODEL, input=[thought, {"role": "user", "content": "Hi"}])
     assert again.status == 200, again.json
 
 
-async def test_a_background_response_that_was_begun_is_queued_before_the_end() -> None:
+async def test_background_response_in_creation_is_queued_before_the_stop_ends() -> None:
     async with thinking_edges(drain_s=30) as edges:
         edges.backend.plan(Fault("commit_turn", When.BEFORE, error=None, delay_s=0.15))
         asking = asyncio.create_task(edges.http.create(model="m", input="hi", background=True))

@@ -12,6 +12,7 @@ from antiphon_core.ids import (
     is_response_id,
     is_session_id,
     is_tenant,
+    item_tag,
     new_conversation_id,
     new_fork_id,
     new_item_id,
@@ -80,6 +81,20 @@ def test_a_conversation_has_a_tree_of_its_own() -> None:
     assert tree_tag(new_response_id(RandomIds(), relative=made)) == tree_tag(made)
     assert not is_conversation_id(made.replace("conv_", "resp_"))
     assert not is_conversation_id(made[:-1])
+
+
+def test_an_item_id_has_the_tree_tag_of_its_response() -> None:
+    response_id = new_response_id(RandomIds())
+    item_id = new_item_id(RandomIds(), "msg", relative=response_id)
+    assert item_tag(item_id) == tree_tag(response_id)
+    assert item_tag(new_item_id(RandomIds(), "ctco", relative="none")) is not None
+
+
+@pytest.mark.parametrize(
+    "item_id", ["", "msg_1", "item", 48 * "0", "msg_" + 47 * "0", "msg_" + 49 * "0", "MSG_" + 48 * "0"]
+)
+def test_an_item_id_of_another_form_has_no_tree_tag(item_id: str) -> None:
+    assert item_tag(item_id) is None
 
 
 def test_sequential_ids_count_up() -> None:

@@ -20,20 +20,20 @@ PROXIES: dict[str, Any] = {"trusted_proxies": ("10.0.0.0/8", "fd00::/64")}
 
 
 class EdgeLike(AccessSettings):
-    """Settings are loaded by the section that they are declared for."""
+    """Access settings with a section, which `load` needs."""
 
     section: ClassVar[str] = "edge"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_on_loopback_nobody_needs_to_be_known(host: str) -> None:
+def test_loopback_host_needs_no_authentication(host: str) -> None:
     settings = AccessSettings(host=host)
     assert list(settings.access_warnings()) == []
     assert (settings.access(), settings.knows_callers) == ("no authentication", False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "edge", "", "localhost.example.com"])
-def test_an_open_door_is_refused_and_what_would_do_is_named(host: str) -> None:
+def test_public_host_without_authentication_is_rejected_with_the_remedies(host: str) -> None:
     with pytest.raises(SettingsError) as caught:
         AccessSettings(host=host)
     for word in (
@@ -47,7 +47,7 @@ def test_an_open_door_is_refused_and_what_would_do_is_named(host: str) -> None:
         assert word in str(caught.value)
 
 
-def test_the_refusal_comes_with_the_loading() -> None:
+def test_public_host_without_authentication_is_rejected_when_settings_load() -> None:
     environ = {"ANTIPHON_EDGE_HOST": "0.0.0.0"}
     with pytest.raises(SettingsError, match="ANTIPHON_EDGE_KEYS_FILE"):
         load({"edge": EdgeLike}, environ=environ)
@@ -66,7 +66,9 @@ def test_the_refusal_comes_with_the_loading() -> None:
         ({"trusted_proxies": ("::/0",)}, "trusted proxies", "trusts every address"),
     ],
 )
-def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: str, warned_of: str | None) -> None:
+def test_public_host_with_authentication_or_insecure_is_accepted(
+    more: dict[str, Any], access: str, warned_of: str | None
+) -> None:
     settings = AccessSettings(host="0.0.0.0", **more)
     assert settings.access() == access
     warnings = list(settings.access_warnings())
@@ -78,7 +80,7 @@ def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: 
         assert explanation
 
 
-def test_insecure_turns_no_keys_off(tmp_path: Path) -> None:
+def test_insecure_does_not_turn_keys_off(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     files.make("acme")
     assert Authenticator.of(AccessSettings(insecure=True, **files.settings), ManualClock()).keys is not None
@@ -104,41 +106,41 @@ def test_insecure_turns_no_keys_off(tmp_path: Path) -> None:
         ({"write_timeout_s": float("nan")}, "but is nan"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(more: dict[str, Any], says: str) -> None:
+def test_invalid_access_setting_is_rejected_by_name(more: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         AccessSettings(**more)
 
 
 @pytest.mark.parametrize("origins", [("*",), ("https://app.example.com", "http://localhost:3000", "capacitor://app")])
-def test_origins_that_will_do(origins: tuple[str, ...]) -> None:
+def test_valid_cors_origins_are_accepted(origins: tuple[str, ...]) -> None:
     assert AccessSettings(cors_origins=origins).cors_origins == origins
 
 
-def test_networks_are_named_with_commas_between_them() -> None:
+def test_networks_and_origins_are_read_from_a_comma_separated_list() -> None:
     environ = {"ANTIPHON_EDGE_TRUSTED_PROXIES": "10.0.0.0/8, fd00::/64", "NIM_CORS_ALLOW_ORIGINS": "*"}
     loaded = load({"edge": EdgeLike}, environ=environ)["edge"]
     assert loaded.networks() == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
     assert loaded.cors_origins == ("*",)
 
 
-def test_the_door_is_made_of_what_was_set(tmp_path: Path) -> None:
+def test_authenticator_has_the_keys_and_proxies_of_its_settings(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     secret = files.make("acme")
-    door = Authenticator.of(AccessSettings(**files.settings, **PROXIES), ManualClock())
-    assert door.keys is not None
-    assert door.keys.identify(secret).tenant == "acme"
-    assert door.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
+    authenticator = Authenticator.of(AccessSettings(**files.settings, **PROXIES), ManualClock())
+    assert authenticator.keys is not None
+    assert authenticator.keys.identify(secret).tenant == "acme"
+    assert authenticator.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
     alone = Authenticator.of(AccessSettings(**PROXIES), ManualClock())
     assert (alone.keys, len(alone.trusted_proxies)) == (None, 2)
 
 
-def test_files_that_will_not_do_are_said_before_anybody_is_let_in(tmp_path: Path) -> None:
+def test_unreadable_key_files_are_rejected_when_the_authenticator_is_made(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     with pytest.raises(SettingsError, match="Cannot read the pepper"):
         Authenticator.of(AccessSettings(**files.settings), ManualClock())
 
 
-def test_limits_and_bounds_are_what_was_set() -> None:
+def test_rate_limits_and_write_bounds_come_from_the_settings() -> None:
     settings = AccessSettings(
         requests_per_minute=1,
         tokens_per_minute=2,
@@ -157,6 +159,6 @@ def test_limits_and_bounds_are_what_was_set() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5, 3_601, float("nan")])
-def test_places_last_for_a_while(seconds: float) -> None:
+def test_stream_slot_ttl_out_of_range_is_rejected(seconds: float) -> None:
     with pytest.raises(SettingsError, match="STREAM_SLOT_TTL_S must be 1 to 3600 seconds"):
         AccessSettings(stream_slot_ttl_s=seconds)

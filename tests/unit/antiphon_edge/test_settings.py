@@ -12,7 +12,7 @@ def test_loopback_is_the_default_and_gives_no_warning() -> None:
     assert list(EdgeSettings().warnings()) == []
 
 
-def test_an_open_door_is_refused_or_pointed_out() -> None:
+def test_public_host_is_rejected_or_with_insecure_warned_about() -> None:
     with pytest.raises(SettingsError, match="ANTIPHON_EDGE_KEYS_FILE"):
         EdgeSettings(host="0.0.0.0")
     ((message, _explanation),) = EdgeSettings(host="0.0.0.0", insecure=True).warnings()
@@ -20,13 +20,13 @@ def test_an_open_door_is_refused_or_pointed_out() -> None:
 
 
 @pytest.mark.parametrize("wait_ms", [-1, 60_001])
-def test_nobody_waits_for_longer_than_the_store_would(wait_ms: int) -> None:
+def test_conversation_wait_out_of_range_is_rejected(wait_ms: int) -> None:
     assert EdgeSettings(conversation_wait_ms=60_000).conversation_wait_ms == 60_000
     with pytest.raises(SettingsError, match="conversation_wait_ms must be 0 to 60,000"):
         EdgeSettings(conversation_wait_ms=wait_ms)
 
 
-def test_comments_on_silent_streams_have_a_pause_between_them() -> None:
+def test_keep_alive_of_zero_seconds_is_rejected() -> None:
     with pytest.raises(SettingsError, match="keep_alive_s must be more than 0"):
         EdgeSettings(keep_alive_s=0.0)
 
@@ -40,7 +40,7 @@ def test_a_websocket_has_at_least_one_lane() -> None:
 @pytest.mark.parametrize(
     "url", ["javascript:alert({trace_id})", "https://jaeger.example/", "jaeger.example/{trace_id}"]
 )
-def test_the_address_of_traces_must_be_one_that_a_page_can_link_to(url: str) -> None:
+def test_trace_url_that_a_page_cannot_link_to_is_rejected(url: str) -> None:
     assert EdgeSettings(console_trace_url="https://jaeger.example/trace/{trace_id}").console_trace_url
     with pytest.raises(
         SettingsError, match="console_trace_url must begin with https:// or http:// and have {trace_id}"
@@ -57,13 +57,13 @@ def test_worker_beside_an_edge_takes_what_it_does_not_name() -> None:
     assert (beside.sealing_keys_file, beside.sealed_ttl_s, beside.slots) == (Path("keys"), 5, 3)
 
 
-def test_worker_beside_an_edge_keeps_what_it_names_with_all_that_belongs_to_it() -> None:
+def test_worker_beside_an_edge_keeps_its_own_store_without_the_edges_token() -> None:
     edge = EdgeSettings(store="h:1", store_token_file=Path("token"), memory_limit_bytes=7)
     own = WorkerSettings(store="h:9", memory_limit_bytes=5).beside(edge)
     assert (own.store, own.store_token_file, own.memory_limit_bytes) == ("h:9", None, 5)
     assert WorkerSettings().beside(edge).memory_limit_bytes == 7
 
 
-def test_negative_limit_of_memory_is_refused_by_name() -> None:
+def test_negative_memory_limit_is_rejected_by_name() -> None:
     with pytest.raises(SettingsError, match="ANTIPHON_WORKER_MEMORY_LIMIT_BYTES must be 0 or more"):
         WorkerSettings(memory_limit_bytes=-1)

@@ -26,14 +26,14 @@ def test_each_peer_has_credentials_of_its_own() -> None:
     assert EdgeSettings().credentials_for("store") == ANONYMOUS
 
 
-def test_half_of_a_certificate_is_refused_with_the_peers_name() -> None:
+def test_half_of_a_certificate_is_rejected_with_the_peers_name() -> None:
     with pytest.raises(SettingsError, match="credentials for the translator: tls_cert_file and tls_key_file"):
         EdgeSettings(translator_tls_cert_file=Path("cert"))
     with pytest.raises(SettingsError, match="The worker's credentials for the store"):
         WorkerSettings(store_tls_cert_file=Path("cert"))
 
 
-def test_each_target_has_settings_of_its_own_name() -> None:
+def test_variables_have_the_prefix_of_their_service() -> None:
     assert EdgeSettings.variable("store") == "ANTIPHON_EDGE_STORE"
     assert WorkerSettings.variable("store") == "ANTIPHON_WORKER_STORE"
 
@@ -45,7 +45,7 @@ def test_settings_of_a_peer_are_all_that_begin_with_its_name() -> None:
     assert others == {"restart_wait_s", "sealing_keys_file", "sealed_ttl_s"}
 
 
-def test_a_silence_in_which_no_heartbeats_fit_is_refused() -> None:
+def test_translator_silence_too_short_for_heartbeats_is_rejected() -> None:
     assert TurnSettings(translator_silence_s=0).translator_silence_s == 0
     with pytest.raises(SettingsError, match="translator_silence_s must be 0, or 0.25 or more"):
         TurnSettings(translator_silence_s=0.2)

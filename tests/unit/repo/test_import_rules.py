@@ -46,7 +46,10 @@ SANS_IO = [
     "antiphon_core/jsons.py",
     *(f"antiphon_core/request/{path.name}" for path in sorted((PACKAGES["antiphon_core"] / "request").glob("*.py"))),
     "antiphon_core/response.py",
-    *(f"antiphon_edge/chat/{name}.py" for name in ("chunks", "completions", "culprits", "messages", "requests")),
+    *(
+        f"antiphon_edge/chat/{name}.py"
+        for name in ("chunks", "completions", "error_translator", "messages", "requests")
+    ),
     "antiphon_edge/http/masking.py",
     "antiphon_translator/schemas/answer_check.py",
     "antiphon_translator/conversation.py",

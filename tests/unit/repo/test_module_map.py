@@ -52,6 +52,10 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
     ),
+    "antiphon_translator/output/model_output.py": (
+        "tests/unit/antiphon_translator/output/test_outputs.py",
+        "protocols: each of their implementations is tested there",
+    ),
     "antiphon_store/backends/sqlite/backend.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request.chat_messages import ChatCustomCall, ChatFile, ChatImage, ChatMessage, ChatPart, ChatRefusal
+from antiphon_core.request.chat_messages import (
+    ChatCustomCall,
+    ChatFile,
+    ChatImage,
+    ChatMessage,
+    ChatPart,
+    ChatRefusal,
+    ChatText,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +69,15 @@ def _result(message: ChatMessage, origin: str, custom_ids: set[str]) -> Object:
 
 
 def _content(message: ChatMessage, origin: str) -> str | list[Object]:
-    if message.refusal:
-        text = [{"type": "output_text", "text": message.content}] if isinstance(message.content, str) else []
-        return [*text, {"type": "refusal", "refusal": message.refusal}]
-    if message.content is None:
+    content, refusal = message.content, message.refusal
+    if content is None and not refusal:
         raise _missing(f"{origin}.content")
-    if isinstance(message.content, str):
-        return message.content
-    return [_part(part, message.role) for part in message.content]
+    if isinstance(content, str):
+        if not refusal:
+            return content
+        content = [ChatText(type="text", text=content)]
+    parts = [_part(part, message.role) for part in content or ()]
+    return [*parts, {"type": "refusal", "refusal": refusal}] if refusal else parts
 
 
 def _part(part: ChatPart, role: str) -> Object:

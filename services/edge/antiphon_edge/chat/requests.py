@@ -14,7 +14,7 @@ from antiphon_core.request.chat import (
     ChatRequest,
     ChatSchemaFormat,
 )
-from antiphon_edge.chat.culprits import Culprits
+from antiphon_edge.chat.error_translator import ErrorTranslator
 from antiphon_edge.chat.messages import as_items
 
 _SHARED_MEMBERS = (
@@ -43,7 +43,7 @@ class ChatTurn:
     """The create request for a chat request, how to answer it, and the translation of its errors."""
 
     create: CreateRequest
-    culprits: Culprits
+    errors: ErrorTranslator
     stream: bool
     include_usage: bool
 
@@ -51,7 +51,7 @@ class ChatTurn:
 def as_turn(chat: ChatRequest) -> ChatTurn:
     """Converts a chat request. InvalidRequest: as for the create request, with the parameter of the chat request."""
     items = as_items(chat.messages)
-    culprits = Culprits(
+    errors = ErrorTranslator(
         [each.origin for each in items],
         max_tokens="max_tokens" if chat.max_tokens is not None else "max_completion_tokens",
         tools=[tool.type for tool in chat.tools or []],
@@ -68,10 +68,10 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
         "include": [OUTPUT_LOGPROBS] if chat.logprobs else None,
         "top_logprobs": chat.top_logprobs,
     }
-    with culprits.translated():
+    with errors.translated():
         create = CreateRequest.parse(dumps(body))
     options = chat.stream_options
-    return ChatTurn(create, culprits, bool(chat.stream), bool(options is not None and options.include_usage))
+    return ChatTurn(create, errors, bool(chat.stream), bool(options is not None and options.include_usage))
 
 
 def _tool(tool: Object) -> Object:

@@ -138,7 +138,7 @@ def _summary(turn: Turn, final: Final, limit: int | None, spent: Object) -> Summ
     if not text:
         raise EngineFault("The model did not write a whole summary of the conversation. Compact it earlier.")
     item = {
-        "id": new_item_id(DerivedIds(f"{turn.response_id}/compaction"), "cmp"),
+        "id": new_item_id(DerivedIds(f"{turn.response_id}/compaction"), "cmp", relative=turn.response_id),
         "type": COMPACTION,
         "encrypted_content": "",
         "summary": [{"type": "summary_text", "text": text}],

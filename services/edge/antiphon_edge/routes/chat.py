@@ -17,7 +17,7 @@ from antiphon_edge.turns.turn_service import TurnService
 
 
 class ChatRoutes:
-    """The handler."""
+    """The handler of chat completions."""
 
     def __init__(self, turns: TurnService, *, keep_alive_s: float) -> None:
         self._turns = turns
@@ -29,7 +29,7 @@ class ChatRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         reject_stateful_headers(request, "chat completions")
         turn = await bodies.parsed(request, lambda body: as_turn(ChatRequest.parse(body)))
-        with turn.culprits.translated():
+        with turn.errors.translated():
             if turn.stream:
                 return await self._stream(request, turn)
             response = loads(await self._turns.complete(tenant_of(request), turn.create))

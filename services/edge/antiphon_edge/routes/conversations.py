@@ -59,7 +59,7 @@ class ConversationRoutes:
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
-        items = await self._new_items(tenant, body, ids)
+        items = await self._new_items(tenant, body, ids, conversation_id)
         try:
             made = await self._store.create_conversation(
                 tenant, conversation_id=conversation_id, metadata=dumps(body.metadata or {}), items=items
@@ -91,7 +91,7 @@ class ConversationRoutes:
         body = await bodies.parsed(request, AddItems.parse)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
-        items = await self._new_items(tenant, body, ids)
+        items = await self._new_items(tenant, body, ids, conversation_id)
         added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
         return answers.item_page(await offload.run(partial(_page_of, added), size_bytes=len(added)))
 
@@ -121,7 +121,9 @@ class ConversationRoutes:
                 await self._store.delete_conversation_item(tenant_of(request), conversation_id, item_id)
             )
 
-    async def _new_items(self, tenant: str, body: CreateConversation | AddItems, ids: Ids) -> bytes:
+    async def _new_items(
+        self, tenant: str, body: CreateConversation | AddItems, ids: Ids, conversation_id: str
+    ) -> bytes:
         """The items of a request: opened if they are sealed, with references resolved, and with new ids."""
 
         def open_all() -> list[Object]:
@@ -129,13 +131,13 @@ class ConversationRoutes:
 
         given = await offload.run(open_all, size_bytes=body.work_bytes)
         found = await item_references.look_up(self._store, tenant, given, field="items")
-        return await offload.run(partial(_renamed, found, ids), size_bytes=body.work_bytes)
+        return await offload.run(partial(_renamed, found, ids, conversation_id), size_bytes=body.work_bytes)
 
 
-def _renamed(items: Sequence[Object], ids: Ids) -> bytes:
-    """Complete items with new ids."""
+def _renamed(items: Sequence[Object], ids: Ids, conversation_id: str) -> bytes:
+    """Complete items with new ids, in the tree of the conversation."""
     without_ids = [{name: value for name, value in item.items() if name != "id"} for item in items]
-    return dumps(normalise_input(without_ids, ids))
+    return dumps(normalise_input(without_ids, ids, relative=conversation_id))
 
 
 def _page_of(added: bytes) -> ItemPage:

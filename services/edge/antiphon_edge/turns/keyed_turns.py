@@ -87,7 +87,7 @@ class KeyedTurns:
         running.result()
 
     async def stop(self) -> None:
-        """Cancels the turns that still run. The next edge that gets a request with the key of one continues it."""
+        """Cancels the turns that still run. The next edge that gets a request with the same key continues the turn."""
         for running in self._running:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

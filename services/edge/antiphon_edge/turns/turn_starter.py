@@ -231,7 +231,7 @@ class TurnStarter:
                 created_at=self._clock.now_ms() // 1000,
                 request=compact(parameters),
                 history=history,
-                input=compact(normalise_input(whole_input, self._ids)),
+                input=compact(normalise_input(whole_input, self._ids, relative=response_id)),
                 tenant=tenant,
             )
 

@@ -1,4 +1,4 @@
-"""A cache of the responses of one connection that are not stored. Only this connection can continue them.
+"""A cache of one connection's responses that are not stored. Only this connection can continue them.
 
 The number of responses and their bytes are bounded; the least recently used one is evicted. Of a response that is
 larger than the bound only the id is kept, so that a request that continues it gets an error with the reason.
@@ -27,8 +27,8 @@ class LocalHistories:
         self._lanes: dict[str, str | None] = {}
 
     def get(self, response_id: str | None) -> bytes | None:
-        """The items up to and with a response; None if it is not in the cache. ChainTooLong: it was too large to
-        keep."""
+        """The items up to and including a response; None if the response is not in the cache. ChainTooLong: the history
+        was too large to keep."""
         if response_id is None or response_id not in self._histories:
             return None
         self._histories.move_to_end(response_id)
@@ -38,7 +38,7 @@ class LocalHistories:
         return history
 
     def remember(self, response_id: str, history: bytes, *, lane: str | None = None) -> None:
-        """Keeps the items up to and with a response that was made on `lane`."""
+        """Keeps the items up to and including a response that was made on `lane`."""
         self._forget(response_id)
         fits = len(history) <= self._bytes_max
         self._histories[response_id] = history if fits else _TOO_LARGE

@@ -15,8 +15,8 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.local import LocalBackend
-from antiphon_store.rows.local_rows import LocalRows, NamedRow, Span
-from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Ref, Row, Value
+from antiphon_store.rows.local_rows import LocalRows, NamedRow
+from antiphon_store.rows.model import NO_ROW, TENANT_WIDE, Entry, Index, Kind, Partition, Ref, Row, Span, Value
 
 SHORT_LIST_LINES = 8
 

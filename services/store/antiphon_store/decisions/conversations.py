@@ -216,7 +216,7 @@ def _append(view: View, conversation_id: str, fields: Any, addition: Addition, h
     view.grow(Grow(node_id, head_id, written, items, body))
     view.set(Kind.SESSION, conversation_id, head=node_id)
     for item_id in dict.fromkeys(item["id"] for item in loads(addition.items)):
-        view.file(Index.ITEM, item_id, node_id)
+        view.file(nodes.item_index(item_id, node_id), item_id, node_id)
     if fields["expires"] is not None:
         view.file(Index.ENDS, "", f"{Kind.NODE}/{node_id}", fields["expires"])
 

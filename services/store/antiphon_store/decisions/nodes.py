@@ -18,11 +18,12 @@ from dataclasses import make_dataclass
 from typing import Any
 
 from antiphon_core.errors import InternalError
+from antiphon_core.ids import item_tag, tree_tag
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
 from antiphon_store.decisions import packing
-from antiphon_store.rows.model import ChainRows, Now, Row
+from antiphon_store.rows.model import ChainRows, Index, Now, Row
 from antiphon_store.rules.values import size_of
 
 log = logging.getLogger(__name__)
@@ -96,6 +97,12 @@ def _record(response_id: str, fields: Mapping[str, Any], items: bytes, body: byt
 def stamp_of(row: Row) -> Stamp:
     fields = row.fields
     return Stamp(fields["version"], fields["depth"], fields["created"], fields["updated"], fields["expires"])
+
+
+def item_index(item_id: str, response_id: str) -> Index:
+    """The index that names a response as a holder of an item."""
+    tag = item_tag(item_id)
+    return Index.ITEM if tag is not None and tag == tree_tag(response_id) else Index.FOREIGN
 
 
 def item_ids(row: Row) -> list[str]:

@@ -181,7 +181,7 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
             entry = made_id(row.fields["depth"], record.id)
             view.file(Index.MADE, record.session_id, entry, row.fields["created"])
     for item_id in set(nodes.item_ids(row)).difference(write.item_ids):
-        view.unfile(Index.ITEM, item_id, record.id)
+        view.unfile(nodes.item_index(item_id, record.id), item_id, record.id)
     _list_items(view, write, row.fields["created"])
     _limit_life(view, write)
     return _stamp(view, record.id)
@@ -271,7 +271,7 @@ def _is_replay(row: Row, write: Write) -> bool:
 
 def _list_items(view: View, write: Write, born_at: int | Now = AT_ONCE) -> None:
     for item_id in write.item_ids:
-        view.file(Index.ITEM, item_id, write.record.id, born_at)
+        view.file(nodes.item_index(item_id, write.record.id), item_id, write.record.id, born_at)
 
 
 def _limit_life(view: View, write: Write) -> None:

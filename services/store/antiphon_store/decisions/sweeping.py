@@ -63,7 +63,7 @@ def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: i
         view.unfile(Index.CHILDREN, fields["parent"], response_id)
         view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
     for item_id in nodes.item_ids(row):
-        view.unfile(Index.ITEM, item_id, response_id)
+        view.unfile(nodes.item_index(item_id, response_id), item_id, response_id)
     return answer(int(fields["size"]))
 
 

@@ -1,8 +1,8 @@
-"""A row backend around another one, whose database holds no content in plain text.
+"""A row backend that seals content before it passes it to another row backend, and opens what that one returns.
 
-All payloads are sealed (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts), and the
-fields of SEALED_FIELDS. Values that the database compares, orders or counts are not sealed: ids, tenants, trees, times,
-statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
+All payloads (items and bodies of responses, frames of event logs, payloads of jobs, stored prompts) and the fields in
+SEALED_FIELDS are sealed. Values that the database compares, orders or counts are not sealed: ids, tenants, trees,
+times, statuses, sizes, checksums of payloads, idempotency keys, digests of requests.
 
 Decisions see plain rows, and a program's guards must never test a sealed field. Work on large payloads runs outside of
 the event loop.
@@ -38,6 +38,7 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
+    Span,
     named_node,
 )
 
@@ -52,7 +53,7 @@ class SealedRows:
         self._inner = inner
         self._cipher = cipher
         self.open, self.close, self.ready = inner.open, inner.close, inner.ready
-        self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # without payloads
+        self.subtree, self.take_due, self.tenants = inner.subtree, inner.take_due, inner.tenants  # no payloads
 
     @property
     def durability(self) -> Durability:
@@ -60,7 +61,7 @@ class SealedRows:
 
     @property
     def maintenance(self) -> Maintenance:
-        """The inner backend's. AttributeError: it has none."""
+        """The maintenance of the inner backend. AttributeError: that backend has none."""
         if not isinstance(self._inner, MaintainedRows):
             raise AttributeError("maintenance")
         return self._inner.maintenance
@@ -72,8 +73,9 @@ class SealedRows:
             sealed = await offload.run(seal, size_bytes=sum(map(_size_of_change, program.changes)))
         outcome = await self._inner.transact(partition, sealed)
         if isinstance(outcome, Refused):
-            rows = {ref: self._opened(partition, ref, row) for ref, row in outcome.rows.items()}
-            return outcome._replace(rows=rows)
+            open_rows = partial(self._opened_rows, partition, outcome.rows)
+            size_bytes = sum(map(_size_of_row, outcome.rows.values()))
+            return outcome._replace(rows=await offload.run(open_rows, size_bytes=size_bytes))
         if not program.reads:
             return outcome
         found = outcome.answers
@@ -81,19 +83,9 @@ class SealedRows:
         return Applied(outcome.now_ms, await offload.run(open_all, size_bytes=sum(map(_size_of_answer, found))))
 
     async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
+        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
     ) -> tuple[int, Sequence[Entry]]:
-        now_ms, entries = await self._inner.page(
-            partition, index, key, after=after, limit=limit, descending=descending, with_rows=with_rows
-        )
+        now_ms, entries = await self._inner.page(partition, index, key, span, with_rows=with_rows)
         if not with_rows:
             return now_ms, entries
         open_all = partial(self._opened_entries, partition, entries)
@@ -118,6 +110,9 @@ class SealedRows:
         return change._replace(fields=fields, items=items, body=body)  # type: ignore[arg-type]
 
     # ---- Opening ----
+
+    def _opened_rows(self, partition: Partition, rows: Mapping[Ref, Row | None]) -> Mapping[Ref, Row | None]:
+        return {ref: self._opened(partition, ref, row) for ref, row in rows.items()}
 
     def _opened_answers(self, partition: Partition, reads: Sequence[Read], answers: Sequence[Any]) -> Sequence[Any]:
         return [self._opened_answer(partition, read, found) for read, found in zip(reads, answers, strict=True)]

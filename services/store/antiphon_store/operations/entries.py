@@ -35,7 +35,7 @@ def _of_node(row_id: str, row: Row) -> Iterator[File | Unfile]:
         is_listed = not fields["deleted"] or fields.get("added")
         yield File(Index.MADE, *made, born_at) if is_listed else Unfile(Index.MADE, *made)
     for item_id in nodes.item_ids(row):
-        yield File(Index.ITEM, item_id, row_id, born_at)
+        yield File(nodes.item_index(item_id, row_id), item_id, row_id, born_at)
     ends_at = fields["updated"] if fields["deleted"] and not fields.get("added") else fields["expires"]
     if ends_at is not None:
         yield File(Index.ENDS, "", f"{Kind.NODE}/{row_id}", ends_at)

@@ -29,6 +29,7 @@ from antiphon_store.rows.model import (
     Program,
     Ref,
     Row,
+    Span,
     named_node,
 )
 from antiphon_store.topics.sweeping import home_of
@@ -208,7 +209,7 @@ async def _dangling_entries(rows: RowBackend, key: IndexKey) -> list[str]:
     entries: Sequence[Entry] = ()
     while True:
         after = (entries[-1].at, entries[-1].id) if entries else None
-        _, entries = await rows.page(key.partition, key.of, key.key, after=after, limit=ENTRIES_PER_PAGE)
+        _, entries = await rows.page(key.partition, key.of, key.key, Span(ENTRIES_PER_PAGE, after))
         for each in entries:
             partition, ref = _named(key, each)
             if not await _is_there(rows, partition, ref):
@@ -225,7 +226,7 @@ def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
     if key.of is Index.ENDS:
         name, _, row_id = entry.id.partition("/")
         kind = Kind(name)
-    elif key.of is Index.ITEM:
+    elif key.of is Index.FOREIGN:
         kind = Kind.NODE
     elif key.partition.tenant == DISPATCH_TENANT:
         kind, row_id = Kind.LINE, tenant_line.tenant_of(entry.id)

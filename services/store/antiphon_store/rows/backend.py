@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program
+from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program, Span
 
 
 class Durability(StrEnum):
@@ -48,18 +48,10 @@ class RowBackend(Protocol):
         """Applies a program, or changes nothing and returns the reason. See `rows.model`."""
 
     async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
+        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
     ) -> tuple[int, Sequence[Entry]]:
-        """The time, and the entries of an index after (`at`, `id`) in either direction. `with_rows`, for an index of
-        the partition: with the nodes that the entries name and all payloads; the row of a missing node is None."""
+        """The time, and the entries that `span` selects. `with_rows`, for an index of the partition: with the nodes
+        that the entries name and all payloads; the row of a missing node is None."""
 
     async def subtree(
         self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None

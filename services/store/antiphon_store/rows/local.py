@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from antiphon_store.rows.local_rows import LocalRows, Span, TooLong
+from antiphon_store.rows.local_rows import LocalRows, TooLong
 from antiphon_store.rows.model import (
     Condition,
     Entry,
@@ -27,6 +27,7 @@ from antiphon_store.rows.model import (
     Ref,
     Refused,
     Row,
+    Span,
     Value,
     meets,
     named_node,
@@ -57,18 +58,10 @@ class LocalBackend(ABC):
         return answer
 
     async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
+        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
     ) -> tuple[int, Sequence[Entry]]:
         def read(rows: LocalRows) -> tuple[int, Sequence[Entry]]:
-            found = rows.entries(index, key, Span(after, limit, descending))
+            found = rows.entries(index, key, span)
             if with_rows:
                 found = [each._replace(row=rows.whole_row(Ref(Kind.NODE, named_node(each.id)))) for each in found]
             return rows.now_ms, found

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from antiphon_store.rows.model import (
     NO_ROW,
@@ -38,6 +38,7 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
+    Span,
     Unfile,
     Value,
     changed,
@@ -54,14 +55,7 @@ _SIZE = itemgetter("size")
 
 CHAIN_PART_NODES = 256
 """The number of nodes of a chain that are read between two checks of its `max_bytes`."""
-
-
-class Span(NamedTuple):
-    """Selects entries under a key: `limit` at most (None: all) after (`at`, `id`), in either direction."""
-
-    after: tuple[int, str] | None = None
-    limit: int | None = None
-    descending: bool = False
+ANY_COUNT = 2**31
 
 
 class TooLong(Exception):
@@ -144,7 +138,7 @@ class LocalRows(ABC):
     # ---- Programs ----
 
     def has_fewer(self, fewer: Fewer) -> bool:
-        return len(self.entries(fewer.of, fewer.key, Span(limit=fewer.bound))) < fewer.bound
+        return len(self.entries(fewer.of, fewer.key, Span(fewer.bound))) < fewer.bound
 
     def run(self, program: Program) -> Outcome:
         """Applies a program, or changes nothing and returns the reason."""
@@ -179,11 +173,11 @@ class LocalRows(ABC):
             yield Entry(node_id, 0, row)
             if left != 0:
                 rest = None if left is None else left - 1
-                waiting.extend((each.id, rest) for each in self.entries(Index.CHILDREN, node_id, Span()))
+                waiting.extend((each.id, rest) for each in self.entries(Index.CHILDREN, node_id, Span(ANY_COUNT)))
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """Takes the first entries whose time has come, and moves each to `hide_ms` from now."""
-        due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
+        due = [each for each in self.entries(index, key, Span(limit)) if each.at <= self.now_ms]
         for each in due:
             self.file(index, key, each.id, self.now_ms + hide_ms)
         return due

@@ -56,13 +56,14 @@ class Index(StrEnum):
 
     CHILDREN = "children"  # response -> the responses that continue it, by creation time
     MADE = "made"  # session -> the responses made in it, by creation time
-    ITEM = "item"  # item id -> the nodes that hold it, by creation time
+    ITEM = "item"  # item id with the tree's tag -> the nodes that hold it, by creation time
+    FOREIGN = "foreign"  # any other item id -> the nodes that hold it, by creation time
     QUEUE = "queue"  # queue -> jobs, by the time from which they can be claimed; or tenants in line (`tenant_line`)
     HOLDER = "holder"  # queue and holder -> the job that the holder claimed last
     ENDS = "ends"  # "" -> rows as "<kind>/<id>", by the time from which they may be reclaimed
 
 
-TENANT_WIDE = frozenset({Index.ITEM, Index.QUEUE, Index.HOLDER, Index.ENDS})
+TENANT_WIDE = frozenset({Index.FOREIGN, Index.QUEUE, Index.HOLDER, Index.ENDS})
 
 
 class Ref(NamedTuple):
@@ -240,6 +241,14 @@ class Range(NamedTuple):
 
 
 Read = Get | Chain | Range
+
+
+class Span(NamedTuple):
+    """Selects entries under a key: `limit` at most after (`at`, `id`), in either direction."""
+
+    limit: int
+    after: tuple[int, str] | None = None
+    descending: bool = False
 
 
 class Program(NamedTuple):

@@ -75,9 +75,10 @@ def parse_items(items: bytes) -> list[Object]:
     return entries
 
 
-def with_ids(entries: list[Object], ids: Ids) -> bytes:
-    """The items as a JSON array, each with an id: its own, or a new one with the prefix of its type."""
-    return dumps([entry if entry.get("id") is not None else _named(entry, ids) for entry in entries])
+def with_ids(entries: list[Object], ids: Ids, conversation_id: str) -> bytes:
+    """The items as a JSON array, each with an id: its own, or a new one with the prefix of its type, in the tree of the
+    conversation."""
+    return dumps([entry if entry.get("id") is not None else _named(entry, ids, conversation_id) for entry in entries])
 
 
 def given_ids(entries: list[Object]) -> list[str] | None:
@@ -96,10 +97,11 @@ def _parse_objects(items: bytes, field: str) -> list[Object]:
     return entries
 
 
-def _named(entry: Object, ids: Ids) -> Object:
+def _named(entry: Object, ids: Ids, conversation_id: str) -> Object:
     item_type = entry.get("type", "message")
     prefix = ID_PREFIX.get(item_type, "item") if isinstance(item_type, str) else "item"
-    return {"id": new_item_id(ids, prefix), **{name: value for name, value in entry.items() if name != "id"}}
+    item_id = new_item_id(ids, prefix, relative=conversation_id)
+    return {"id": item_id, **{name: value for name, value in entry.items() if name != "id"}}
 
 
 def _check_unique(item_id: object, seen: set[str], path: str) -> None:

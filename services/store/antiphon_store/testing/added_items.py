@@ -45,7 +45,7 @@ class AddedItemSuite:
         assert await found(subject, odd) == [odd]
         assert await context(subject, other.id) == [odd]
 
-    async def test_added_items_go_with_their_conversation(self, subject: Subject) -> None:
+    async def test_added_items_of_a_deleted_conversation_are_not_found(self, subject: Subject) -> None:
         chosen = new_id()
         await create(subject, "a", conversation_id=chosen)
         record = await turn(subject, chosen)
@@ -94,6 +94,6 @@ class AddedItemSuite:
         await talks_of(subject.store).delete_conversation(subject.tenant, fork.session_id)
         assert await found(subject, *names) == names[3:]
 
-    async def test_another_tenants_do_not_exist(self, subject: Subject) -> None:
+    async def test_added_items_of_another_tenant_are_not_found(self, subject: Subject) -> None:
         await create(subject, "mine")
         assert await found(replace(subject, tenant=subject.tenant + "-other"), "mine") == []

@@ -126,7 +126,9 @@ class ArgumentSuite:
     @pytest.mark.parametrize(
         ("field", "attempt"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_the_error_names_the_field(self, subject: Subject, field: str, attempt: Attempt) -> None:
+    async def test_an_invalid_argument_is_rejected_with_its_field(
+        self, subject: Subject, field: str, attempt: Attempt
+    ) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await attempt(subject.store, subject.tenant)
         assert caught.value.field == field

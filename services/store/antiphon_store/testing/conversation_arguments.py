@@ -73,7 +73,9 @@ class ConversationArgumentSuite:
     @pytest.mark.parametrize(
         ("field", "attempt"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_the_error_names_the_argument(self, subject: Subject, field: str, attempt: Call) -> None:
+    async def test_an_invalid_argument_is_rejected_with_its_field(
+        self, subject: Subject, field: str, attempt: Call
+    ) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await attempt(talks_of(subject.store), subject.tenant)
         assert caught.value.field == field

@@ -107,7 +107,7 @@ class ConversationSuite:
         with pytest.raises(AlreadyExists):
             await create(subject, "a", conversation_id=chosen, metadata=b'{"other":"1"}')
 
-    async def test_metadata_is_replaced(self, subject: Subject) -> None:
+    async def test_an_update_of_the_expected_version_replaces_the_metadata(self, subject: Subject) -> None:
         store, made = talks_of(subject.store), await create(subject, metadata=b'{"a":"1"}')
         second = await store.update_conversation(subject.tenant, made.id, b'{"b":"2"}')
         assert (second.metadata, second.version) == (b'{"b":"2"}', 2)
@@ -118,7 +118,7 @@ class ConversationSuite:
         assert (caught.value.facts["expected"], caught.value.facts["actual"]) == ("2", "3")
         assert await store.get_conversation(subject.tenant, made.id) == third
 
-    async def test_deleting_ends_it_but_not_its_responses(self, subject: Subject) -> None:
+    async def test_a_deleted_conversation_is_gone_and_its_responses_are_kept(self, subject: Subject) -> None:
         made = await create(subject, "a")
         record = await turn(subject, made.id)
         lease = await subject.store.acquire_session(subject.tenant, made.id, holder="h")
@@ -148,7 +148,7 @@ class ConversationSuite:
         with pytest.raises(ConversationNotFound):
             await talks_of(subject.peer).get_conversation(subject.tenant, made.id)
 
-    async def test_a_commit_after_the_deletion_is_rejected(self, subject: Subject) -> None:
+    async def test_a_commit_after_the_deletion_of_its_conversation_is_rejected(self, subject: Subject) -> None:
         made = await create(subject)
         _history, lease = await subject.begin_in(made.id, lease_ttl_ms=LEASE_MS)
         await subject.elapse(LEASE_MS)
@@ -172,7 +172,7 @@ class ConversationSuite:
             head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
             assert head_id == (commit.record.id if errors else None)
 
-    async def test_a_deleted_id_can_be_created_again(self, subject: Subject) -> None:
+    async def test_a_deleted_conversation_id_can_be_created_again_and_is_empty(self, subject: Subject) -> None:
         chosen = new_id()
         await create(subject, "a", conversation_id=chosen)
         await add(subject, chosen, "b")
@@ -197,7 +197,7 @@ class ConversationSuite:
         await create(subject, "c", conversation_id=chosen)
         assert await context(subject, chosen) == ["c"]
 
-    async def test_another_tenants_does_not_exist(self, subject: Subject) -> None:
+    async def test_a_conversation_of_another_tenant_is_not_found(self, subject: Subject) -> None:
         made = await create(subject, "a")
         for attempt in calls(made.id).values():
             with pytest.raises(ConversationNotFound):
@@ -217,7 +217,7 @@ class ConversationSuite:
 
 
 class ConversationItemSuite:
-    async def test_turns_and_additions_are_one_history(self, subject: Subject) -> None:
+    async def test_the_history_joins_turns_and_added_items_in_order(self, subject: Subject) -> None:
         made = await create(subject, "seed")
         first = await turn(subject, made.id)
         stored = await add(subject, made.id, "a", "b")
@@ -227,7 +227,7 @@ class ConversationItemSuite:
         assert await context(subject, made.id) == expected
         assert names_in(await subject.begin_after(second)) == expected
 
-    async def test_a_holder_may_write_behind_items_before_its_turn_ends(self, subject: Subject) -> None:
+    async def test_a_lease_holder_can_write_its_record_behind_added_items(self, subject: Subject) -> None:
         made = await create(subject, "a")
         history, lease = await subject.begin_in(made.id)
         record = draft(tag=made.id, parent_id=history.head_id, session_id=made.id, status=Status.QUEUED)
@@ -243,7 +243,7 @@ class ConversationItemSuite:
         await subject.store.commit_turn(subject.tenant, commit)
         assert await context(subject, made.id) == ["a", *items_of(ended)]
 
-    async def test_added_items_are_no_response(self, subject: Subject) -> None:
+    async def test_added_items_are_not_readable_as_a_response(self, subject: Subject) -> None:
         made = await create(subject)
         await add(subject, made.id, "a")
         head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
@@ -266,7 +266,7 @@ class ConversationItemSuite:
         assert await context(subject, forked.session_id) == ["a", *items_of(record), "b"]
         assert await context(subject, made.id) == ["a", *items_of(record)]
 
-    async def test_an_item_without_id_gets_one(self, subject: Subject) -> None:
+    async def test_an_added_item_without_id_gets_a_new_id(self, subject: Subject) -> None:
         made, store = await create(subject), talks_of(subject.store)
         given = dumps([{"role": "user", "content": "x"}, {"type": "function_call", "name": "f"}, item("own")])
         stored = await store.add_conversation_items(subject.tenant, made.id, given)
@@ -276,7 +276,7 @@ class ConversationItemSuite:
         again = await store.add_conversation_items(subject.tenant, made.id, given)
         assert not set(names_in(again)[:2]) & {first, second}
 
-    async def test_the_same_ids_again_are_added_once(self, subject: Subject) -> None:
+    async def test_items_added_again_by_id_are_stored_once(self, subject: Subject) -> None:
         made = await create(subject)
         stored = await add(subject, made.id, "a", "b")
         await add(subject, made.id, "c")
@@ -288,7 +288,7 @@ class ConversationItemSuite:
             )
         assert caught.value.facts["id"] == "a"
 
-    async def test_the_same_key_again_adds_once(self, subject: Subject) -> None:
+    async def test_items_added_again_under_an_idempotency_key_are_stored_once(self, subject: Subject) -> None:
         made, store = await create(subject), talks_of(subject.store)
         nameless = b'[{"role":"user","content":"x"}]'
         stored = await store.add_conversation_items(subject.tenant, made.id, nameless, idempotency_key="k")
@@ -323,7 +323,7 @@ class ConversationItemSuite:
         with pytest.raises(ConversationNotFound):
             await talks_of(subject.store).get_conversation(subject.tenant, chosen)
 
-    async def test_pages_go_by_item_ids(self, subject: Subject) -> None:
+    async def test_item_pages_continue_after_an_item_id(self, subject: Subject) -> None:
         made, store = await create(subject, "a", "b", "c"), talks_of(subject.store)
         page = await store.list_conversation_items(subject.tenant, made.id, limit=2)
         assert (names_in(page.items), page.first_id, page.last_id, page.has_more) == (["c", "b"], "c", "b", True)
@@ -333,7 +333,7 @@ class ConversationItemSuite:
             await store.list_conversation_items(subject.tenant, made.id, after="z")
         assert caught.value.field == "after"
 
-    async def test_one_item_is_read(self, subject: Subject) -> None:
+    async def test_an_item_is_read_by_its_id(self, subject: Subject) -> None:
         made, store = await create(subject, "a"), talks_of(subject.peer)
         record = await turn(subject, made.id)
         assert loads(await store.get_conversation_item(subject.tenant, made.id, "a")) == item("a")
@@ -343,9 +343,7 @@ class ConversationItemSuite:
             await store.get_conversation_item(subject.tenant, made.id, "z")
 
     @pytest.mark.parametrize("letter", ["x", "é", "😀"])
-    async def test_an_item_with_an_endless_name_is_not_found_like_any_other(
-        self, subject: Subject, letter: str
-    ) -> None:
+    async def test_a_very_long_item_id_is_answered_with_not_found(self, subject: Subject, letter: str) -> None:
         made = await create(subject, "a")
         with pytest.raises(ItemNotFound, match=r"^Item with id '.* not found\.$"):
             await talks_of(subject.store).get_conversation_item(subject.tenant, made.id, letter * 20_000)
@@ -370,7 +368,7 @@ class ConversationItemSuite:
         history, _lease = await subject.begin_in(made.id, max_bytes=len(array("a")))
         assert history.items == array("a")
 
-    async def test_no_addition_is_lost(self, subject: Subject) -> None:
+    async def test_concurrent_additions_to_a_conversation_are_all_kept(self, subject: Subject) -> None:
         made = await create(subject)
         ways = (talks_of(subject.store), talks_of(subject.peer))
         added, errors = await race(
@@ -380,7 +378,7 @@ class ConversationItemSuite:
         assert len(added) == 16
         assert sorted(await context(subject, made.id)) == sorted(f"i{n}" for n in range(16))
 
-    async def test_concurrent_equal_additions_are_one(self, subject: Subject) -> None:
+    async def test_concurrent_additions_under_one_key_are_stored_once(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             made = await create(subject)
             ways = (talks_of(subject.store), talks_of(subject.peer))
@@ -395,7 +393,7 @@ class ConversationItemSuite:
             assert len({bytes(each) for each in added}) == 1
             assert len(await context(subject, made.id)) == 1
 
-    async def test_an_addition_and_a_turn_have_an_order(self, subject: Subject) -> None:
+    async def test_an_addition_racing_a_turn_is_stored_or_rejected_as_locked(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             made = await create(subject)
             _answers, errors = await race(

@@ -73,7 +73,7 @@ class EventLogSuite:
         assert [batch.terminal for batch in batches][-1]
         assert not any(batch.terminal for batch in batches[:-1])
 
-    async def test_reading_goes_on_after_any_event(self, subject: Subject) -> None:
+    async def test_a_log_is_resumed_after_any_event(self, subject: Subject) -> None:
         response_id = new_id()
         for position, count in ((0, 1), (1, 4), (5, 2)):
             await write(subject, append_at(response_id, position, count))
@@ -81,7 +81,7 @@ class EventLogSuite:
             expected = b"".join(map(frame, range(after + 1, 7)))
             assert frames_of(await read(subject, response_id, after)) == expected, after
 
-    async def test_frames_are_bytes_to_the_store(self, subject: Subject) -> None:
+    async def test_frames_of_any_bytes_are_kept_unchanged(self, subject: Subject) -> None:
         response_id = new_id()
         append = EventAppend(response_id, 0, 2, b"data: \xff\x00\n\n: one\ndata: two\n\n")
         await write(subject, append)
@@ -96,7 +96,7 @@ class EventLogSuite:
         assert len(batches) > 1
         assert frames_of(batches) == b"".join(frame(number, text) for number in range(1, 8))
 
-    async def test_checkpoints_come_with_the_events_they_were_given_with(self, subject: Subject) -> None:
+    async def test_checkpoints_are_read_with_their_events(self, subject: Subject) -> None:
         response_id = new_id()
         checkpoints = [Checkpoint(0, (1, 2**32 - 1)), Checkpoint(2, ()), Checkpoint(2, tuple(range(300)))]
         await write(subject, append_at(response_id, 0, checkpoint=checkpoints[0]))
@@ -159,7 +159,7 @@ class EventLogAppendSuite:
         assert batches[0].checkpoints == (Checkpoint(0, (7,)),)
 
     @pytest.mark.parametrize("position", [0, 1, 3, 9])
-    async def test_a_gap_or_other_content_is_refused(self, subject: Subject, position: int) -> None:
+    async def test_an_append_with_a_gap_or_other_content_is_rejected(self, subject: Subject, position: int) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0, 2))
         with pytest.raises(PositionMismatch) as caught:
@@ -167,7 +167,7 @@ class EventLogAppendSuite:
         assert caught.value.facts == {"id": response_id, "expected": str(position), "actual": "2"}
         assert frames_of(await read(subject, response_id)) == frame(0) + frame(1)
 
-    async def test_a_log_begins_at_zero(self, subject: Subject) -> None:
+    async def test_a_first_append_behind_position_zero_is_rejected(self, subject: Subject) -> None:
         response_id = new_id()
         with pytest.raises(PositionMismatch) as caught:
             await write(subject, append_at(response_id, 1))
@@ -178,13 +178,15 @@ class EventLogAppendSuite:
     @pytest.mark.parametrize(
         "change", [{"terminal": True}, {"checkpoint": Checkpoint(1, (5,))}, {"frames": frame(0, "other")}]
     )
-    async def test_only_the_very_same_append_is_a_repetition(self, subject: Subject, change: dict[str, object]) -> None:
+    async def test_a_repeated_append_with_a_changed_field_is_rejected(
+        self, subject: Subject, change: dict[str, object]
+    ) -> None:
         append = append_at(new_id(), 0, checkpoint=Checkpoint(0, (5,)))
         await write(subject, append)
         with pytest.raises(PositionMismatch):
             await write(subject, replace(append, **change))  # type: ignore[arg-type]
 
-    async def test_after_its_end_a_log_is_closed(self, subject: Subject) -> None:
+    async def test_an_append_after_the_terminal_event_is_rejected(self, subject: Subject) -> None:
         response_id = new_id()
         last = append_at(response_id, 0, 2, terminal=True)
         await write(subject, last)
@@ -195,7 +197,7 @@ class EventLogAppendSuite:
         assert await write(subject, last) == 2
         assert frames_of(await read(subject, response_id)) == last.frames
 
-    async def test_a_holder_appends_while_its_lease_lives(self, subject: Subject) -> None:
+    async def test_an_append_with_a_stale_fence_is_rejected(self, subject: Subject) -> None:
         response_id = new_id()
         session_id = new_session_id(beside=response_id)
         lease = await subject.store.acquire_session(subject.tenant, session_id, holder="a", ttl_ms=500)
@@ -210,7 +212,7 @@ class EventLogAppendSuite:
         assert await write(subject, append_at(response_id, 1), successor.fence) == 2
         assert await write(subject, first, lease.fence) == 1
 
-    async def test_of_two_writers_at_one_place_one_wins(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_appends_at_one_position_wins(self, subject: Subject) -> None:
         response_id = new_id()
         for position in range(self.rounds):
             ours, theirs = (append_at(response_id, position, text=text) for text in ("ours", "theirs"))
@@ -251,19 +253,19 @@ class EventLogFollowSuite:
             assert frames_of(batches) == b"".join(map(frame, range(first, 5)))
             assert [batch.terminal for batch in batches[-1:]] == [True] * bool(batches)
 
-    async def test_following_a_log_that_ended_ends(self, subject: Subject) -> None:
+    async def test_following_an_ended_log_ends_after_its_events(self, subject: Subject) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0, 2, terminal=True))
         assert frames_of(await asyncio.wait_for(read(subject, response_id, 0, follow=True), SOON_S)) == frame(1)
         assert await asyncio.wait_for(read(subject, response_id, 1, follow=True), SOON_S) == []
 
-    async def test_without_following_a_reading_ends_at_once(self, subject: Subject) -> None:
+    async def test_a_read_without_follow_ends_at_the_last_event(self, subject: Subject) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0))
         assert frames_of(await asyncio.wait_for(read(subject, response_id), SOON_S)) == frame(0)
         assert await asyncio.wait_for(read(subject, response_id, 7), SOON_S) == []
 
-    async def test_a_follower_that_leaves_disturbs_nobody(self, subject: Subject) -> None:
+    async def test_a_follower_that_leaves_does_not_disturb_other_followers(self, subject: Subject) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0))
         staying = asyncio.create_task(read(subject, response_id, follow=True))
@@ -272,7 +274,7 @@ class EventLogFollowSuite:
         await write(subject, append_at(response_id, 1, terminal=True))
         assert frames_of(await asyncio.wait_for(staying, SOON_S)) == frame(0) + frame(1)
 
-    async def test_following_a_log_that_is_forgotten_ends(self, subject: Subject) -> None:
+    async def test_following_an_expired_log_ends_with_not_found(self, subject: Subject) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0))
         reading = logs_of(subject.store).read_events(subject.tenant, response_id, follow=True)
@@ -305,12 +307,14 @@ class EventLogArgumentSuite:
     @pytest.mark.parametrize(
         ("field", "append"), BAD_CALLS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(BAD_CALLS)]
     )
-    async def test_an_append_error_names_the_field(self, subject: Subject, field: str, append: EventAppend) -> None:
+    async def test_an_invalid_append_is_rejected_with_its_field(
+        self, subject: Subject, field: str, append: EventAppend
+    ) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await write(subject, append)
         assert caught.value.field == field
 
-    async def test_a_read_error_names_the_field(self, subject: Subject) -> None:
+    async def test_an_invalid_read_is_rejected_with_its_field(self, subject: Subject) -> None:
         for response_id, after, field in (
             ("", None, "response_id"),
             (new_id(), -1, "after"),
@@ -320,7 +324,7 @@ class EventLogArgumentSuite:
                 await read(subject, response_id, after)
             assert caught.value.field == field
 
-    async def test_a_fence_error_names_the_field(self, subject: Subject) -> None:
+    async def test_an_invalid_fence_is_rejected_with_its_field(self, subject: Subject) -> None:
         for fence, field in ((Fence("", 1), "fence.session_id"), (Fence("s", 0), "fence.token")):
             with pytest.raises(InvalidRequest) as caught:
                 await write(subject, GOOD, fence)

@@ -41,7 +41,7 @@ class Store(ResponseStore, LineageStore, Protocol):
 
 @dataclass(slots=True)
 class Recorder:
-    """The history so far."""
+    """The recorded operations of one history."""
 
     operations: list[Operation] = field(default_factory=list)
     _moments: count[int] = field(default_factory=count)
@@ -186,8 +186,10 @@ class LinearizabilitySuite:
         recorder.require_linearizable()
 
     @pytest.mark.parametrize("names", [("put", "delete"), ("put", "update_status"), ("update_status", "delete")])
-    async def test_of_two_changes_of_one_version_one_happens(self, subject: Subject, names: tuple[str, str]) -> None:
-        """The shortest history that fails on a store whose kinds of writes are not serialized with each other."""
+    async def test_one_of_two_concurrent_changes_of_a_version_wins(
+        self, subject: Subject, names: tuple[str, str]
+    ) -> None:
+        """Fails on a store that serializes one kind of write, but not different kinds with each other."""
 
         async def compete() -> None:
             record = draft(status=Status.IN_PROGRESS)

@@ -54,7 +54,7 @@ def runs(start: TurnStart) -> bool:
 
 
 class IdempotentTurnSuite:
-    async def test_the_first_request_runs_and_others_get_its_response(self, subject: Subject) -> None:
+    async def test_a_repeated_keyed_turn_gets_the_id_of_the_running_response(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         first, second = draft(root), draft(root)
         start = await begin(subject, keyed(first, previous_response_id=root.id))
@@ -64,7 +64,7 @@ class IdempotentTurnSuite:
         assert (told.running_response_id, told.replay, told.history.depth) == (first.id, None, 0)
         assert runs(await begin(subject, keyed(first, previous_response_id=root.id)))
 
-    async def test_after_the_commit_the_result_is_replayed(self, subject: Subject) -> None:
+    async def test_a_committed_keyed_turn_is_replayed(self, subject: Subject) -> None:
         first, second = draft(), draft()
         await begin(subject, keyed(first))
         for _ in range(2):
@@ -89,7 +89,7 @@ class IdempotentTurnSuite:
         assert start.replay is not None
         assert content(start.replay) == content(root)
 
-    async def test_another_request_is_refused(self, subject: Subject) -> None:
+    async def test_another_request_under_a_used_key_is_rejected(self, subject: Subject) -> None:
         first, second = draft(), draft()
         await begin(subject, keyed(first))
         for _ in ("running", "committed"):
@@ -125,7 +125,7 @@ class IdempotentTurnSuite:
         assert start.replay is not None
         assert start.replay.id == second.id
 
-    async def test_an_owner_that_claims_its_key_again_keeps_it_for_longer(self, subject: Subject) -> None:
+    async def test_a_repeated_claim_extends_the_idempotency_key(self, subject: Subject) -> None:
         first, second = draft(), draft()
         await begin(subject, keyed(first))
         for _ in range(2):
@@ -136,7 +136,7 @@ class IdempotentTurnSuite:
         await commit(subject, first)
         assert (await begin(subject, keyed(first))).replay is not None
 
-    async def test_an_expired_claim_that_nobody_took_is_still_bound(self, subject: Subject) -> None:
+    async def test_a_commit_under_an_expired_claim_still_binds_its_key(self, subject: Subject) -> None:
         first = draft()
         await begin(subject, keyed(first))
         await subject.elapse(CLAIM_MS + 1)
@@ -173,7 +173,7 @@ class IdempotentTurnSuite:
         await subject.store.abort_turn(subject.tenant, None, idempotency_key="k", response_id=first.id)
         assert (await begin(subject, keyed(draft()))).replay is not None
 
-    async def test_an_abort_gives_the_lease_back_too(self, subject: Subject) -> None:
+    async def test_an_abort_of_a_keyed_turn_releases_its_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
         first = draft(session_id=session_id)
         start = await begin(subject, keyed(first, session_id=session_id, holder="a"))
@@ -181,7 +181,7 @@ class IdempotentTurnSuite:
         await subject.store.abort_turn(subject.tenant, start.lease.fence, idempotency_key="k", response_id=first.id)
         assert runs(await begin(subject, keyed(draft(), session_id=session_id, holder="b")))
 
-    async def test_a_refused_begin_claims_nothing(self, subject: Subject) -> None:
+    async def test_a_rejected_begin_claims_no_key(self, subject: Subject) -> None:
         unknown, session_id = draft(), new_session_id()
         with pytest.raises(PreviousResponseNotFound):
             await begin(subject, keyed(draft(), previous_response_id=unknown.id))
@@ -193,14 +193,14 @@ class IdempotentTurnSuite:
             await begin(subject, keyed(draft(), session_id=session_id, holder="a"))
         assert runs(await begin(subject, keyed(draft(), fingerprint=OTHER)))
 
-    async def test_a_claimed_key_takes_no_lease(self, subject: Subject) -> None:
+    async def test_a_turn_under_a_claimed_key_takes_no_lease(self, subject: Subject) -> None:
         first, session_id = draft(), new_session_id()
         await begin(subject, keyed(first))
         told = await begin(subject, keyed(draft(), session_id=session_id, holder="a"))
         assert (told.running_response_id, told.lease) == (first.id, None)
         assert (await subject.store.describe_session(subject.tenant, session_id)).last_fence == 0
 
-    async def test_a_refused_commit_binds_nothing(self, subject: Subject) -> None:
+    async def test_a_rejected_commit_stores_no_result_under_its_key(self, subject: Subject) -> None:
         session_id = new_session_id()
         record = draft(session_id=session_id)
         start = await begin(subject, keyed(record, session_id=session_id, holder="a"))
@@ -217,12 +217,12 @@ class IdempotentTurnSuite:
         await subject.delete(first)
         assert runs(await begin(subject, keyed(draft())))
 
-    async def test_another_tenants_key_is_another_key(self, subject: Subject) -> None:
+    async def test_an_equal_key_of_another_tenant_is_independent(self, subject: Subject) -> None:
         await begin(subject, keyed(draft()))
         start = await subject.store.begin_turn(subject.tenant + "-other", keyed(draft(), fingerprint=OTHER))
         assert runs(start)
 
-    async def test_of_many_concurrent_requests_one_runs(self, subject: Subject) -> None:
+    async def test_one_of_many_concurrent_keyed_requests_runs(self, subject: Subject) -> None:
         for number in range(ROUNDS):
             requests = [keyed(draft(), key=f"k{number}") for _ in range(32)]
             starts, errors = await race(
@@ -236,7 +236,7 @@ class IdempotentTurnSuite:
             told = {start.running_response_id for start in starts if not runs(start)}
             assert told == {winner.response_id}
 
-    async def test_a_commit_may_complete_what_is_in_progress(self, subject: Subject) -> None:
+    async def test_a_commit_completes_an_in_progress_record_once(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
         await subject.put(record)
         done = replace(record, status=Status.COMPLETED)
@@ -251,7 +251,7 @@ class IdempotentTurnSuite:
 
 
 class IdempotentWriteSuite:
-    async def test_the_same_key_again_gives_the_first_stamp(self, subject: Subject) -> None:
+    async def test_a_repeated_write_under_its_key_gets_the_first_stamp(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
         stamp = await subject.put(record, idempotency_key="k")
         await subject.put(replace(record, status=Status.COMPLETED), precondition=Precondition(version=1))
@@ -278,7 +278,7 @@ class IdempotentWriteSuite:
             await subject.put(draft(), precondition=condition, idempotency_key="k")
         assert (await subject.put(draft(), idempotency_key="k")).version == 1
 
-    async def test_of_two_at_once_one_is_written(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_writes_under_a_key_is_stored(self, subject: Subject) -> None:
         for number in range(ROUNDS):
             stamps, errors = await race(
                 subject.store.put(subject.tenant, draft(), idempotency_key=f"k{number}"),
@@ -301,12 +301,14 @@ BAD_CALLS: list[tuple[str, TurnRequest]] = [
 
 class IdempotencyArgumentSuite:
     @pytest.mark.parametrize(("field", "request_"), BAD_CALLS)
-    async def test_a_begin_error_names_the_field(self, subject: Subject, field: str, request_: TurnRequest) -> None:
+    async def test_an_invalid_begin_is_rejected_with_its_field(
+        self, subject: Subject, field: str, request_: TurnRequest
+    ) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await begin(subject, request_)
         assert caught.value.field == field
 
-    async def test_a_write_error_names_the_field(self, subject: Subject) -> None:
+    async def test_a_write_with_an_invalid_key_is_rejected_with_its_field(self, subject: Subject) -> None:
         nameless = TurnCommit(GOOD, idempotency_key="")
         attempts: list[tuple[str, Awaitable[object]]] = [
             ("idempotency_key", subject.put(GOOD, idempotency_key="")),

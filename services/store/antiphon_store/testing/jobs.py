@@ -77,7 +77,7 @@ class JobSuite:
         assert job == Job(draft.id, "q", draft.payload, 1, 2, False, Fence(draft.id, 1), job.lease_expires_at_ms)
         assert await claim(subject, holder="b") is None
 
-    async def test_the_oldest_of_all_queues_comes_first(self, subject: Subject) -> None:
+    async def test_the_oldest_job_of_all_queues_is_claimed_first(self, subject: Subject) -> None:
         drafts = []
         for queue in ("q", "r", "s", "r", "q"):
             drafts.append(await enqueue(subject, queue))
@@ -104,7 +104,7 @@ class JobSuite:
                 await jobs.enqueue_job(subject.tenant, other)
             assert caught.value.facts == {"id": draft.id}
 
-    async def test_an_ended_job_is_forgotten_in_time(self, subject: Subject) -> None:
+    async def test_an_ended_job_is_forgotten_after_its_retention(self, subject: Subject) -> None:
         draft = await enqueue(subject)
         job = await claimed(subject)
         await settle(subject, job, JobOutcome.SUCCEEDED)
@@ -116,7 +116,7 @@ class JobSuite:
         await jobs_of(subject.store).enqueue_job(subject.tenant, replace(draft, payload=b"anew"))
         assert (await claimed(subject)).payload == b"anew"
 
-    async def test_a_delayed_job_waits(self, subject: Subject) -> None:
+    async def test_a_delayed_job_is_not_claimed_before_its_time(self, subject: Subject) -> None:
         later = await enqueue(subject, run_after_ms=TTL_MS)
         sooner = await enqueue(subject)
         assert (await claimed(subject)).id == sooner.id
@@ -124,7 +124,7 @@ class JobSuite:
         await subject.elapse(TTL_MS)
         assert (await claimed(subject, holder="c")).id in (later.id, sooner.id)
 
-    async def test_a_holder_that_claims_again_has_its_job(self, subject: Subject) -> None:
+    async def test_a_repeated_claim_returns_the_held_job(self, subject: Subject) -> None:
         await enqueue(subject)
         await enqueue(subject)
         job = await claimed(subject)
@@ -164,7 +164,7 @@ class JobSuite:
         with pytest.raises(JobNotFound):
             await jobs.describe_job(subject.tenant, new_draft().id)
 
-    async def test_waiting_ends_with_a_job(self, subject: Subject) -> None:
+    async def test_a_waiting_claim_gets_a_job_when_it_is_enqueued(self, subject: Subject) -> None:
         for store in (subject.peer, subject.store):
             waiting = asyncio.create_task(claim(subject, "q", "r", wait_ms=20_000))
             await asyncio.sleep(0.02)
@@ -176,7 +176,7 @@ class JobSuite:
             assert job.id == draft.id
             await settle(subject, job, JobOutcome.SUCCEEDED)
 
-    async def test_waiting_has_an_end(self, subject: Subject) -> None:
+    async def test_a_waiting_request_ends_at_its_timeout(self, subject: Subject) -> None:
         assert await asyncio.wait_for(claim(subject, wait_ms=50), SOON_S) is None
 
     async def test_a_job_that_was_never_enqueued_is_not_found(self, subject: Subject) -> None:
@@ -204,7 +204,7 @@ class JobLeaseSuite:
         await subject.elapse(2 * TTL_MS)
         assert await claim(subject, holder="b") is None
 
-    async def test_the_job_of_a_holder_that_is_gone_is_claimed_again(self, subject: Subject) -> None:
+    async def test_a_job_with_an_expired_lease_is_claimed_again(self, subject: Subject) -> None:
         draft = await enqueue(subject, max_attempts=3)
         tokens = []
         for attempt, holder in enumerate(("a", "b", "b"), start=1):
@@ -215,7 +215,7 @@ class JobLeaseSuite:
         assert tokens == sorted(set(tokens))
         assert await claim(subject) is None
 
-    async def test_a_stale_holder_of_a_job_can_do_nothing(self, subject: Subject) -> None:
+    async def test_heartbeat_and_settlement_with_a_stale_job_fence_are_rejected(self, subject: Subject) -> None:
         await enqueue(subject)
         stale = await claimed(subject)
         await subject.elapse(TTL_MS)
@@ -227,7 +227,7 @@ class JobLeaseSuite:
                 await settle(subject, stale, JobOutcome.SUCCEEDED)
             await claimed(subject, holder="b")
 
-    async def test_a_poison_job_ends(self, subject: Subject) -> None:
+    async def test_a_job_without_attempts_left_is_not_claimed_again(self, subject: Subject) -> None:
         draft = await enqueue(subject, max_attempts=2)
         await claimed(subject)
         await subject.elapse(TTL_MS)
@@ -260,7 +260,7 @@ class JobLeaseSuite:
         await subject.elapse(TTL_MS)
         assert await claim(subject) is None
 
-    async def test_a_holder_writes_under_its_fence(self, subject: Subject) -> None:
+    async def test_writes_under_a_stale_job_fence_are_rejected(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
         first = await claimed(subject)
         logs = logs_of(subject.store)
@@ -365,7 +365,7 @@ class JobCancelSuite:
     async def cancel(self, subject: Subject, job_id: str) -> bool:
         return await jobs_of(subject.store).cancel_job(subject.tenant, job_id)
 
-    async def test_the_holder_sees_the_cancellation(self, subject: Subject) -> None:
+    async def test_the_cancellation_of_a_held_job_reaches_its_holder(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
         job = await claimed(subject)
         for _ in range(2):
@@ -376,7 +376,7 @@ class JobCancelSuite:
         await settle(subject, job, JobOutcome.CANCELLED)
         assert await self.cancel(subject, job_id)
 
-    async def test_a_job_that_nobody_holds_ends_at_once(self, subject: Subject) -> None:
+    async def test_a_cancelled_job_without_a_holder_ends_at_once(self, subject: Subject) -> None:
         job_id = (await enqueue(subject)).id
         for _ in range(2):
             assert await self.cancel(subject, job_id)

@@ -45,7 +45,7 @@ class LeaseSuite:
         assert caught.value.facts["session_id"] == session_id
         assert (await subject.store.describe_session(subject.tenant, session_id)).lease == lease
 
-    async def test_the_holder_asking_again_keeps_its_fence(self, subject: Subject) -> None:
+    async def test_a_holder_that_acquires_again_keeps_its_fence(self, subject: Subject) -> None:
         session_id = new_session_id()
         lease = await self.acquire(subject, session_id)
         await subject.elapse(5)
@@ -53,7 +53,7 @@ class LeaseSuite:
         assert again.fence == lease.fence
         assert again.expires_at_ms > lease.expires_at_ms
 
-    async def test_asking_again_never_shortens_a_lease(self, subject: Subject) -> None:
+    async def test_acquiring_or_renewing_again_never_shortens_a_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
         lease = await self.acquire(subject, session_id)
         assert (await self.acquire(subject, session_id, ttl_ms=TTL_MS)) == lease
@@ -93,7 +93,7 @@ class LeaseSuite:
         with pytest.raises(SessionLocked):
             await self.acquire(subject, session_id, holder="b")
 
-    async def test_a_stale_holder_can_do_nothing(self, subject: Subject) -> None:
+    async def test_renewal_and_release_with_a_stale_fence_do_nothing(self, subject: Subject) -> None:
         session_id = new_session_id()
         stale = await self.acquire(subject, session_id, ttl_ms=TTL_MS)
         await subject.elapse(TTL_MS)
@@ -114,7 +114,7 @@ class LeaseSuite:
         for _ in range(3):
             assert (await self.acquire(subject, new_session_id())).fence.token == 1
 
-    async def test_waiting_ends_with_the_release(self, subject: Subject) -> None:
+    async def test_a_waiting_holder_gets_the_lease_after_its_release(self, subject: Subject) -> None:
         session_id = new_session_id()
         lease = await self.acquire(subject, session_id)
         waiting = asyncio.create_task(self.acquire(subject, session_id, holder="b", wait_ms=20_000))
@@ -123,7 +123,7 @@ class LeaseSuite:
         await subject.store.release_session(subject.tenant, lease.fence)
         assert (await asyncio.wait_for(waiting, SOON_S)).fence.token == 2
 
-    async def test_waiting_ends_with_a_release_elsewhere(self, subject: Subject) -> None:
+    async def test_a_waiting_holder_gets_a_lease_released_by_another_client(self, subject: Subject) -> None:
         session_id = new_session_id()
         lease = await subject.peer.acquire_session(subject.tenant, session_id, holder="a")
         waiting = asyncio.create_task(self.acquire(subject, session_id, holder="b", wait_ms=20_000))
@@ -131,7 +131,7 @@ class LeaseSuite:
         await subject.peer.release_session(subject.tenant, lease.fence)
         assert (await asyncio.wait_for(waiting, SOON_S)).holder == "b"
 
-    async def test_waiting_has_an_end(self, subject: Subject) -> None:
+    async def test_a_waiting_request_ends_at_its_timeout(self, subject: Subject) -> None:
         session_id = new_session_id()
         await self.acquire(subject, session_id)
         with pytest.raises(SessionLocked):

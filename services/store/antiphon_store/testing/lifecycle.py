@@ -61,10 +61,10 @@ class LifecycleSuite:
         del found["ready"]  # may time out: see `ready_soon`
         assert StoreUnavailable not in found.values()
 
-    async def test_before_it_is_opened_it_is_unavailable(self, store: StoreService) -> None:
+    async def test_an_unopened_store_is_unavailable(self, store: StoreService) -> None:
         await assert_unavailable(store)
 
-    async def test_after_it_was_closed_it_is_unavailable(self, opened: StoreService) -> None:
+    async def test_a_closed_store_is_unavailable(self, opened: StoreService) -> None:
         await opened.close()
         await assert_unavailable(opened)
 

@@ -38,7 +38,7 @@ class LineageSuite:
         assert await self.chain_of(subject, line[2]) == [content(each) for each in line[:3]]
         assert await self.chain_of(subject, line[0]) == [content(line[0])]
 
-    async def test_forks_share_what_they_continue(self, subject: Subject) -> None:
+    async def test_branches_share_the_chain_that_they_continue(self, subject: Subject) -> None:
         trunk = await subject.put_line(4)
         left = await subject.put_line(3, parent=trunk[1])
         right = await subject.put_line(2, parent=trunk[1])
@@ -54,7 +54,7 @@ class LineageSuite:
             assert [content(each) for each in chain] == [content(each) for each in line]
             assert [each.depth for each in chain] == list(range(len(line)))
 
-    async def test_a_fork_at_every_step_is_one_chain(self, subject: Subject) -> None:
+    async def test_a_chain_with_a_branch_at_every_response_is_read_whole(self, subject: Subject) -> None:
         line: list[Record] = []
         for _ in range(20):
             record = draft(line[-1] if line else None)
@@ -93,7 +93,7 @@ class LineageSuite:
             await subject.begin_after(unknown)
         assert caught.value.field == "previous_response_id"
 
-    async def test_too_many_responses_are_refused(self, subject: Subject) -> None:
+    async def test_a_chain_over_the_depth_limit_is_rejected(self, subject: Subject) -> None:
         line = await subject.put_line(4)
         tip = line[-1]
         assert len(await subject.store.chain(subject.tenant, tip.id, max_depth=4)) == 4
@@ -104,7 +104,7 @@ class LineageSuite:
         with pytest.raises(ChainTooLong):
             await subject.begin_after(tip, max_depth=3)
 
-    async def test_too_many_bytes_are_refused(self, subject: Subject) -> None:
+    async def test_a_chain_over_the_byte_limit_is_rejected(self, subject: Subject) -> None:
         line = await subject.put_line(3)
         tip, all_bytes, history_bytes = line[-1], sum(map(size_bytes, line)), len(joined(line))
         assert len(await subject.store.chain(subject.tenant, tip.id, max_bytes=all_bytes)) == 3
@@ -125,7 +125,7 @@ class LineageSuite:
             (newest,) = await subject.put_line(1, parent=line[-1])
             assert len(await subject.store.chain(subject.tenant, newest.id)) == 4
 
-    async def test_what_is_not_found_is_not_too_long(self, subject: Subject) -> None:
+    async def test_a_deleted_response_is_not_found_before_limits_are_checked(self, subject: Subject) -> None:
         line = await subject.put_line(3)
         await subject.delete(line[-1])
         with pytest.raises(ResponseNotFound):

@@ -51,7 +51,7 @@ class LineageForkSuite:
         assert await subject.begin_after(child) == joined([*line[:2], child])
         assert await head_id(subject, made.session_id) == child.id
 
-    async def test_a_fork_of_a_session_begins_from_its_head_and_leaves_it_alone(self, subject: Subject) -> None:
+    async def test_a_fork_of_a_session_begins_at_its_head_and_keeps_the_source(self, subject: Subject) -> None:
         source = new_session_id()
         target = new_session_id(source)
         line = await put_turns(subject, source, 3)
@@ -62,7 +62,7 @@ class LineageForkSuite:
         own = await subject.commit_in(source, line[-1])
         assert await subject.begin_after(own) == joined([*line, own])
 
-    async def test_an_id_that_the_store_chooses_is_a_conversations_in_the_same_tree(self, subject: Subject) -> None:
+    async def test_a_generated_fork_id_is_a_conversation_id_of_the_same_tree(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         one, two = [await fork(subject, up_to_response_id=root.id) for _ in range(2)]
         assert one.session_id != two.session_id
@@ -86,7 +86,7 @@ class LineageForkSuite:
         inherited = await fork(subject, session_id=made.session_id, up_to_response_id=line[0].id)
         assert inherited.head_id == line[0].id  # the head of that session, although not made in it
 
-    async def test_a_response_of_another_session_is_refused(self, subject: Subject) -> None:
+    async def test_a_fork_from_a_response_of_another_session_is_rejected(self, subject: Subject) -> None:
         source = new_session_id()
         other = new_session_id(source)
         await put_turns(subject, source, 1)
@@ -95,7 +95,7 @@ class LineageForkSuite:
             await fork(subject, session_id=source, up_to_response_id=stranger.id)
         assert caught.value.field == "up_to_response_id"
 
-    async def test_a_fork_can_be_repeated_whatever_happened_since(self, subject: Subject) -> None:
+    async def test_a_repeated_fork_returns_the_first_fork(self, subject: Subject) -> None:
         source = new_session_id()
         target = new_session_id(source)
         line = await put_turns(subject, source, 2)
@@ -106,7 +106,7 @@ class LineageForkSuite:
         assert await fork(subject, target, session_id=source) == first
         assert await head_id(subject, target) == child.id
 
-    async def test_a_session_in_use_is_not_forked_over(self, subject: Subject) -> None:
+    async def test_a_fork_onto_a_session_in_use_is_rejected(self, subject: Subject) -> None:
         source = new_session_id()
         target = new_session_id(source)
         line = await put_turns(subject, source, 2)
@@ -119,7 +119,7 @@ class LineageForkSuite:
         with pytest.raises(AlreadyExists):
             await fork(subject, taken.session_id, up_to_response_id=line[1].id)
 
-    async def test_a_session_in_which_a_turn_runs_is_locked(self, subject: Subject) -> None:
+    async def test_a_fork_onto_a_session_with_a_running_turn_is_rejected(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         target = new_session_id(root.id)
         _history, lease = await subject.begin_in(target)
@@ -130,7 +130,7 @@ class LineageForkSuite:
         _history, after = await subject.begin_in(target)
         assert after.fence.token == lease.fence.token + 1
 
-    async def test_the_new_session_outlives_the_source(self, subject: Subject) -> None:
+    async def test_a_fork_keeps_its_history_after_its_source_is_deleted(self, subject: Subject) -> None:
         source = new_session_id()
         line = await put_turns(subject, source, 3)
         made = await fork(subject, session_id=source)
@@ -163,7 +163,7 @@ class LineageForkSuite:
         await subject.put(replace(running, status=Status.FAILED), precondition=Precondition(version=1))
         assert (await fork(subject, target, up_to_response_id=running.id)).head_id == running.id
 
-    async def test_what_has_nothing_to_fork_is_not_found(self, subject: Subject) -> None:
+    async def test_a_fork_without_a_readable_source_is_not_found(self, subject: Subject) -> None:
         with pytest.raises(NotFound) as caught:
             await fork(subject, session_id=new_session_id())
         assert caught.value.field == "session_id"
@@ -184,14 +184,14 @@ class LineageForkSuite:
         await fork(subject, target, up_to_response_id=root.id)
         assert await head_id(subject, target) == root.id
 
-    async def test_the_id_of_another_tree_is_refused(self, subject: Subject) -> None:
+    async def test_a_fork_id_of_another_tree_is_rejected(self, subject: Subject) -> None:
         session_id = new_session_id()
         await subject.commit_in(session_id)
         with pytest.raises(InvalidRequest) as caught:
             await fork(subject, "conv_" + "0" * 48, session_id=session_id)
         assert caught.value.field == "new_session_id"
 
-    async def test_another_tenants_session_and_response_do_not_exist(self, subject: Subject) -> None:
+    async def test_a_fork_of_another_tenants_data_is_not_found(self, subject: Subject) -> None:
         session_id = new_session_id()
         head = await subject.commit_in(session_id)
         stranger = replace(subject, tenant=subject.tenant + "-other")

@@ -20,7 +20,7 @@ class LineageRaceSuite:
     parents: ClassVar[int] = 3
     children: ClassVar[int] = 32  # of each parent
 
-    async def test_no_child_is_lost_and_none_is_there_twice(self, subject: Subject) -> None:
+    async def test_concurrent_children_are_all_kept_once(self, subject: Subject) -> None:
         trunk = await subject.put_line(self.parents)
         born: dict[str, set[str]] = {}
         for parent, next_one in zip(trunk, [*trunk[1:], None], strict=True):
@@ -53,7 +53,7 @@ class LineageRaceSuite:
             session = await subject.store.describe_session(subject.tenant, target)
             assert session.head_id == only(forks).head_id
 
-    async def test_two_of_the_same_fork_are_one(self, subject: Subject) -> None:
+    async def test_two_equal_concurrent_forks_get_one_result(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         for _ in range(self.rounds):
             target = new_session_id(root.id)
@@ -64,7 +64,7 @@ class LineageRaceSuite:
             assert not errors
             assert forks[0] == forks[1]
 
-    async def test_a_fork_and_the_end_of_its_head_have_an_order(self, subject: Subject) -> None:
+    async def test_a_fork_racing_the_deletion_of_its_head_is_whole_or_rejected(self, subject: Subject) -> None:
         for _ in range(self.rounds):
             (root,) = await subject.put_line(1)
             target = new_session_id(root.id)
@@ -75,7 +75,7 @@ class LineageRaceSuite:
             session = await subject.store.describe_session(subject.tenant, target)
             assert session.head_id == (None if errors else root.id)
 
-    async def test_one_of_two_changes_the_status(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_status_updates_wins(self, subject: Subject) -> None:
         for _ in range(self.rounds):
             record = draft(status=Status.IN_PROGRESS)
             await subject.put(record)

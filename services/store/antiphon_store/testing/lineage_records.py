@@ -16,6 +16,7 @@ from antiphon_core.errors import (
     StatusMismatch,
     VersionMismatch,
 )
+from antiphon_core.ids import RandomIds, new_item_id, new_response_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.limits import PAGE_BYTES_MAX
 from antiphon_core.ports.lineage import ResolvedItem
@@ -24,6 +25,7 @@ from antiphon_store.testing.lineage_forks import put_turns
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
+_IDS = RandomIds()
 HUGE = "x" * (PAGE_BYTES_MAX // 3)
 
 
@@ -47,7 +49,7 @@ class LineageStatusSuite:
         await subject.put(record)
         return record
 
-    async def test_a_status_changes_and_nothing_else(self, subject: Subject) -> None:
+    async def test_a_status_update_changes_only_the_status(self, subject: Subject) -> None:
         record = await self.put_running(subject)
         born = await subject.get(record)
         await subject.elapse(5)
@@ -71,14 +73,14 @@ class LineageStatusSuite:
         "condition",
         [Precondition(), Precondition(version=1), Precondition(statuses=frozenset({Status.IN_PROGRESS}))],
     )
-    async def test_a_change_can_be_repeated(self, subject: Subject, condition: Precondition) -> None:
+    async def test_a_repeated_status_update_changes_nothing(self, subject: Subject, condition: Precondition) -> None:
         record = await self.put_running(subject)
         update = lineage(subject).update_status
         stamp = await update(subject.tenant, record.id, Status.FAILED, precondition=condition)
         await subject.elapse(5)
         assert await update(subject.tenant, record.id, Status.FAILED, precondition=condition) == stamp
 
-    async def test_a_condition_that_does_not_hold_rejects_the_change(self, subject: Subject) -> None:
+    async def test_a_status_update_with_a_failed_precondition_is_rejected(self, subject: Subject) -> None:
         record = await self.put_running(subject)
         refused: list[tuple[type[Exception], Precondition]] = [
             (VersionMismatch, Precondition(version=2)),
@@ -95,7 +97,7 @@ class LineageStatusSuite:
         read = await subject.get(record)
         assert (read.status, read.version) == (Status.IN_PROGRESS, 1)
 
-    async def test_the_fence_of_a_living_lease_allows_it(self, subject: Subject) -> None:
+    async def test_a_status_update_under_a_live_fence_is_written(self, subject: Subject) -> None:
         record = await self.put_running(subject)
         lease = await subject.store.acquire_session(subject.tenant, new_session_id(beside=record.id), holder="a")
         condition = Precondition(version=1, fence=lease.fence)
@@ -116,7 +118,7 @@ class LineageListSuite:
         page = await lineage(subject).list_responses(subject.tenant, session_id, **options)  # type: ignore[arg-type]
         return [record.id for record in page.records]
 
-    async def test_a_session_lists_what_was_made_in_it(self, subject: Subject) -> None:
+    async def test_a_session_lists_its_readable_responses_only(self, subject: Subject) -> None:
         session_id = new_session_id()
         line = await put_turns(subject, session_id, 4)
         await put_turns(subject, new_session_id(), 1)
@@ -129,7 +131,7 @@ class LineageListSuite:
         assert await self.ids(subject, new_session_id()) == []
         assert (await lineage(subject).list_responses(subject.tenant + "-other", session_id)).records == []
 
-    async def test_the_oldest_come_first_when_asked_for(self, subject: Subject) -> None:
+    async def test_responses_are_listed_in_the_requested_order(self, subject: Subject) -> None:
         session_id = new_session_id()
         records = []
         for _ in range(5):
@@ -141,7 +143,7 @@ class LineageListSuite:
         assert await self.ids(subject, session_id, order=Order.DESCENDING) == expected[::-1]
 
     @pytest.mark.parametrize("order", Order)
-    async def test_pages_together_are_the_whole(self, subject: Subject, order: Order) -> None:
+    async def test_pages_of_any_size_add_up_to_the_whole_list(self, subject: Subject, order: Order) -> None:
         session_id = new_session_id()
         await put_turns(subject, session_id, 3)
         await subject.elapse(2)
@@ -158,7 +160,7 @@ class LineageListSuite:
                 )
                 assert len(page.records) == size or page.next_cursor is None
                 found += [record.id for record in page.records]
-                assert len(found) == len(set(found))  # and therefore it ends
+                assert len(found) == len(set(found))  # no page repeats, so the loop ends
                 cursor = page.next_cursor
             assert found == whole
 
@@ -170,7 +172,7 @@ class LineageListSuite:
         assert len(page.records) == 2
         assert len(await self.ids(subject, session_id, cursor=page.next_cursor)) == 1
 
-    async def test_a_cursor_of_another_question_is_refused(self, subject: Subject) -> None:
+    async def test_a_cursor_of_another_request_is_rejected(self, subject: Subject) -> None:
         session_id = new_session_id()
         await put_turns(subject, session_id, 2)
         page = await lineage(subject).list_responses(subject.tenant, session_id, limit=1)
@@ -180,7 +182,7 @@ class LineageListSuite:
                 await lineage(subject).list_responses(**question)  # type: ignore[arg-type]
             assert caught.value.field == "cursor"
 
-    async def test_a_replaced_response_is_listed_where_it_belongs_now(self, subject: Subject) -> None:
+    async def test_a_response_moved_to_another_session_is_listed_there(self, subject: Subject) -> None:
         one = new_session_id()
         two = new_session_id(one)
         record = draft(session_id=one)
@@ -195,9 +197,11 @@ class LineageItemSuite:
         found = await lineage(subject).resolve_items(subject.tenant, item_ids)
         return list(found.items), list(found.missing_ids)
 
-    async def put_with(self, subject: Subject, *item_ids: str, **options: int) -> Record:
+    async def put_with(
+        self, subject: Subject, *item_ids: str, parent: Record | None = None, tag: str | None = None, **options: int
+    ) -> Record:
         items = [{"id": item_id, "type": "message", "text": f"ü {item_id}"} for item_id in item_ids]
-        record = draft(input_items=dumps(items[:1]), output_items=dumps(items[1:]))
+        record = draft(parent, tag=tag, input_items=dumps(items[:1]), output_items=dumps(items[1:]))
         await subject.put(record, **options)
         return record
 
@@ -239,13 +243,30 @@ class LineageItemSuite:
                 await subject.delete(left)
         assert await self.resolve(subject, "same", "first", "third") == ([], ["same", "first", "third"])
 
-    async def test_a_replaced_response_has_its_new_items(self, subject: Subject) -> None:
-        record = await self.put_with(subject, "old", "both")
-        changed = replace(record, output_items=b'[{"id":"both"},{"id":"new"}]', input_items=b"[]")
+    async def test_an_item_id_with_a_tree_tag_is_looked_up_in_that_tree_first(self, subject: Subject) -> None:
+        root_id = new_response_id(_IDS)
+        item_id = new_item_id(_IDS, "msg", relative=root_id)
+        other = await self.put_with(subject, item_id)
+        await subject.elapse(10)
+        root = await self.put_with(subject, item_id, tag=root_id)
+        await subject.elapse(10)
+        child = await self.put_with(subject, "next", item_id, parent=root)
+        for left in (root, child, other):
+            ((item,), _missing) = await self.resolve(subject, item_id)
+            assert item.response_id == left.id
+            await subject.delete(left)
+        assert await self.resolve(subject, item_id) == ([], [item_id])
+
+    @pytest.mark.parametrize("tagged", [False, True])
+    async def test_a_replaced_response_has_its_new_items(self, subject: Subject, *, tagged: bool) -> None:
+        tag = new_response_id(_IDS)
+        old, both, new = [new_item_id(_IDS, "msg", relative=tag if tagged else None) for _ in range(3)]
+        record = await self.put_with(subject, old, both, tag=tag)
+        changed = replace(record, output_items=dumps([{"id": both}, {"id": new}]), input_items=b"[]")
         await subject.put(changed, precondition=Precondition(version=1))
-        items, missing = await self.resolve(subject, "old", "both", "new")
-        assert [item.item for item in items] == [b'{"id":"both"}', b'{"id":"new"}']
-        assert missing == ["old"]
+        items, missing = await self.resolve(subject, old, both, new)
+        assert [loads(item.item) for item in items] == [{"id": both}, {"id": new}]
+        assert missing == [old]
 
     async def test_a_deleted_ancestors_items_are_not_found(self, subject: Subject) -> None:
         record = await self.put_with(subject, "kept")
@@ -260,7 +281,7 @@ class LineageItemSuite:
 
 
 class LineagePageLimitSuite:
-    """The service adds up the sizes of what it was asked for. Large pages of each backend: LineageListSuite."""
+    """The size limit of one answer, which the service enforces. Large pages of each backend: LineageListSuite."""
 
     async def test_a_batch_that_is_too_large_is_refused(self, subject: Subject) -> None:
         records = [draft(text=HUGE) for _ in range(3)]

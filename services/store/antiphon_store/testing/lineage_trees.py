@@ -41,7 +41,7 @@ async def walk(subject: Subject, name: str, record: Record, size: int, **options
         page: NodePage = await read(subject.tenant, record.id, cursor=cursor, **limit, **options)
         assert len(page.nodes) == size or (page.next_cursor is None and len(page.nodes) <= size)
         found += [node.id for node in page.nodes]
-        assert len(found) == len(set(found))  # and therefore it ends
+        assert len(found) == len(set(found))  # no page repeats, so the loop ends
         cursor = page.next_cursor
         if cursor is None:
             return found
@@ -151,7 +151,7 @@ class LineageTreeSuite:
         assert await ids(subject, "leaves", trunk[0]) == all_ids(trunk[2], side)
         assert await ids(subject, "leaves", trunk[2]) == []
 
-    async def test_pages_together_are_the_whole(self, subject: Subject) -> None:
+    async def test_pages_of_any_size_add_up_to_the_whole_list(self, subject: Subject) -> None:
         trunk = await subject.put_line(2)
         children = [await subject.put_line(2, parent=trunk[1]) for _ in range(5)]  # created at the same time
         first = children[0][0]
@@ -173,7 +173,7 @@ class LineageTreeSuite:
         assert [node.id for node in rest] == all_ids(children[2], children[3], late)
 
     @pytest.mark.parametrize("name", LISTS)
-    async def test_a_cursor_of_another_question_is_refused(self, subject: Subject, name: str) -> None:
+    async def test_a_cursor_of_another_request_is_rejected(self, subject: Subject, name: str) -> None:
         trunk = await subject.put_line(3)
         for parent in trunk:
             await put_children(subject, parent, 3)

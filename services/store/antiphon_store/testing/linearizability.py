@@ -44,7 +44,7 @@ class Operation:
 class Model:
     """A sequential object: its initial state, and its steps by name. An error is an answer, too.
 
-    `is_passive`: whether an operation with the answer that it got changes no state, whichever it was asked in.
+    `is_passive`: whether an operation with its recorded answer leaves every state unchanged.
     """
 
     initial: Hashable

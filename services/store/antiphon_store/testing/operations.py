@@ -12,7 +12,7 @@ from typing import Any
 
 from antiphon_store.service import StoreService
 
-LIFE = frozenset({"open", "close"})  # of the store, not of its data
+LIFE = frozenset({"open", "close"})  # these open and close the store, and touch no data
 
 READS = frozenset(
     "ready get chain batch_get list_items list_responses resolve_items tree leaves children siblings describe_session "

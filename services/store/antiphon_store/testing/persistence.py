@@ -8,10 +8,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from antiphon_core.errors import AlreadyExists
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import TurnCommit
@@ -41,7 +43,7 @@ class PersistenceSuite:
     def tenant(self) -> str:
         return f"tenant-{secrets.token_hex(4)}"
 
-    async def test_records_and_sessions_survive(self, reopen: Reopen, tenant: str) -> None:
+    async def test_records_and_sessions_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         store = await reopen()
         session_id = new_session_id()
         root = draft(session_id=session_id)
@@ -63,7 +65,7 @@ class PersistenceSuite:
         assert (await store.acquire_session(tenant, session_id, holder="h", ttl_ms=LEASE_MS)).fence.token == 3
         await store.close()
 
-    async def test_event_logs_survive(self, reopen: Reopen, tenant: str) -> None:
+    async def test_event_logs_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         response_id = event_logs.new_id()
         first, end = event_logs.append_at(response_id, 0, 3), event_logs.append_at(response_id, 3, terminal=True)
         async with life(reopen, tenant) as subject:
@@ -75,7 +77,7 @@ class PersistenceSuite:
             batches = await event_logs.read(subject, response_id, follow=True)
         assert (event_logs.frames_of(batches), batches[-1].terminal) == (first.frames + end.frames, True)
 
-    async def test_jobs_survive(self, reopen: Reopen, tenant: str) -> None:
+    async def test_jobs_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         async with life(reopen, tenant) as subject:
             queued = await jobs.enqueue(subject)
             held = await jobs.claimed(subject, ttl_ms=LEASE_MS)
@@ -90,7 +92,7 @@ class PersistenceSuite:
             with pytest.raises(AlreadyExists):
                 await jobs.jobs_of(subject.store).enqueue_job(subject.tenant, changed)
 
-    async def test_conversations_survive(self, reopen: Reopen, tenant: str) -> None:
+    async def test_conversations_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         async with life(reopen, tenant) as subject:
             made = await conversations.create(subject, "a", "b", metadata=b'{"topic":"x"}')
             await conversations.add(subject, made.id, "c")
@@ -101,7 +103,7 @@ class PersistenceSuite:
         async with life(reopen, tenant) as subject:
             assert await conversations.context(subject, made.id) == ["a", "c"]
 
-    async def test_idempotency_keys_survive(self, reopen: Reopen, tenant: str) -> None:
+    async def test_idempotency_keys_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         record, other = draft(), draft()
         async with life(reopen, tenant) as subject:
             assert idempotency.runs(await idempotency.begin(subject, idempotency.keyed(record)))
@@ -114,7 +116,7 @@ class PersistenceSuite:
         assert replayed.replay is not None
         assert replayed.replay.id == record.id
 
-    async def test_forks_survive(self, reopen: Reopen, tenant: str) -> None:
+    async def test_forks_survive_a_restart(self, reopen: Reopen, tenant: str) -> None:
         source = new_session_id()
         target = new_session_id(source)
         async with life(reopen, tenant) as subject:
@@ -131,11 +133,12 @@ class PersistenceSuite:
             chain = await subject.store.chain(subject.tenant, child.id)
         assert [each.id for each in chain] == [root.id, child.id]
 
-    async def test_items_are_found_again(self, reopen: Reopen, tenant: str) -> None:
+    async def test_items_are_found_by_id_after_a_restart(self, reopen: Reopen, tenant: str) -> None:
         record = draft()
-        item_id = f"msg_out_{record.id[-12:]}"
+        item_ids = [loads(record.output_items)[0]["id"], "client-1"]
+        record = replace(record, input_items=dumps([{"id": item_ids[1], "type": "message", "content": "ü"}]))
         async with life(reopen, tenant) as subject:
             await subject.put(record)
         async with life(reopen, tenant) as subject:
-            found = await lineage(subject).resolve_items(subject.tenant, [item_id])
-        assert [each.response_id for each in found.items] == [record.id]
+            found = await lineage(subject).resolve_items(subject.tenant, item_ids)
+        assert [each.response_id for each in found.items] == [record.id, record.id]

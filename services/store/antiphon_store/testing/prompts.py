@@ -36,7 +36,7 @@ async def made(subject: Subject, *contents: bytes) -> Prompt:
 
 
 class PromptSuite:
-    async def test_versions_are_read_by_number_or_as_the_latest(self, subject: Subject) -> None:
+    async def test_prompt_versions_are_read_by_number_or_as_the_latest(self, subject: Subject) -> None:
         prompt = await made(subject, FIRST, SECOND)
         peer = prompts_of(subject.peer)
         assert await peer.get_prompt(subject.tenant, prompt.id) == prompt
@@ -45,28 +45,28 @@ class PromptSuite:
         assert (first.version, first.latest_version, first.content) == (1, 2, FIRST)
         assert first.created_at_ms == prompt.created_at_ms > 0
 
-    async def test_a_version_never_changes(self, subject: Subject) -> None:
+    async def test_a_stored_prompt_version_never_changes(self, subject: Subject) -> None:
         prompt = await made(subject, FIRST, SECOND)
         with pytest.raises(VersionMismatch):
             await prompts_of(subject.store).put_prompt(subject.tenant, prompt.id, 1, b"{}")
         found = await prompts_of(subject.peer).get_prompt(subject.tenant, prompt.id, version=1)
         assert found.content == FIRST
 
-    async def test_a_version_that_is_put_again_is_there_once(self, subject: Subject) -> None:
+    async def test_a_prompt_version_put_again_is_stored_once(self, subject: Subject) -> None:
         prompt = await made(subject, FIRST, SECOND)
         again = await prompts_of(subject.peer).put_prompt(subject.tenant, prompt.id, 2, SECOND)
         assert again == prompt
         again = await prompts_of(subject.peer).put_prompt(subject.tenant, prompt.id, 1, FIRST)
         assert (again.version, again.latest_version) == (1, 2)
 
-    async def test_no_version_is_left_out(self, subject: Subject) -> None:
+    async def test_a_prompt_version_behind_a_gap_is_rejected(self, subject: Subject) -> None:
         prompt, store = await made(subject), prompts_of(subject.store)
         with pytest.raises(VersionMismatch):
             await store.put_prompt(subject.tenant, prompt.id, 3, SECOND)
         with pytest.raises(NotFound):
             await store.put_prompt(subject.tenant, new_id(), 2, SECOND)
 
-    async def test_one_of_two_next_versions_wins(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_prompt_versions_wins(self, subject: Subject) -> None:
         prompt = await made(subject)
         answers, errors = await race(
             prompts_of(subject.store).put_prompt(subject.tenant, prompt.id, 2, b"[1]"),
@@ -76,7 +76,7 @@ class PromptSuite:
         assert isinstance(only(errors), VersionMismatch)
         assert await prompts_of(subject.peer).get_prompt(subject.tenant, prompt.id) == won
 
-    async def test_prompts_are_listed_as_they_were_made_without_their_content(self, subject: Subject) -> None:
+    async def test_prompts_are_listed_in_creation_order_without_content(self, subject: Subject) -> None:
         assert await prompts_of(subject.store).list_prompts(subject.tenant) == []
         first = await made(subject, FIRST, SECOND)
         await subject.elapse(5)
@@ -95,7 +95,7 @@ class PromptSuite:
             await peer.delete_prompt(subject.tenant, prompt.id)
         assert [each.id for each in await peer.list_prompts(subject.tenant)] == [kept.id]
 
-    async def test_a_version_that_is_missing_is_named(self, subject: Subject) -> None:
+    async def test_a_missing_prompt_version_is_named_in_the_error(self, subject: Subject) -> None:
         prompt = await made(subject)
         with pytest.raises(NotFound, match=r"no version 2"):
             await prompts_of(subject.store).get_prompt(subject.tenant, prompt.id, version=2)
@@ -111,7 +111,7 @@ class PromptSuite:
             await store.put_prompt(other, prompt.id, 2, SECOND)
         assert await store.list_prompts(other) == []
 
-    async def test_the_error_names_the_field(self, subject: Subject) -> None:
+    async def test_an_invalid_argument_is_rejected_with_its_field(self, subject: Subject) -> None:
         store, tenant = prompts_of(subject.store), subject.tenant
         with pytest.raises(InvalidRequest) as raised:
             await store.get_prompt(tenant, "pmpt_1")

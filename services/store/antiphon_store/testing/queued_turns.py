@@ -60,7 +60,7 @@ async def job_for_workers(subject: Subject, record: Record) -> Job | None:
 class QueuedTurnSuite:
     """A queued turn is accepted completely, or not at all."""
 
-    async def test_record_events_job_and_lease_are_written_together(self, subject: Subject) -> None:
+    async def test_accepting_a_queued_turn_writes_record_events_job_and_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         record = queued(session_id)
@@ -76,14 +76,14 @@ class QueuedTurnSuite:
         assert job is not None
         assert (job.id, job.payload, job.max_attempts) == (record.id, b"payload", 5)
 
-    async def test_workers_find_the_job(self, subject: Subject) -> None:
+    async def test_workers_find_the_job_of_a_queued_turn(self, subject: Subject) -> None:
         record = queued()
         await accept(subject, accepted(record))
         job = await job_for_workers(subject, record)
         assert job is not None
         assert (job.tenant, job.payload) == (subject.tenant, b"payload")
 
-    async def test_accepting_it_again_changes_nothing(self, subject: Subject) -> None:
+    async def test_accepting_a_queued_turn_again_changes_nothing(self, subject: Subject) -> None:
         record = queued()
         for _ in range(2):
             await accept(subject, accepted(record))
@@ -94,7 +94,7 @@ class QueuedTurnSuite:
         assert job.attempt == 1
 
     @pytest.mark.parametrize("refused_by", ["parent", "fence", "job"])
-    async def test_a_refused_turn_leaves_nothing(self, subject: Subject, refused_by: str) -> None:
+    async def test_a_rejected_queued_turn_leaves_nothing(self, subject: Subject, refused_by: str) -> None:
         record, fence = queued(), None
         expected: type[AntiphonError] = AlreadyExists
         if refused_by == "parent":
@@ -113,7 +113,7 @@ class QueuedTurnSuite:
         assert await job_of(subject) is None
         assert await job_for_workers(subject, record) is None
 
-    async def test_a_turn_that_was_refused_can_be_accepted_later(self, subject: Subject) -> None:
+    async def test_a_rejected_queued_turn_can_be_accepted_later(self, subject: Subject) -> None:
         parent = draft()
         record = replace(draft(parent), status=Status.QUEUED)
         with pytest.raises(ResponseNotFound):

@@ -55,7 +55,7 @@ async def holds(subject: Subject, *ids: str, most: int = 0, ttl_ms: int = TTL_MS
 
 
 class QuotaSuite:
-    async def test_a_bucket_is_full_at_first_and_is_drawn_on(self, subject: Subject) -> None:
+    async def test_a_new_bucket_is_full_and_loses_the_drawn_amount(self, subject: Subject) -> None:
         answer = await take(subject, TWENTY, Draw("tokens", capacity=600, per_minute=600))
         assert answer.shortage is None
         requests, tokens = answer.levels
@@ -80,14 +80,14 @@ class QuotaSuite:
         await subject.elapse(3_600_000)
         assert await level(subject) == about(20)
 
-    async def test_a_debt_fills_up_first(self, subject: Subject) -> None:
+    async def test_a_bucket_in_debt_rejects_draws_until_it_has_filled(self, subject: Subject) -> None:
         assert (await take(subject, replace(TWENTY, amount=30))).shortage is None
         assert await level(subject) == about(-10)
         assert (await take(subject, TWENTY)).shortage == Shortage("requests", 33_000)
         assert (await take(subject, replace(TWENTY, amount=5, at_least=0))).shortage is None
         assert await level(subject) == about(-15)
 
-    async def test_limits_may_change(self, subject: Subject) -> None:
+    async def test_a_changed_limit_applies_to_the_next_draw(self, subject: Subject) -> None:
         await take(subject, TWENTY)
         smaller = replace(TWENTY, capacity=10, per_minute=10)
         assert await level(subject, smaller) == about(10)
@@ -96,7 +96,7 @@ class QuotaSuite:
         await subject.elapse(5_000)
         assert await level(subject, larger) == about(15)
 
-    async def test_fractions_count(self, subject: Subject) -> None:
+    async def test_a_bucket_with_a_fractional_rate_fills(self, subject: Subject) -> None:
         seldom = Draw("seldom", amount=1, at_least=1, capacity=1, per_minute=1 / 3)
         assert (await take(subject, seldom)).shortage is None
         assert (await take(subject, seldom)).shortage == Shortage("seldom", 180_000)
@@ -121,13 +121,13 @@ class QuotaSuite:
         assert await take(subject, UNDESCRIBED) == QuotaAnswer()
         assert await level(subject) == about(20)
 
-    async def test_a_debt_is_remembered_for_longer(self, subject: Subject) -> None:
+    async def test_a_bucket_in_debt_is_remembered_longer_than_a_day(self, subject: Subject) -> None:
         await take(subject, Draw("slow", amount=10_001, capacity=1, per_minute=1))
         await subject.elapse(2 * limits.QUOTA_MEMORY_MS)
         (found,) = (await take(subject, Draw("slow"))).levels
         assert found.level == about(1 - 10_001 + 2 * 1440)
 
-    async def test_a_rejected_spend_changes_nothing(self, subject: Subject) -> None:
+    async def test_a_rejected_quota_request_changes_nothing(self, subject: Subject) -> None:
         assert await holds(subject, "a")
         empty = Draw("tokens", at_least=1, capacity=1, per_minute=1)
         await take(subject, replace(empty, amount=1))
@@ -138,10 +138,10 @@ class QuotaSuite:
         assert not await holds(subject, "c", most=1)
         assert await holds(subject, "c", most=2)
 
-    async def test_an_empty_spend_succeeds(self, subject: Subject) -> None:
+    async def test_an_empty_quota_request_succeeds(self, subject: Subject) -> None:
         assert await take(subject) == QuotaAnswer()
 
-    async def test_the_limits_themselves_are_allowed(self, subject: Subject) -> None:
+    async def test_a_quota_request_at_every_limit_succeeds(self, subject: Subject) -> None:
         draws = [replace(TWENTY, name=f"b{n}") for n in range(limits.QUOTA_DRAWS_ITEMS_MAX)]
         largest = replace(TWENTY, name=LONG[1:], amount=UNITS_MAX, capacity=UNITS_MAX)
         hold = Hold([LONG[1:], *MANY[2:]], limits.LEASE_TTL_MS_MAX)
@@ -156,7 +156,7 @@ class QuotaSuite:
         assert sum(answer.shortage is None for answer in answers) == 20
         assert await level(subject) == about(0)
 
-    async def test_tenants_do_not_see_each_other(self, subject: Subject) -> None:
+    async def test_tenants_share_no_buckets_and_no_stream_slots(self, subject: Subject) -> None:
         await take(subject, replace(TWENTY, amount=20), hold=Hold(("a",), TTL_MS, most=1))
         other = subject.tenant + "-other"
         assert (await take(subject, UNDESCRIBED, tenant=other)).levels == ()
@@ -167,14 +167,14 @@ class QuotaSuite:
 
 
 class StreamSlotSuite:
-    async def test_the_most_slots_are_not_exceeded(self, subject: Subject) -> None:
+    async def test_a_hold_over_the_slot_limit_is_rejected(self, subject: Subject) -> None:
         assert await holds(subject, "a", most=2)
         assert await holds(subject, "b", most=2)
         assert (await take(subject, TWENTY, hold=Hold(("c",), TTL_MS, most=2))).shortage == Shortage(None)
         assert await level(subject) == about(20)
         assert await holds(subject, "c")
 
-    async def test_a_slot_is_released_once(self, subject: Subject) -> None:
+    async def test_a_slot_released_twice_frees_one_slot(self, subject: Subject) -> None:
         assert await holds(subject, "a", "b", most=2)
         for _ in range(2):
             assert (await take(subject, release=["a", "unknown"])).shortage is None
@@ -216,7 +216,7 @@ class StreamSlotSuite:
         assert await holds(subject, "a", "b", "c", most=2)
         assert not await holds(subject, "d", most=2)
 
-    async def test_of_concurrent_holds_only_the_most_succeed(self, subject: Subject) -> None:
+    async def test_concurrent_holds_do_not_exceed_the_slot_limit(self, subject: Subject) -> None:
         outcomes = await asyncio.gather(*(holds(subject, f"p{number}", most=20) for number in range(AT_ONCE)))
         assert sum(outcomes) == 20
 
@@ -270,7 +270,9 @@ BAD_CALLS: list[tuple[str, QuotaRequest]] = [
 
 class QuotaArgumentSuite:
     @pytest.mark.parametrize(("field", "wrong"), BAD_CALLS)
-    async def test_the_error_names_the_field(self, subject: Subject, field: str, wrong: QuotaRequest) -> None:
+    async def test_an_invalid_argument_is_rejected_with_its_field(
+        self, subject: Subject, field: str, wrong: QuotaRequest
+    ) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await cast("Quotas", subject.store).take_quota(subject.tenant, wrong)
         assert caught.value.field == field

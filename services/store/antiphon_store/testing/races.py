@@ -35,7 +35,7 @@ def only(values: Sequence[_Answer]) -> _Answer:
 class RaceSuite:
     rounds: ClassVar[int] = 12
 
-    async def test_of_two_different_records_with_one_id_one_is_stored(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_records_with_one_id_is_stored(self, subject: Subject) -> None:
         for _ in range(self.rounds):
             one = draft(text="one")
             two = replace(one, body=b'{"two":2}')
@@ -52,7 +52,7 @@ class RaceSuite:
             assert not errors
             assert stamps[0] == stamps[1]
 
-    async def test_of_two_replacements_of_a_version_one_is_stored(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_replacements_of_a_version_is_stored(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
         await subject.put(record)
         for version in range(1, self.rounds):
@@ -77,7 +77,7 @@ class RaceSuite:
             assert isinstance(only(errors), SessionLocked)
             await subject.store.release_session(subject.tenant, only(leases).fence)
 
-    async def test_one_of_two_turns_begins(self, subject: Subject) -> None:
+    async def test_one_of_two_concurrent_turns_in_a_session_begins(self, subject: Subject) -> None:
         session_id = new_session_id()
         head = None
         for _ in range(self.rounds):
@@ -104,7 +104,7 @@ class RaceSuite:
             assert isinstance(only(stamps), Stamp)
             assert isinstance(only(errors), StaleFence)
 
-    async def test_no_child_of_one_parent_is_lost(self, subject: Subject) -> None:
+    async def test_concurrent_children_of_one_parent_are_all_kept(self, subject: Subject) -> None:
         trunk = await subject.put_line(2)
         for parent in trunk:
             children = [draft(parent) for _ in range(16)]
@@ -120,7 +120,7 @@ class RaceSuite:
             for child in children:
                 assert await subject.begin_after(child) == joined([*line, child])
 
-    async def test_a_child_is_refused_or_outlives_its_parent_that_is_deleted(self, subject: Subject) -> None:
+    async def test_a_child_racing_its_parents_deletion_is_rejected_or_readable(self, subject: Subject) -> None:
         for _ in range(self.rounds):
             (root,) = await subject.put_line(1)
             child = draft(root)

@@ -59,7 +59,7 @@ class RecordSuite:
             await subject.get(unknown)
         assert caught.value.facts["id"] == unknown.id
 
-    async def test_the_same_put_again_changes_nothing(self, subject: Subject) -> None:
+    async def test_a_repeated_put_changes_nothing(self, subject: Subject) -> None:
         record = draft()
         stamp = await subject.put(record)
         await subject.elapse(5)
@@ -111,7 +111,7 @@ class ItemsSuite:
         await subject.put(record)
         return record
 
-    async def test_pages_together_are_all_items(self, subject: Subject) -> None:
+    async def test_item_pages_add_up_to_all_items(self, subject: Subject) -> None:
         record = await self.put_with_items(subject, 5)
         seen: list[str] = []
         after, more = None, True
@@ -131,12 +131,12 @@ class ItemsSuite:
         assert [item["id"] for item in loads(page.items)] == ["msg_2", "msg_1", "msg_0"]
         assert not page.has_more
 
-    async def test_no_items_are_an_empty_page(self, subject: Subject) -> None:
+    async def test_a_response_without_items_has_an_empty_page(self, subject: Subject) -> None:
         record = await self.put_with_items(subject, 0)
         page = await subject.store.list_items(subject.tenant, record.id)
         assert (page.items, page.first_id, page.last_id, page.has_more) == (b"[]", None, None, False)
 
-    async def test_an_unknown_after_is_refused(self, subject: Subject) -> None:
+    async def test_an_unknown_item_id_in_after_is_rejected(self, subject: Subject) -> None:
         record = await self.put_with_items(subject, 3)
         with pytest.raises(InvalidRequest) as caught:
             await subject.store.list_items(subject.tenant, record.id, after="msg_9")

@@ -58,7 +58,7 @@ class RemovalSuite:
         with pytest.raises(ResponseNotFound):
             await subject.delete(draft())
 
-    async def test_an_id_without_descendants_can_be_written_anew(self, subject: Subject) -> None:
+    async def test_a_deleted_id_without_descendants_can_be_written_again(self, subject: Subject) -> None:
         line = await subject.put_line(3)
         for record in reversed(line):
             await subject.delete(record)
@@ -68,7 +68,7 @@ class RemovalSuite:
         await subject.put(line[1])
         assert await subject.begin_after(line[1]) == joined([again, line[1]])
 
-    async def test_an_id_that_others_continue_stays_taken(self, subject: Subject) -> None:
+    async def test_a_deleted_id_with_descendants_cannot_be_written_again(self, subject: Subject) -> None:
         root, child = await subject.put_line(2)
         await subject.delete(root)
         for record in (root, replace(root, body=b"{}")):
@@ -78,7 +78,7 @@ class RemovalSuite:
         await subject.delete(child)
         assert (await subject.put(root)).version == 1
 
-    async def test_an_id_with_descendants_on_a_branch_stays_taken(self, subject: Subject) -> None:
+    async def test_a_deleted_id_with_descendants_on_a_branch_stays_taken(self, subject: Subject) -> None:
         root, *_trunk = await subject.put_line(3)
         fork = await subject.put_line(2, parent=root)
         for record in (root, *_trunk, fork[0]):
@@ -91,7 +91,7 @@ class RemovalSuite:
         await subject.put(_trunk[0])
         assert await subject.begin_after(_trunk[0]) == joined([root, _trunk[0]])
 
-    async def test_preconditions_hold_for_delete(self, subject: Subject) -> None:
+    async def test_a_delete_with_a_failed_precondition_is_rejected(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
         await subject.put(record)
         refused = {
@@ -123,7 +123,7 @@ class RemovalSuite:
         assert stamp.depth == 2
         assert await subject.begin_after(third) == joined([first, second, third])
 
-    async def test_the_id_of_a_former_head_can_be_written_anew(self, subject: Subject) -> None:
+    async def test_a_deleted_former_head_id_can_be_written_again(self, subject: Subject) -> None:
         session_id = new_session_id()
         first = await subject.commit_in(session_id)
         await subject.delete(first)

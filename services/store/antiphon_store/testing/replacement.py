@@ -24,7 +24,7 @@ async def put_running(subject: Subject) -> Record:
 
 
 class ReplacementSuite:
-    async def test_the_expected_version_is_replaced(self, subject: Subject) -> None:
+    async def test_a_replacement_of_the_expected_version_is_written(self, subject: Subject) -> None:
         record = await put_running(subject)
         born = await subject.get(record)
         await subject.elapse(5)
@@ -57,7 +57,7 @@ class ReplacementSuite:
             stamp = await subject.put(record, precondition=Precondition(version=version))
             assert stamp.version == version + 1
 
-    async def test_another_version_is_refused(self, subject: Subject) -> None:
+    async def test_a_replacement_of_another_version_is_rejected(self, subject: Subject) -> None:
         record = await put_running(subject)
         for version in (2, 7):
             with pytest.raises(VersionMismatch) as caught:
@@ -65,7 +65,7 @@ class ReplacementSuite:
             assert caught.value.facts["actual"] == "1"
         assert content(await subject.get(record)) == content(record)
 
-    async def test_statuses_that_hold_allow_a_replacement(self, subject: Subject) -> None:
+    async def test_a_replacement_with_a_matching_status_is_written(self, subject: Subject) -> None:
         record = await put_running(subject)
         condition = Precondition(
             statuses=frozenset({Status.QUEUED, Status.IN_PROGRESS}), unless_statuses=frozenset({Status.CANCELLED})
@@ -80,14 +80,16 @@ class ReplacementSuite:
             Precondition(version=1, statuses=frozenset({Status.QUEUED})),
         ],
     )
-    async def test_statuses_that_do_not_hold_refuse_it(self, subject: Subject, condition: Precondition) -> None:
+    async def test_a_replacement_with_another_status_is_rejected(
+        self, subject: Subject, condition: Precondition
+    ) -> None:
         record = await put_running(subject)
         with pytest.raises(StatusMismatch) as caught:
             await subject.put(finished(record), precondition=condition)
         assert caught.value.facts["actual"] == "in_progress"
         assert (await subject.get(record)).version == 1
 
-    async def test_a_missing_record_has_no_version_and_no_status(self, subject: Subject) -> None:
+    async def test_a_precondition_on_a_missing_record_is_rejected(self, subject: Subject) -> None:
         record = draft()
         with pytest.raises(VersionMismatch):
             await subject.put(record, precondition=Precondition(version=1))

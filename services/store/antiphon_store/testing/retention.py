@@ -20,7 +20,7 @@ class RetentionSuite:
         assert stamp.expires_at_ms is not None
         assert stamp.expires_at_ms - stamp.created_at_ms == 30 * 24 * 3600 * 1000
 
-    async def test_a_lifetime_ends_on_time(self, subject: Subject) -> None:
+    async def test_an_expired_response_is_unreadable(self, subject: Subject) -> None:
         record = draft()
         stamp = await subject.put(record, ttl_ms=TTL_MS)
         assert stamp.expires_at_ms == stamp.created_at_ms + TTL_MS

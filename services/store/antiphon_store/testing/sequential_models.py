@@ -73,7 +73,7 @@ def _describe(state: _Lease) -> tuple[_Lease, Any]:
 
 
 def _is_passive(operation: Operation) -> bool:
-    """Reads, renewals of a lease, and calls that changed nothing: those that failed, and releases of what was free."""
+    """Whether the call changed nothing: a read, a renewal of a lease, a failed call, or a release of a free lease."""
     if operation.answer == UNKNOWN:
         return False
     return operation.name in PASSIVE or isinstance(operation.answer, str) or operation.answer is False

@@ -39,7 +39,9 @@ class SessionLimitSuite:
             await store.put(tenant, record, **members)
         return records
 
-    async def test_one_response_too_many_is_rejected(self, rows: RowBackend, store: StoreService, tenant: str) -> None:
+    async def test_a_response_over_the_session_limit_is_rejected(
+        self, rows: RowBackend, store: StoreService, tenant: str
+    ) -> None:
         session_id = new_session_id()
         await self.fill(store, tenant, session_id)
         late = draft(session_id=session_id)
@@ -50,7 +52,7 @@ class SessionLimitSuite:
         await store.put(tenant, draft())
         await StoreService(rows).put(tenant, late)
 
-    async def test_a_refused_turn_keeps_its_lease(self, store: StoreService, tenant: str) -> None:
+    async def test_a_turn_over_the_session_limit_keeps_its_lease(self, store: StoreService, tenant: str) -> None:
         session_id = new_session_id()
         await self.fill(store, tenant, session_id)
         lease = await store.acquire_session(tenant, session_id, holder="a", ttl_ms=30_000)
@@ -59,12 +61,12 @@ class SessionLimitSuite:
         session = await store.describe_session(tenant, session_id)
         assert (session.head_id, session.lease) == (None, lease)
 
-    async def test_existing_responses_can_be_repeated_and_replaced(self, store: StoreService, tenant: str) -> None:
+    async def test_a_full_session_allows_repeated_puts_and_replacements(self, store: StoreService, tenant: str) -> None:
         records = await self.fill(store, tenant, new_session_id())
         assert (await store.put(tenant, records[0])).version == 1
         assert (await store.put(tenant, records[0], precondition=Precondition(version=1))).version == 2
 
-    async def test_a_deleted_response_makes_room(self, store: StoreService, tenant: str) -> None:
+    async def test_a_deleted_response_makes_room_in_a_full_session(self, store: StoreService, tenant: str) -> None:
         session_id = new_session_id()
         records = await self.fill(store, tenant, session_id)
         await store.delete(tenant, records[1].id)
@@ -72,7 +74,7 @@ class SessionLimitSuite:
         with pytest.raises(LimitExceeded):
             await store.put(tenant, draft(session_id=session_id))
 
-    async def test_expired_responses_make_room(
+    async def test_expired_responses_make_room_in_a_full_session(
         self, store: StoreService, tenant: str, elapse: Callable[[int], Awaitable[None]]
     ) -> None:
         session_id = new_session_id()
@@ -80,7 +82,7 @@ class SessionLimitSuite:
         await elapse(TTL_MS)
         await self.fill(store, tenant, session_id)
 
-    async def test_concurrent_writes_do_not_exceed_the_limit(self, store: StoreService, tenant: str) -> None:
+    async def test_concurrent_writes_do_not_exceed_the_session_limit(self, store: StoreService, tenant: str) -> None:
         for _ in range(ROUNDS):
             session_id = new_session_id()
             puts = [store.put(tenant, draft(session_id=session_id)) for _ in range(3 * MOST)]

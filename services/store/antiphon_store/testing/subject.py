@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, session_tag, tree_tag
+from antiphon_core.ids import RandomIds, new_conversation_id, new_item_id, new_response_id, session_tag, tree_tag
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import History, Lease, Record, ResponseStore, Stamp, Status, TurnCommit, TurnRequest
 
@@ -74,12 +74,12 @@ def draft(parent: Record | None = None, *, text: str = "", tag: str | None = Non
     that of its session."""
     relative = parent.id if parent else tag or members.get("session_id")
     response_id = new_response_id(_IDS, relative=relative)
-    unique = response_id[-12:]
+    said, answered = (new_item_id(_IDS, "msg", relative=response_id) for _ in range(2))
     defaults: dict[str, Any] = {
         "status": Status.COMPLETED,
         "body": dumps({"id": response_id, "model": "m", "unknown_member": {"kept": True}}),
-        "input_items": dumps([{"id": f"msg_in_{unique}", "type": "message", "content": text or "ü"}]),
-        "output_items": dumps([{"id": f"msg_out_{unique}", "type": "message", "content": "ok"}]),
+        "input_items": dumps([{"id": said, "type": "message", "content": text or "ü"}]),
+        "output_items": dumps([{"id": answered, "type": "message", "content": "ok"}]),
         "parent_id": parent.id if parent else None,
     }
     return Record(id=response_id, **defaults | members)

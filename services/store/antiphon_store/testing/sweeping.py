@@ -54,7 +54,7 @@ class SweepSuite:
             await subject.get(record)
         assert (await subject.put(record)).version == 1
 
-    async def test_ancestors_of_a_readable_response_stay(self, subject: Subject) -> None:
+    async def test_a_sweep_keeps_ancestors_of_readable_responses(self, subject: Subject) -> None:
         root = draft()
         await subject.put(root, ttl_ms=TTL_MS)
         line = [root, *await subject.put_line(2, parent=root)]
@@ -65,14 +65,14 @@ class SweepSuite:
         assert (swept.records, swept.has_more) == (1, False)  # the branch
         assert await subject.begin_after(line[-1]) == joined(line)
 
-    async def test_a_deleted_parent_goes_with_its_last_child(self, subject: Subject) -> None:
+    async def test_a_sweep_reclaims_a_deleted_parent_with_its_last_child(self, subject: Subject) -> None:
         (parent,) = await subject.put_line(1)
         await subject.put(draft(parent), ttl_ms=TTL_MS)
         await subject.delete(parent)
         await subject.elapse(TTL_MS)
         assert (await sweep(subject)).records == 2
 
-    async def test_the_deleted_head_of_a_session_stays(self, subject: Subject) -> None:
+    async def test_a_sweep_keeps_the_deleted_head_of_a_session(self, subject: Subject) -> None:
         session_id = new_session_id()
         head = await subject.commit_in(session_id)
         await subject.put(draft(head), ttl_ms=TTL_MS)
@@ -101,7 +101,7 @@ class SweepSuite:
             await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
         assert (await jobs.claimed(subject)).id == waiting.id
 
-    async def test_a_poison_job_is_reclaimed_although_nobody_ended_it(self, subject: Subject) -> None:
+    async def test_an_unsettled_job_without_attempts_left_is_reclaimed(self, subject: Subject) -> None:
         await jobs.enqueue(subject, max_attempts=1)
         await jobs.claimed(subject)
         await subject.elapse(jobs.TTL_MS + DAY_MS - 1)
@@ -109,7 +109,7 @@ class SweepSuite:
         await subject.elapse(1)
         assert (await sweep(subject)).records == 1
 
-    async def test_an_expired_conversation_goes_with_what_it_kept(self, subject: Subject) -> None:
+    async def test_an_expired_conversation_is_reclaimed_with_its_items(self, subject: Subject) -> None:
         store = cast("ConversationStore", subject.store)
         items = dumps([{"id": "msg_1", "type": "message"}])
         founded = await store.create_conversation(subject.tenant, metadata=b'{"a":"b"}', items=items, ttl_ms=TTL_MS)
@@ -180,7 +180,7 @@ class SweepSuite:
         assert (await sweep(subject)).records == 1
 
     @pytest.mark.parametrize("limit", [0, -1, limits.SWEEP_ITEMS_MAX + 1])
-    async def test_a_limit_out_of_range_is_refused(self, subject: Subject, limit: int) -> None:
+    async def test_a_sweep_limit_out_of_range_is_rejected(self, subject: Subject, limit: int) -> None:
         with pytest.raises(InvalidRequest) as caught:
             await sweep(subject, limit=limit)
         assert caught.value.field == "limit"

@@ -43,7 +43,7 @@ class TenancySuite:
         await subject.delete(record)
         assert content(await stranger.get(other)) == content(other)
 
-    async def test_sessions_of_two_tenants_are_two_sessions(self, subject: Subject) -> None:
+    async def test_equal_session_ids_of_two_tenants_are_independent(self, subject: Subject) -> None:
         session_id = new_session_id()
         stranger = replace(subject, tenant=subject.tenant + "-other")
         head = await subject.commit_in(session_id)
@@ -54,7 +54,7 @@ class TenancySuite:
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.head_id, session.last_fence) == (head.id, 2)
 
-    async def test_a_fence_is_good_for_its_own_tenant(self, subject: Subject) -> None:
+    async def test_a_fence_of_another_tenant_is_rejected(self, subject: Subject) -> None:
         lease = await subject.store.acquire_session(subject.tenant, new_session_id(), holder="a")
         stranger = replace(subject, tenant=subject.tenant + "-other")
         with pytest.raises(StaleFence):

@@ -129,13 +129,16 @@ Part = Suite | Callable[..., Any]
 NEEDS: dict[Capability, tuple[Part, ...]] = {
     Capability.DURABLE_DATA: (PersistenceSuite,),
     Capability.LISTS: TOPICS["lists and batches"],
-    Capability.ITEMS_BY_ID: (*TOPICS["items by id"], PersistenceSuite.test_items_are_found_again),
-    Capability.FORKS: (*TOPICS["forks"], LineageRaceSuite, PersistenceSuite.test_forks_survive),
-    Capability.JOBS: (*TOPICS["jobs"], PersistenceSuite.test_jobs_survive),
-    Capability.CONVERSATIONS: (*TOPICS["conversations"], PersistenceSuite.test_conversations_survive),
-    Capability.IDEMPOTENCY_KEYS: (*TOPICS["idempotency keys"], PersistenceSuite.test_idempotency_keys_survive),
+    Capability.ITEMS_BY_ID: (*TOPICS["items by id"], PersistenceSuite.test_items_are_found_by_id_after_a_restart),
+    Capability.FORKS: (*TOPICS["forks"], LineageRaceSuite, PersistenceSuite.test_forks_survive_a_restart),
+    Capability.JOBS: (*TOPICS["jobs"], PersistenceSuite.test_jobs_survive_a_restart),
+    Capability.CONVERSATIONS: (*TOPICS["conversations"], PersistenceSuite.test_conversations_survive_a_restart),
+    Capability.IDEMPOTENCY_KEYS: (
+        *TOPICS["idempotency keys"],
+        PersistenceSuite.test_idempotency_keys_survive_a_restart,
+    ),
     Capability.SWEEPING: TOPICS["sweeping"],
-    Capability.EXACT_HISTORY_BYTES: (LineageSuite.test_too_many_bytes_are_refused,),
+    Capability.EXACT_HISTORY_BYTES: (LineageSuite.test_a_chain_over_the_byte_limit_is_rejected,),
     Capability.SHARED_QUOTAS: (SharedQuotaSuite,),
 }
 """Suites, and single tests of suites, that need a capability."""

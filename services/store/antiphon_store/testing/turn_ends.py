@@ -38,7 +38,7 @@ async def commit(subject: Subject, record: Record, fence: Fence | None = None, *
 class LogEndSuite:
     """The log of a response is closed in the step that writes the record."""
 
-    async def test_the_last_events_come_with_the_record(self, subject: Subject) -> None:
+    async def test_a_commit_writes_the_last_events_and_closes_the_log(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         record = draft(session_id=session_id)
@@ -49,13 +49,13 @@ class LogEndSuite:
         assert batches[-1].terminal
         assert (await subject.get(record)).version == 1
 
-    async def test_a_log_may_consist_of_its_end(self, subject: Subject) -> None:
+    async def test_a_commit_can_write_a_whole_log(self, subject: Subject) -> None:
         record = draft()
         await commit(subject, record, log_end=end_at(0, 2))
         (batch,) = await event_logs.read(subject, record.id)
         assert (batch.count, batch.terminal) == (2, True)
 
-    async def test_a_follower_gets_the_last_events(self, subject: Subject) -> None:
+    async def test_a_follower_gets_the_last_events_of_a_commit(self, subject: Subject) -> None:
         record = draft()
         await event_logs.write(subject, event_logs.append_at(record.id, 0))
         reading = asyncio.create_task(event_logs.read(subject, record.id, follow=True))
@@ -64,7 +64,7 @@ class LogEndSuite:
         batches = await asyncio.wait_for(reading, SOON_S)
         assert batches[-1].terminal
 
-    async def test_repeating_the_commit_changes_nothing(self, subject: Subject) -> None:
+    async def test_a_repeated_commit_appends_its_last_events_once(self, subject: Subject) -> None:
         record = draft()
         for _ in range(3):
             await commit(subject, record, log_end=end_at(0))
@@ -74,7 +74,7 @@ class LogEndSuite:
         with pytest.raises(LogNotFound):
             await event_logs.read(subject, record.id)
 
-    async def test_a_log_that_ends_elsewhere_refuses_the_whole_turn(self, subject: Subject) -> None:
+    async def test_a_commit_at_a_wrong_log_position_writes_nothing(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         record = draft(session_id=session_id)
@@ -90,7 +90,7 @@ class LogEndSuite:
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.head_id, session.lease) == (None, lease)
 
-    async def test_a_refused_turn_leaves_the_log_open(self, subject: Subject) -> None:
+    async def test_a_rejected_commit_leaves_the_log_open(self, subject: Subject) -> None:
         taken, orphan = draft(), draft(draft())
         await subject.put(taken)
         for record, refusal in ((replace(taken, body=b"{}"), AlreadyExists), (orphan, ResponseNotFound)):
@@ -119,7 +119,7 @@ class LogEndSuite:
         (after,) = await subject.put_line(1, parent=root)
         assert await subject.begin_after(after) == joined([*line, child, after])
 
-    async def test_it_completes_a_record_that_is_there(self, subject: Subject) -> None:
+    async def test_a_commit_completes_a_stored_record_and_its_log(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)
         await subject.put(record)
         done = replace(record, status=Status.COMPLETED)
@@ -147,7 +147,7 @@ class LogEndSuite:
 class JobTurnSuite:
     """A turn that a job runs is committed under the job's lease as well."""
 
-    async def test_both_leases_must_live(self, subject: Subject) -> None:
+    async def test_a_commit_with_a_lost_job_or_session_lease_is_rejected(self, subject: Subject) -> None:
         session_id = new_session_id()
         for is_job_lost in (True, False):
             _history, lease = await subject.begin_in(session_id, lease_ttl_ms=10 * jobs.TTL_MS)
@@ -169,7 +169,7 @@ class JobTurnSuite:
         while job := await jobs.claim(subject, holder="cleaner"):
             await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
 
-    async def test_with_both_the_turn_is_written(self, subject: Subject) -> None:
+    async def test_a_commit_under_the_job_and_session_leases_is_written(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         await jobs.enqueue(subject, id=draft(tag=session_id).id)
@@ -180,7 +180,7 @@ class JobTurnSuite:
         assert (session.head_id, session.lease) == (record.id, None)
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
 
-    async def test_a_job_alone_is_enough_without_a_session(self, subject: Subject) -> None:
+    async def test_a_commit_without_a_session_needs_only_the_job_lease(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)
         job = await jobs.claimed(subject)
         record = replace(draft(), id=job_draft.id)
@@ -190,7 +190,7 @@ class JobTurnSuite:
         with pytest.raises(StaleFence):
             await commit(subject, draft(record), precondition=Precondition(fence=job.fence))
 
-    async def test_a_successor_keeps_the_first_holder_out(self, subject: Subject) -> None:
+    async def test_a_commit_under_a_job_that_was_taken_over_is_rejected(self, subject: Subject) -> None:
         job_draft = await jobs.enqueue(subject)
         first = await jobs.claimed(subject, holder="first")
         await subject.elapse(jobs.TTL_MS)

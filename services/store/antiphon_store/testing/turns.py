@@ -40,7 +40,7 @@ class TurnSuite:
     async def begin(self, subject: Subject, request: TurnRequest) -> TurnStart:
         return await subject.store.begin_turn(subject.tenant, request)
 
-    async def test_a_turn_may_begin_from_nothing(self, subject: Subject) -> None:
+    async def test_a_turn_without_a_predecessor_begins_with_an_empty_history(self, subject: Subject) -> None:
         assert await self.begin(subject, TurnRequest()) == TurnStart(History(b"[]", 0, None), None)
 
     async def test_a_turn_continues_a_response_without_a_lease(self, subject: Subject) -> None:
@@ -50,7 +50,7 @@ class TurnSuite:
             assert start == TurnStart(History(joined(line), 3, line[2].id), None)
 
     @pytest.mark.parametrize("status", sorted(UNFINISHED))
-    async def test_a_response_is_not_continued_before_it_has_ended(self, subject: Subject, status: Status) -> None:
+    async def test_a_turn_behind_an_unfinished_response_is_rejected(self, subject: Subject, status: Status) -> None:
         (root,) = await subject.put_line(1)
         running = draft(root, status=status, output_items=b"[]")
         await subject.put(running)
@@ -70,7 +70,7 @@ class TurnSuite:
         await subject.put(ended)
         assert await subject.begin_after(ended) == joined([ended])
 
-    async def test_a_response_that_ends_meanwhile_is_continued_whole_or_not(self, subject: Subject) -> None:
+    async def test_a_turn_racing_the_end_of_a_response_reads_it_whole_or_is_rejected(self, subject: Subject) -> None:
         async def attempt(running: Record) -> bytes | None:
             try:
                 return await subject.begin_after(running)
@@ -101,7 +101,7 @@ class TurnSuite:
         with pytest.raises(ResponseNotFound):
             await subject.store.commit_turn(subject.tenant, TurnCommit(orphan))
 
-    async def test_a_session_remembers_its_turns(self, subject: Subject) -> None:
+    async def test_each_turn_of_a_session_continues_its_head(self, subject: Subject) -> None:
         session_id = new_session_id()
         line: list[Record] = []
         for number in range(4):
@@ -152,7 +152,7 @@ class TurnSuite:
         await subject.elapse(5)
         assert await subject.peer.commit_turn(subject.tenant, commit) == stamp
 
-    async def test_a_late_repetition_does_not_disturb_the_next_turn(self, subject: Subject) -> None:
+    async def test_a_late_repeated_commit_does_not_disturb_the_next_turn(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         commit = TurnCommit(draft(session_id=session_id), lease.fence)
@@ -163,7 +163,7 @@ class TurnSuite:
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.head_id, session.lease) == (second.id, running.lease)
 
-    async def test_a_record_that_was_put_before_still_ends_its_turn(self, subject: Subject) -> None:
+    async def test_a_commit_of_a_stored_record_still_ends_its_turn(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
         record = draft(session_id=session_id)
@@ -213,7 +213,7 @@ class TurnSuite:
         after, _lease = await subject.begin_in(session_id)
         assert after == History(joined([head, child]), 1, root.id)
 
-    async def test_a_history_that_is_too_long_takes_no_lease(self, subject: Subject) -> None:
+    async def test_a_turn_with_a_too_long_history_takes_no_lease(self, subject: Subject) -> None:
         session_id = new_session_id()
         first = await subject.commit_in(session_id)
         await subject.commit_in(session_id, first)
@@ -223,7 +223,7 @@ class TurnSuite:
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.last_fence, session.lease) == (2, None)
 
-    async def test_two_children_of_one_response_need_no_lock(self, subject: Subject) -> None:
+    async def test_concurrent_commits_behind_one_response_all_succeed(self, subject: Subject) -> None:
         line = await subject.put_line(2)
         children = [draft(line[-1]) for _ in range(8)]
         stamps = await asyncio.gather(
@@ -233,7 +233,7 @@ class TurnSuite:
         for child in children:
             assert await subject.begin_after(child) == joined([*line, child])
 
-    async def test_a_response_and_a_session_exclude_each_other(self, subject: Subject) -> None:
+    async def test_a_turn_with_both_a_response_and_a_session_is_rejected(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         request = TurnRequest(previous_response_id=root.id, session_id=new_session_id(), holder="a")
         with pytest.raises(InvalidRequest) as caught:

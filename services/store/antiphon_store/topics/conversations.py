@@ -39,7 +39,7 @@ class ConversationOperations(Topic):
         def read() -> tuple[str, Addition | None]:
             entries = contents.parse_items(items)
             origin = sha256(kept_metadata + dumps(entries)).hexdigest()
-            return origin, self._addition(entries, _FIRST) if entries else None
+            return origin, self._addition(chosen_id, entries, _FIRST) if entries else None
 
         origin, first = await offload.run(read, size_bytes=work_bytes(items))
         founding = partial(conversations.create, metadata=kept_metadata, origin=origin, first=first, ttl_ms=lifetime_ms)
@@ -61,7 +61,8 @@ class ConversationOperations(Topic):
             entries = contents.parse_items(items)
             if not entries:
                 raise rules.invalid("items", "'items' must not be empty.")
-            return self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
+            salt = self._salt(entries, idempotency_key)
+            return self._addition(conversation_id, entries, salt, fence, idempotency_key)
 
         addition = await offload.run(read, size_bytes=work_bytes(items))
         return await self._trees.decide(conversations.add_items, tenant, conversation_id, addition)
@@ -95,10 +96,15 @@ class ConversationOperations(Topic):
         return await offload.run(partial(find, context, item_id), size_bytes=len(context))
 
     def _addition(
-        self, entries: list[Object], salt: str, fence: Fence | None = None, idempotency_key: str | None = None
+        self,
+        conversation_id: str,
+        entries: list[Object],
+        salt: str,
+        fence: Fence | None = None,
+        idempotency_key: str | None = None,
     ) -> Addition:
         return Addition(
-            items=contents.with_ids(entries, self._ids),
+            items=contents.with_ids(entries, self._ids, conversation_id),
             digest=sha256(dumps(entries)).hexdigest(),
             salt=salt,
             idempotency_key=idempotency_key,

@@ -11,7 +11,7 @@ from functools import partial
 
 from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, LimitExceeded, SessionLocked
-from antiphon_core.ids import new_fork_id, tree_tag
+from antiphon_core.ids import item_tag, new_fork_id, tree_tag
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.lineage import (
     Fork,
@@ -178,15 +178,29 @@ class LineageOperations(RecordOperations):
         )
 
     async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
-        """The item in the oldest response that has it: entries are in the order of creation."""
-        async for _, entry in self._entries(Partition(tenant, ""), Index.ITEM, item_id, None, limit=HOLDERS_PER_LOOK):
+        """The item in the oldest response of the tree that its id names, else in the oldest of other trees: entries are
+        in the order of creation."""
+        tag = item_tag(item_id)
+        if tag is not None:
+            own = self._entries(Partition(tenant, tag), Index.ITEM, item_id, limit=HOLDERS_PER_LOOK)
+            async for now_ms, entry in own:
+                if (found := await self._item_in(tenant, entry.id, entry.row, item_id, now_ms)) is not None:
+                    return found
+        async for _, entry in self._entries(Partition(tenant, ""), Index.FOREIGN, item_id, limit=HOLDERS_PER_LOOK):
             now_ms, row = await self._trees.look_up(tenant, entry.id)
-            if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
-                record = nodes.to_record(entry.id, row)
-                item = find(record.input_items, item_id) or find(record.output_items, item_id)
-                if item is not None:
-                    return ResolvedItem(item_id, entry.id, dumps(item))
+            if (found := await self._item_in(tenant, entry.id, row, item_id, now_ms)) is not None:
+                return found
         return None
+
+    async def _item_in(
+        self, tenant: str, response_id: str, row: Row | None, item_id: str, now_ms: int
+    ) -> ResolvedItem | None:
+        """The item in a response; None if a lookup does not find it there."""
+        if row is None or not await self._is_found(tenant, response_id, row, item_id, now_ms):
+            return None
+        record = nodes.to_record(response_id, row)
+        item = find(record.input_items, item_id) or find(record.output_items, item_id)
+        return ResolvedItem(item_id, response_id, dumps(item)) if item is not None else None
 
     async def _is_found(self, tenant: str, response_id: str, row: Row, item_id: str, now_ms: int) -> bool:
         """Whether a lookup finds an item in a node: a readable one, or an addition by hand that its conversation still

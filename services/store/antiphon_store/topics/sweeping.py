@@ -10,7 +10,7 @@ from antiphon_core.ports.retention import Retention, Sweeping
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family
-from antiphon_store.rows.model import Entry, Index, Kind, Partition, named_node
+from antiphon_store.rows.model import Entry, Index, Kind, Partition, Span, named_node
 from antiphon_store.topics.topic import Topic
 from antiphon_store.topics.trees import tree_of
 
@@ -79,7 +79,7 @@ class SweepOperations(Topic):
         is_dead = row is not None and not nodes.is_readable(row, now_ms)
         partition = tree_of(tenant, response_id)
         sessions = await self._trees.run(partition, lineage.sessions_of, only_reads=True)
-        _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
+        _, children = await self._rows.page(partition, Index.CHILDREN, response_id, Span(1))
         family = Family(row.fields["v"] if row is not None and is_dead else None, children, sessions)
         return await self._trees.decide(sweeping.reclaim_node, tenant, response_id, family, taken_until=taken_until)
 

@@ -13,7 +13,7 @@ from antiphon_store.arguments import binder
 from antiphon_store.decisions import prompts
 from antiphon_store.joint_calls import JointCalls
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition
+from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Span
 from antiphon_store.rows.view import Finish
 from antiphon_store.settings import StoreSettings
 from antiphon_store.topics.idempotency_keys import IdempotencyKeys
@@ -45,7 +45,7 @@ class Topic:
         self, tenant: str, index: Index, key: str, limit: int, *, descending: bool = False
     ) -> tuple[int, Sequence[Entry]]:
         """The time, and the first entries of a tenant-wide index."""
-        return await self._rows.page(Partition(tenant, ""), index, key, after=None, limit=limit, descending=descending)
+        return await self._rows.page(Partition(tenant, ""), index, key, Span(limit, descending=descending))
 
     async def _entries(
         self,
@@ -61,9 +61,8 @@ class Topic:
         indexes come with their nodes."""
         size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
         while True:
-            now_ms, page = await self._rows.page(
-                partition, index, key, after=after, limit=size, descending=descending, with_rows=with_rows
-            )
+            span = Span(size, after, descending)
+            now_ms, page = await self._rows.page(partition, index, key, span, with_rows=with_rows)
             for each in page:
                 yield now_ms, each
             if len(page) < size:

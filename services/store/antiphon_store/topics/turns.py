@@ -8,7 +8,7 @@ from antiphon_core.ports.jobs import DISPATCH_QUEUE
 from antiphon_core.ports.store import Fence, Lease, ResponseStore, Stamp, TurnCommit, TurnRequest, TurnStart
 from antiphon_store.arguments import implements
 from antiphon_store.decisions import conversations, forks, leases, turns
-from antiphon_store.rows.model import Index
+from antiphon_store.rows.model import Index, Span
 from antiphon_store.rules import common as rules
 from antiphon_store.topics.jobs import JobOperations
 from antiphon_store.topics.records import RecordOperations
@@ -39,7 +39,7 @@ class TurnOperations(RecordOperations, JobOperations):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         """Claims the key, then takes the lease and reads the history in one step. An error takes neither lease nor key.
 
-        Raises the errors of `decisions.turns.begin`. IdempotencyMismatch."""
+        Raises the errors of `decisions.turns.begin`. IdempotencyMismatch: the key is another request's."""
         claim_ttl_ms, begin = self._settings.turn_claim_s * 1000, partial(self._begin, tenant, request)
         begin_once = partial(self._keys.begin, tenant, request, begin, claim_ttl_ms=claim_ttl_ms)
         if request.session_id is None:
@@ -57,7 +57,7 @@ class TurnOperations(RecordOperations, JobOperations):
             await self._require_room_for(tenant, record_id)
         write_once = partial(self._commit, tenant, write, fence)
         stamp = await self._keys.commit(tenant, commit.idempotency_key, record_id, write_once)
-        if commit.job is not None:  # `describe_job` repairs this if the process dies before it
+        if commit.job is not None:  # `describe_job` does this if the process dies first
             await self._hand_in(tenant, DISPATCH_QUEUE)
         if fence is not None:
             self._session_lines.wake_first((tenant, fence.session_id))
@@ -91,12 +91,12 @@ class TurnOperations(RecordOperations, JobOperations):
             return await self._trees.of_session(tenant, session_id, partial(begin, was_measured=True))
 
     async def _require_room(self, tenant: str, session_id: str, *, holder: str) -> None:
-        """Checks that a turn of `holder` may make one more response in the session. A queued turn, whose id is its
-        holder's name, has made its response already. LimitExceeded."""
+        """Checks that a turn of `holder` may make one more response in the session. The holder of a queued turn is the
+        id of its response, which exists already. LimitExceeded: the session has too many responses."""
         most = self._settings.max_session_responses
         if most is None:
             return
         partition = await self._trees.locate(tenant, session_id)
-        _, made = await self._rows.page(partition, Index.MADE, session_id, after=None, limit=most)
+        _, made = await self._rows.page(partition, Index.MADE, session_id, Span(most))
         if len(made) >= most and (await self._trees.look_up(tenant, holder))[1] is None:
             await self._count_dead(partition, session_id, most, field="conversation")

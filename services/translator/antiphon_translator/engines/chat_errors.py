@@ -1,8 +1,9 @@
 """Translates the errors of model servers over HTTP: errors of the request, and errors of the server.
 
 A request that a server rejects (400, 413, 422) would be rejected again, so the client gets a 400 with the server's
-reason, without addresses, paths and stack traces. For every other error the client gets a message of our own. The log
-gets only the error's code and type, because the text of an error may repeat the prompt.
+reason, without addresses, paths and stack traces. A prompt that is too long or a guide that the server cannot use is
+recognized by the text of the error, whatever the status. For every other error the client gets a message of our own.
+The log gets only the error's code and type, because the text of an error may repeat the prompt.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def readable(reason: str, url: str) -> str:
     reason = _TRACE.split(reason, maxsplit=1)[0]
     host = urlsplit(url).netloc
     for name in filter(None, (host, host.rpartition(":")[0])):
-        reason = reason.replace(name, _REMOVED)
+        reason = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", _REMOVED, reason)  # not `nim` in "minimum"
     reason = " ".join(_ADDRESS.sub(_REMOVED, reason).split())
     if len(reason) > REASON_CHARS_MAX:
         reason = reason[:REASON_CHARS_MAX] + "..."

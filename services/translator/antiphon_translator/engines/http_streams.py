@@ -43,7 +43,7 @@ class EventReader(Protocol):
     """Reads the events of one generation."""
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the server sent the finish reason."""
 
     def read(self, event: Object) -> EngineChunk | None:
@@ -102,7 +102,7 @@ class HttpModelServer:
         async with timed(self._timeouts, flow) as timer, self._response("POST", url, body) as response:
             if not await self._pass_on(response.content, reader, deliver, flow, timer):
                 return
-            if not reader.complete:
+            if not reader.is_complete:
                 raise cut_off(f"{self.name} ended the stream before the generation.")
             rest = reader.finish()
             if rest is not None:
@@ -123,7 +123,7 @@ class HttpModelServer:
             if chunks:
                 timer.token_came()
                 if not deliver(chunks):
-                    if reader.complete:  # the stream ends soon, and its connection can be used again
+                    if reader.is_complete:  # the stream ends soon, and its connection can be used again
                         await self._drain(content, reader, timer)
                     return False
             if error is not None:
@@ -233,6 +233,6 @@ async def _read_some(content: aiohttp.StreamReader, reader: EventReader) -> byte
     try:
         return await content.readany()
     except aiohttp.ClientError:
-        if not reader.complete:
+        if not reader.is_complete:
             raise
         return b""

@@ -7,7 +7,7 @@ of models, and `DIALECTS` says what each kind takes. A server of an unknown kind
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon_core.errors import EngineFault
@@ -163,7 +163,7 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """The call that the stream is in, as its first piece named it.
+    """The call that the stream is in, as its first piece named it, and its arguments so far.
 
     A standard server numbers its calls by `index`, and names a call in its first piece only. Gemini leaves out the
     index or sends null, Ollama sends 0 for all calls (ollama/ollama#15457), some proxies repeat name and id in each
@@ -173,18 +173,26 @@ class OpenCall:
     name: str
     id: str | None
     index: int | None
+    arguments: list[str] = field(default_factory=list)
 
     def is_continued_by(self, piece: Mapping[str, Any], name: str | None) -> bool:
-        """Whether a piece belongs to this call: nothing that it says differs. A piece with a name begins a call if it
-        has neither an id nor an index."""
+        """Whether a piece belongs to this call: nothing that it says differs. A piece with a name but no id begins a
+        call if it has no index, or if the arguments so far are complete."""
         id_, index = piece.get("id") or None, piece.get("index")
         if index is not None and self.index is not None and index != self.index:
             return False
         if not name:
             return True
-        if id_ is None and index is None:
+        if id_ is None and (index is None or self._is_complete()):
             return False
         return name == self.name and id_ in (None, self.id)
+
+    def _is_complete(self) -> bool:
+        """Whether the arguments are a whole JSON object, which no further piece can continue."""
+        try:
+            return isinstance(loads("".join(self.arguments)), dict)
+        except ValueError:
+            return False
 
 
 class ChunkReader:
@@ -194,7 +202,7 @@ class ChunkReader:
     """
 
     def __init__(self) -> None:
-        self.complete = False
+        self.is_complete = False
         """Whether the server sent the finish reason."""
         self._output = Output()
         self._call: OpenCall | None = None
@@ -208,7 +216,7 @@ class ChunkReader:
             if chunk.get("usage"):
                 self._usage = _usage(chunk["usage"])
             for choice in chunk.get("choices") or ():
-                if not self.complete and not choice.get("index"):
+                if not self.is_complete and not choice.get("index"):
                     self._take_choice(choice)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent a chunk that cannot be read.") from error
@@ -250,6 +258,8 @@ class ChunkReader:
             self._output.begin_call(name, self._call.id)
         elif arguments and not is_continued:
             raise EngineFault("The engine mixed up the arguments of two calls.")
+        if self._call is not None:
+            self._call.arguments.append(arguments)
         self._output.arguments(arguments)
 
     def _end_call(self) -> None:
@@ -258,7 +268,7 @@ class ChunkReader:
             self._call = None
 
     def _take_finish_reason(self, reason: str) -> None:
-        self.complete = True
+        self.is_complete = True
         if reason in ("stop", "tool_calls", "function_call"):
             self._finish = FinishReason.STOP
         elif reason == "length":

@@ -49,7 +49,7 @@ class TritonResponses:
             is_wanted = False
         if not is_wanted:
             self.is_over = True
-            self._timer.end_within(self._end_grace_s if self._reader.complete else 0)
+            self._timer.end_within(self._end_grace_s if self._reader.is_complete else 0)
 
     def finish(self) -> None:
         """Delivers the text that was held back, after the RPC has ended without an error.

@@ -15,6 +15,8 @@ from antiphon_translator.engines.triton_wire import Tensor, one
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Guide, Level, Sampling
 
 GREEDY_TOP_K = 1
+PENALTIES = ("repetition_penalty", "presence_penalty", "frequency_penalty")
+"""The members of Sampling that also change which token is the likeliest."""
 GUIDE_TYPE, GUIDE = "guided_decoding_guide_type", "guided_decoding_guide"
 
 
@@ -22,7 +24,7 @@ class Reader(Protocol):
     """Reads the responses of one generation."""
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether only the end of the stream is still to come."""
 
     def read(self, response: Any) -> EngineChunk | None:
@@ -41,7 +43,7 @@ class Signature(Protocol):
 
     @property
     def controls(self) -> frozenset[str]:
-        """As in engines.base.Engine."""
+        """The controls that the model supports, named as in `engines.base.Engine.controls`."""
 
     def request(self, request: GenerationRequest) -> Any:
         """The ModelInferRequest of a generation. EngineFault: the model has no input for a part of the request."""
@@ -64,17 +66,17 @@ def sampling_tensors(sampling: Sampling, model: TritonModel, inputs: Mapping[str
     for control, value in chosen(sampling).items():
         name = model.first_of(inputs[control])
         if name is None:
-            raise cannot(model, control)
+            raise unsupported(model, control)
         tensors.append(one(name, value))
     return tensors
 
 
 def chosen(sampling: Sampling) -> dict[str, float]:
-    """The members that are set. Temperature 0 becomes top_k 1 alone, which is greedy sampling."""
-    if sampling.temperature == 0:
-        return {"top_k": GREEDY_TOP_K}
-    members = ((name, getattr(sampling, name)) for name in Sampling.__dataclass_fields__)
-    return {name: value for name, value in members if value is not None}
+    """The members of a sampling that are set. Temperature 0 becomes top_k 1 (greedy sampling) with the penalties."""
+    is_greedy = sampling.temperature == 0
+    names = PENALTIES if is_greedy else tuple(Sampling.__dataclass_fields__)
+    members = {name: value for name in names if (value := getattr(sampling, name)) is not None}
+    return {"top_k": GREEDY_TOP_K, **members} if is_greedy else members
 
 
 def guide_tensors(guide: Guide | None, model: TritonModel) -> list[Tensor]:
@@ -82,7 +84,7 @@ def guide_tensors(guide: Guide | None, model: TritonModel) -> list[Tensor]:
     if guide is None:
         return []
     if not takes_guides(model):
-        raise cannot(model, "guide")
+        raise unsupported(model, "guide")
     return [one(GUIDE_TYPE, guide.kind.value), one(GUIDE, guide.text)]
 
 
@@ -95,12 +97,12 @@ def lora_tensors(lora: str | None, model: TritonModel) -> list[Tensor]:
     if lora is None:
         return []
     if "lora_task_id" not in model.inputs:
-        raise cannot(model, "lora")
+        raise unsupported(model, "lora")
     if not lora.isdecimal():
         raise EngineFault(f"The adapter '{lora}' of the Triton model '{model.name}' must be a number, a LoRA task id.")
     return [one("lora_task_id", int(lora))]
 
 
-def cannot(model: TritonModel, control: str) -> EngineFault:
+def unsupported(model: TritonModel, control: str) -> EngineFault:
     """The error for a request that sets a control that the model lacks."""
     return EngineFault(f"The Triton model '{model.name}' has no input for {control}.")

@@ -22,12 +22,12 @@ from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_signature import (
-    cannot,
     guide_tensors,
     lora_tensors,
     named_controls,
     sampling_tensors,
     takes_guides,
+    unsupported,
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
@@ -149,7 +149,7 @@ class TextSignature:
             *lora_tensors(request.lora, self.model),
         ]
         if request.top_logprobs is not None:
-            raise cannot(self.model, "logprobs")
+            raise unsupported(self.model, "logprobs")
         return tensors + self._image_tensors(request)
 
     def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
@@ -157,7 +157,7 @@ class TextSignature:
         if not shown:
             return []
         if self.names.images not in self.model.inputs:
-            raise cannot(self.model, "images")
+            raise unsupported(self.model, "images")
         return [row(self.names.images, [images.data_url(image) for image in shown])]
 
 
@@ -165,7 +165,7 @@ class TextReader:
     """Reads text, finish reason and token counts from responses. Cuts the text off at a stop text."""
 
     def __init__(self, request: GenerationRequest, growth: Growth) -> None:
-        self.complete = False
+        self.is_complete = False
         self._outputs = Outputs()
         self._text = GrowingText(growth)
         self._stop = StopTexts(request.stop)
@@ -197,10 +197,10 @@ class TextReader:
             self._input_tokens = inputs[0]
         if outputs:
             self._output_tokens = (self._output_tokens or 0) + outputs[0]
-            self.complete = self._output_tokens >= self._max_tokens
+            self.is_complete = self._output_tokens >= self._max_tokens
         reason = (self._outputs.text(response, _FINISH) or b"").decode("utf-8", "replace")
         if reason not in ("", "None"):
-            self._reason, self.complete = reason, True
+            self._reason, self.is_complete = reason, True
 
     def _usage(self) -> Usage | None:
         if self._input_tokens is None or self._output_tokens is None:

@@ -15,12 +15,12 @@ from antiphon_translator.engines import triton_wire
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_signature import (
-    cannot,
     guide_tensors,
     lora_tensors,
     named_controls,
     sampling_tensors,
     takes_guides,
+    unsupported,
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
@@ -102,9 +102,9 @@ class TokensSignature:
         ]
         if request.top_logprobs is not None:
             if "logprobs" not in self.controls:
-                raise cannot(self.model, "logprobs")
+                raise unsupported(self.model, "logprobs")
             if request.top_logprobs and "top_logprobs" not in self.controls:
-                raise cannot(self.model, "top_logprobs")
+                raise unsupported(self.model, "top_logprobs")
             tensors.append(one(_LOGPROBS_IN, True))
             if request.top_logprobs:
                 tensors.append(one(_TOP_IN, request.top_logprobs))
@@ -128,7 +128,7 @@ class TokensReader:
     """Reads token ids and log probabilities from responses."""
 
     def __init__(self, request: GenerationRequest) -> None:
-        self.complete = False
+        self.is_complete = False
         self._outputs = Outputs()
         self._left = request.max_tokens
         self._stop_ids = frozenset(request.stop_ids)
@@ -148,7 +148,7 @@ class TokensReader:
         if not ids:
             return None
         self._left -= len(ids)
-        self.complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
+        self.is_complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
         logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()
         reused = self._outputs.numbers(response, _REUSED_OUT) if self._asks_cached else None
         return TokenChunk(ids, logprobs=logprobs, cached_blocks=reused[0] if reused else 0)

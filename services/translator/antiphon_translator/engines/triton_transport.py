@@ -20,7 +20,7 @@ class InferCall(Protocol):
     """One RPC that was started."""
 
     async def ended(self) -> None:
-        """Returns when the RPC has ended with status OK, or raises its error. All responses were received then."""
+        """Returns when the RPC has ended with status OK, or raises its error. By then all responses were received."""
 
     def cancel(self) -> bool:
         """Ends the RPC; False if it had ended by itself."""
@@ -47,7 +47,7 @@ class GrpcAioStreams:
     async def start(
         self, path: str, message: bytes, receive: Receive, *, flow: Flow, metadata: Metadata = ()
     ) -> GrpcAioCall:
-        # The bytes are those of a request stream of one message, and the call takes one step instead of three.
+        # On the wire this equals a request stream of one message, but the call takes one step instead of three.
         infer: Any = self._channel.unary_stream(path)
         return GrpcAioCall(infer(message, metadata=tuple(metadata)), receive, flow)
 

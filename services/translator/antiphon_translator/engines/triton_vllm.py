@@ -18,7 +18,7 @@ from antiphon_translator.engines import images, triton_wire
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
-from antiphon_translator.engines.triton_signature import cannot, chosen
+from antiphon_translator.engines.triton_signature import chosen, unsupported
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_text import PROMPT, TEXT, finish_reason
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
@@ -95,7 +95,7 @@ class VllmSignature:
 
     def _if_declared(self, tensor: Tensor, control: str) -> Tensor:
         if tensor.name not in self.model.inputs:
-            raise cannot(self.model, control)
+            raise unsupported(self.model, control)
         return tensor
 
 
@@ -142,7 +142,7 @@ class VllmReader:
     """Reads text, log probabilities, finish reason and token counts from responses."""
 
     def __init__(self, request: GenerationRequest) -> None:
-        self.complete = False
+        self.is_complete = False
         self._outputs = Outputs()
         self._text = GrowingText(Growth.DELTA)
         self._top = request.top_logprobs
@@ -152,7 +152,7 @@ class VllmReader:
         self._has_counts = False
 
     def read(self, response: Any) -> TextChunk | None:
-        if self.complete:  # no text counts after the finish reason
+        if self.is_complete:  # no text counts after the finish reason
             self._read_outcome(response)
             return None
         text = self._text.feed(self._outputs.text(response, TEXT) or b"")
@@ -175,7 +175,7 @@ class VllmReader:
             self._output_tokens += sum(outputs)
         reason = (self._outputs.text(response, "finish_reason") or b"").decode("utf-8", "replace")
         if reason not in ("", "None"):
-            self.complete = True
+            self.is_complete = True
             self._finish = finish_reason(reason)
 
     def _logprobs(self, response: Any) -> tuple[TokenLogprob, ...]:

@@ -66,7 +66,7 @@ class TokensReader:
     """Reads the events of one stream."""
 
     def __init__(self, request: GenerationRequest) -> None:
-        self.complete = False
+        self.is_complete = False
         self._top = request.top_logprobs
 
     def read(self, event: Object) -> TokenChunk | None:
@@ -96,7 +96,7 @@ class TokensReader:
             raise EngineUnavailable("The engine aborted the generation.")
         if reason not in _FINISH:
             raise EngineFault(f"The engine broke off the generation: {reason}.")
-        self.complete = True
+        self.is_complete = True
         return _FINISH[reason]
 
     def _logprobs(self, given: Mapping[str, Any] | None, ids: Sequence[int]) -> tuple[TokenLogprob, ...]:

@@ -30,7 +30,7 @@ from antiphon_translator.generation import (
     wrong_level,
 )
 from antiphon_translator.output import outputs
-from antiphon_translator.output.outputs import ModelOutput, ReadOutput
+from antiphon_translator.output.model_output import ModelOutput, ReadOutput
 from antiphon_translator.parsing.segments import Break, CallBegin, ScoredText, Segment, Text
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from antiphon_translator.turn.turn_plan import TurnPlan

@@ -179,7 +179,7 @@ class ResponseMachine:
         self._emit({"type": events.IN_PROGRESS, "response": begun})
 
     def _open(self, given: OpenNext) -> None:
-        item_id = new_item_id(self._ids, given.kind.id_prefix)
+        item_id = new_item_id(self._ids, given.kind.id_prefix, relative=self._response["id"])
         index = len(self._response["output"])
         self._item = OpenItem(given.kind, item_id, output_index=index, members=given.members)
         for build in given.kind.opening:

@@ -12,7 +12,6 @@ its characters: to encode the whole answer again for a slightly better number wo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
 
 from antiphon_translator.generation import (
     UNLIMITED,
@@ -30,6 +29,7 @@ from antiphon_translator.generation import (
 )
 from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.output.length_guard import LengthGuard
+from antiphon_translator.output.model_output import ModelOutput, ReadOutput
 from antiphon_translator.output.scored_output import ScoredOutput, Scores
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
@@ -37,49 +37,6 @@ from antiphon_translator.parsing.token_parser import TokenParser
 from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from antiphon_translator.turn.turn_prompt import TurnPrompt
-
-
-class ModelOutput(Protocol):
-    """The output of one generation, read chunk by chunk."""
-
-    @property
-    def finish(self) -> FinishReason | None:
-        """Why the generation ended; None while more chunks are wanted."""
-
-    def write(self, text: str) -> list[Segment]:
-        """Reads text that the server wrote for the model, such as the beginning of a forced call. It is parsed like the
-        model's output, and not counted."""
-
-    def take(self, chunk: EngineChunk) -> Sequence[Segment]:
-        """Reads a chunk, and returns the segments that it completes."""
-
-    def end(self, *, cut_off: bool) -> list[Segment]:
-        """Returns the last segments when no more chunks come. `cut_off`: the output ended before the model was done."""
-
-    def usage(self) -> Usage:
-        """The usage so far."""
-
-    @property
-    def must_count(self) -> bool:
-        """Whether `usage` has to encode the prompt and the answer, because the server has not counted them. That may
-        take long, so it must not run on the event loop."""
-
-    def follow_up(self) -> GenerationRequest | None:
-        """The request for a further generation of the turn, or None. Called when no more chunks come, or no more are
-        wanted."""
-
-
-class ReadOutput(ModelOutput, Protocol):
-    """The output of an engine of ids or text. A further generation can continue it."""
-
-    def take(self, chunk: EngineChunk) -> list[Segment]: ...
-
-    @property
-    def in_reasoning(self) -> bool:
-        """Whether the next chunk is reasoning, as far as the output so far tells."""
-
-    def resume(self, chunk: EngineChunk) -> None:
-        """Reads the output of an earlier generation, which was sent already. This generation continues it."""
 
 
 def output_of(model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from antiphon_core.errors import EngineFault
 from antiphon_translator.generation import (
@@ -26,13 +25,11 @@ from antiphon_translator.generation import (
 )
 from antiphon_translator.logprobs.alignment import Alignment
 from antiphon_translator.logprobs.requested import LEFT_OUT
+from antiphon_translator.output.model_output import ReadOutput
 from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
-
-if TYPE_CHECKING:
-    from antiphon_translator.output.outputs import ReadOutput
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +75,7 @@ class Scores:
 
 
 class ScoredOutput:
-    """An outputs.ReadOutput around another one, whose texts get their tokens."""
+    """A ReadOutput around another one, whose texts get their tokens."""
 
     def __init__(self, output: ReadOutput, scores: Scores) -> None:
         self._output = output

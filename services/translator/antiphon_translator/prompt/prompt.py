@@ -13,7 +13,7 @@ from antiphon_translator.prompt.prompt_bound import PromptBound
 from antiphon_translator.prompt.prompt_cache import CachingEncoder, UnspeltControlToken
 from antiphon_translator.templates import image_mark, role_probe
 from antiphon_translator.templates.control_tokens import ControlTokens
-from antiphon_translator.templates.defused import Defusal
+from antiphon_translator.templates.defusal import Defusal
 from antiphon_translator.templates.roles import Roles
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 

@@ -33,7 +33,7 @@ class CheckedSchemas:
         if cost is not None:
             budget.take(cost)
             return
-        cost = _read(written, strict, budget)
+        cost = _check(written, strict, budget)
         with self._lock:
             self._costs[key] = cost
             while len(self._costs) > self._items_max:
@@ -47,7 +47,8 @@ PROCESS = CheckedSchemas()
 """The cache of this process. All tenants share it, because a schema is valid for every tenant or for none."""
 
 
-def _read(written: bytes, strict: bool, budget: SchemaBudget) -> SchemaCost:
+def _check(written: bytes, strict: bool, budget: SchemaBudget) -> SchemaCost:
+    """Checks a schema that is not in the cache, and returns its cost."""
     schemas.require_size(len(written))
     schema: Object = loads(written)
     outline = Outline(schema)

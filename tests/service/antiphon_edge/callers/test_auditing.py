@@ -41,13 +41,13 @@ def whole(log: Path) -> str:
     return log.read_text()
 
 
-def told(log: Path) -> list[tuple[Any, ...]]:
+def audit_lines(log: Path) -> list[tuple[Any, ...]]:
     """Caller, tenant, action, ids and result of each line."""
     lines: list[Object] = list(map(loads, whole(log).splitlines()))
     return [(each["caller"], each["tenant"], each["action"], each["ids"], each["result"]) for each in lines]
 
 
-async def test_each_request_is_a_line_with_its_key_tenant_ids_and_result(
+async def test_each_request_is_an_audit_line_with_key_tenant_ids_and_result(
     edge: RunningEdge, secret: str, log: Path
 ) -> None:
     headers = bearer(secret) | {"x-request-id": "req-1"}
@@ -57,38 +57,40 @@ async def test_each_request_is_a_line_with_its_key_tenant_ids_and_result(
     await edge.ask("DELETE", f"/v1/responses/{CANARY}", headers=headers)
     await edge.ask("POST", "/v1/responses", {"model": CANARY, "input": CANARY}, headers=headers)
     caller = f"key {id_of(secret)}"
-    assert [line[:3] for line in told(log)] == [
+    assert [line[:3] for line in audit_lines(log)] == [
         (caller, "acme", "POST /v1/responses"),
         (caller, "acme", "GET /v1/responses/{id}/input_items"),
         (caller, "acme", "DELETE /v1/responses/{id}"),
         (caller, "acme", "POST /v1/responses"),
     ]
-    assert [line[3:] for line in told(log)][:3] == [([made], "200"), ([made], "400"), ([CANARY], "404")]
+    assert [line[3:] for line in audit_lines(log)][:3] == [([made], "200"), ([made], "400"), ([CANARY], "404")]
     text = whole(log)
-    assert text.count(CANARY) == 1  # in the place of an id, in the form of one
+    assert text.count(CANARY) == 1  # as an id in a path
     assert secret not in text
     assert text.count('"request_id":"req-1"') == 4
 
 
-async def test_a_caller_that_is_not_let_in_has_no_name_and_no_tenant(edge: RunningEdge, log: Path) -> None:
+async def test_audit_line_of_an_unauthenticated_request_has_no_caller_and_no_tenant(
+    edge: RunningEdge, log: Path
+) -> None:
     await edge.ask("GET", "/v1/models", headers=bearer("ak_0123456789ab_" + "0" * 64))
-    assert told(log) == [("", "", "GET /v1/models", [], "401")]
+    assert audit_lines(log) == [("", "", "GET /v1/models", [], "401")]
 
 
-async def test_probes_and_unknown_paths_are_no_lines(edge: RunningEdge, secret: str, log: Path) -> None:
+async def test_probes_and_unknown_paths_are_not_audited(edge: RunningEdge, secret: str, log: Path) -> None:
     for path in ("/v1/health/live", "/openapi.json", "/nothing"):
         await edge.ask("GET", path, headers=bearer(secret))
-    assert told(log) == []
+    assert audit_lines(log) == []
 
 
-async def test_each_turn_of_a_websocket_is_a_line(edge: RunningEdge, secret: str, log: Path) -> None:
+async def test_each_turn_of_a_websocket_is_an_audit_line(edge: RunningEdge, secret: str, log: Path) -> None:
     address = edge.http.url + "/v1/responses"
     async with edge.http.session.ws_connect(address, headers=bearer(secret)) as socket:
         for model in ("m", "unknown"):
             await socket.send_json({"type": "response.create", "model": model, "input": CANARY})
             while (await socket.receive_json())["type"] not in ("response.completed", "error"):
                 pass
-    lines = told(log)
+    lines = audit_lines(log)
     assert [(line[2], line[4]) for line in lines[:2]] == [
         ("WEBSOCKET response.create", "200"),
         ("WEBSOCKET response.create", "404"),
@@ -97,7 +99,7 @@ async def test_each_turn_of_a_websocket_is_a_line(edge: RunningEdge, secret: str
     assert CANARY not in whole(log)
 
 
-async def test_a_proxy_is_named_by_its_address(log: Path) -> None:
+async def test_audit_line_names_a_proxy_by_its_address(log: Path) -> None:
     async with running_edge(tenants=True) as edge:
         await edge.ask("GET", "/v1/models", headers={"x-tenant-id": "globex"})
-    assert told(log) == [("proxy 127.0.0.1", "globex", "GET /v1/models", [], "200")]
+    assert audit_lines(log) == [("proxy 127.0.0.1", "globex", "GET /v1/models", [], "200")]

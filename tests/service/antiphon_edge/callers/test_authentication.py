@@ -29,7 +29,7 @@ LOCAL = "127.0.0.1/32"
 
 @dataclass(frozen=True)
 class Guarded:
-    """An edge that asks for keys, and the keys of two tenants."""
+    """An edge with authentication by keys, and the keys of two tenants."""
 
     edge: RunningEdge
     acme: str
@@ -54,7 +54,7 @@ async def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 
 def routes(edge: RunningEdge) -> list[tuple[str, str]]:
-    """Every method and path that the edge serves, with something in the place of ids."""
+    """Every method and path that the edge serves, with an id for `{id}`."""
     found = []
     for route in edge.server.app.router.routes():
         info = route.get_info()
@@ -63,7 +63,7 @@ def routes(edge: RunningEdge) -> list[tuple[str, str]]:
     return found
 
 
-async def test_the_key_says_whose_request_it_is(guarded: Guarded) -> None:
+async def test_key_identifies_the_tenant_of_a_request(guarded: Guarded) -> None:
     created = (await guarded.create(guarded.acme)).json
     path = f"/v1/responses/{created['id']}"
     assert (await guarded.ask("GET", path, guarded.acme)).json == created
@@ -71,7 +71,7 @@ async def test_the_key_says_whose_request_it_is(guarded: Guarded) -> None:
     assert key[0] == "acme"
 
 
-async def test_what_is_anothers_does_not_exist(guarded: Guarded) -> None:
+async def test_response_of_another_tenant_is_not_found(guarded: Guarded) -> None:
     mine = (await guarded.create(guarded.acme)).json["id"]
     for method, suffix in (("GET", ""), ("GET", "/input_items"), ("DELETE", "")):
         foreign = await guarded.ask(method, f"/v1/responses/{mine}{suffix}", guarded.globex)
@@ -83,8 +83,8 @@ async def test_what_is_anothers_does_not_exist(guarded: Guarded) -> None:
     assert (await guarded.ask("GET", f"/v1/responses/{mine}", guarded.acme)).status == 200
 
 
-async def test_without_a_key_nothing_is_served_but_what_probes_ask(guarded: Guarded) -> None:
-    # The files of the console are for everybody (tests/service/antiphon_edge/console/test_routes.py).
+async def test_request_without_a_key_is_rejected_except_for_probes(guarded: Guarded) -> None:
+    # The files of the console need no key (tests/service/antiphon_edge/console/test_routes.py).
     asked = [(method, path) for method, path in routes(guarded.edge) if not path.startswith("/console")]
     assert {path for _method, path in asked} > OPEN_PATHS
     for method, path in [
@@ -103,7 +103,7 @@ async def test_without_a_key_nothing_is_served_but_what_probes_ask(guarded: Guar
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_refusals_in_openais_words_and_envelope(guarded: Guarded) -> None:
+async def test_missing_or_wrong_key_is_rejected_in_openais_words_and_envelope(guarded: Guarded) -> None:
     missing = await guarded.ask("GET", "/v1/models")
     assert missing.error == {
         "message": "You didn't provide an API key. You need to provide your API key in an Authorization header using "
@@ -130,20 +130,20 @@ async def test_refusals_in_openais_words_and_envelope(guarded: Guarded) -> None:
         "Bearer ~",
     ],
 )
-async def test_other_authorization_headers_are_none(guarded: Guarded, given: str) -> None:
+async def test_invalid_authorization_header_is_rejected(guarded: Guarded, given: str) -> None:
     answer = await guarded.ask("GET", "/v1/models", headers={"Authorization": given})
     assert (answer.status, answer.error["code"]) == (401, "invalid_api_key")
     assert "sk-proj" not in answer.body.decode()
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-async def test_the_scheme_may_be_written_in_any_way(guarded: Guarded, scheme: str) -> None:
+async def test_bearer_scheme_is_case_insensitive(guarded: Guarded, scheme: str) -> None:
     answer = await guarded.ask("GET", "/v1/models", headers={"Authorization": f"{scheme} {guarded.acme}"})
     assert answer.status == 200
 
 
 async def raw(edge: RunningEdge, *lines: str) -> bytes:
-    """The status line of the answer to a request that is sent as it is."""
+    """Sends the lines of a request unchanged and returns the status line of the answer."""
     url = edge.server.url.removeprefix("http://")
     host, port = url.split(":")
     request = "\r\n".join([*lines, "Host: x", "Connection: close", "", ""])
@@ -154,20 +154,20 @@ async def raw(edge: RunningEdge, *lines: str) -> bytes:
         return (await loop.sock_recv(connection, 4096)).split(b"\r\n")[0]
 
 
-async def test_two_keys_in_one_request_are_none(guarded: Guarded) -> None:
+async def test_two_keys_in_one_request_are_rejected(guarded: Guarded) -> None:
     one, two = (f"Authorization: Bearer {secret}" for secret in (guarded.acme, guarded.globex))
     assert b"200" in await raw(guarded.edge, "GET /v1/models HTTP/1.1", one)
     assert b"40" in await raw(guarded.edge, "GET /v1/models HTTP/1.1", one, two)
 
 
-async def test_wrong_keys_over_http(guarded: Guarded) -> None:
+async def test_wrong_keys_over_http_are_rejected(guarded: Guarded) -> None:
     draw = random.Random(2)
     for _ in range(300):
         spoilt = bytearray(guarded.acme.encode())
         spoilt[draw.randrange(len(spoilt))] ^= 1 << draw.randrange(7)
         given = bytes(spoilt).decode()
         if not given.isprintable() or " " in given:
-            continue  # no header can carry it
+            continue  # no header can carry this key
         assert (await guarded.ask("GET", "/v1/models", given)).status == 401
 
 
@@ -179,7 +179,9 @@ async def test_a_key_that_is_revoked_stops_working_without_a_restart(guarded: Gu
     assert (await guarded.ask("GET", "/v1/models", guarded.acme)).status == 401
 
 
-async def test_no_secret_is_told_or_logged(guarded: Guarded, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+async def test_no_secret_is_in_answers_or_logs(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
     caplog.set_level(logging.DEBUG)
     canary = "ca" * 32
     wrong = f"ak_{id_of(guarded.acme)}_{canary}"
@@ -197,38 +199,38 @@ async def test_no_secret_is_told_or_logged(guarded: Guarded, caplog: pytest.LogC
         assert secret.encode() not in kept
 
 
-async def test_a_path_cannot_write_a_line_of_the_log(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
+async def test_newline_in_a_path_does_not_forge_a_log_line(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     await guarded.ask("GET", "/v1/%0Aforged line")
     assert "forged" in caplog.text
     assert not [record for record in caplog.records if "\n" in record.getMessage()]
 
 
-async def test_streams_and_the_official_headers_work_with_a_key(guarded: Guarded) -> None:
+async def test_stream_with_a_key_completes(guarded: Guarded) -> None:
     answer = await guarded.create(guarded.acme, stream=True)
     assert answer.events[-1]["type"] == "response.completed"
 
 
-# ---- Tenants that proxies say ----
+# ---- Tenant headers of proxies ----
 
 
-async def said(edge: RunningEdge, tenant: str, **headers: str) -> Answer:
+async def ask_as_tenant(edge: RunningEdge, tenant: str, **headers: str) -> Answer:
     return await edge.ask("GET", "/v1/models", headers={"X-Tenant-Id": tenant, **headers})
 
 
-async def test_a_tenant_is_refused_from_anybody(edge: RunningEdge) -> None:
-    answer = await said(edge, "acme")
+async def test_tenant_header_from_an_untrusted_client_is_rejected(edge: RunningEdge) -> None:
+    answer = await ask_as_tenant(edge, "acme")
     assert (answer.status, answer.error["code"]) == (400, "tenant_not_accepted")
     assert answer.error["param"] == "x-tenant-id"
 
 
-async def test_a_tenant_is_refused_from_a_key_too(guarded: Guarded) -> None:
+async def test_tenant_header_beside_a_key_is_rejected(guarded: Guarded) -> None:
     for tenant in ("acme", "globex"):
-        answer = await said(guarded.edge, tenant, **bearer(guarded.acme))
+        answer = await ask_as_tenant(guarded.edge, tenant, **bearer(guarded.acme))
         assert (answer.status, answer.error["code"]) == (400, "tenant_not_accepted")
 
 
-async def test_a_trusted_proxy_says_the_tenant(tmp_path: Path) -> None:
+async def test_tenant_header_from_a_trusted_proxy_is_used(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     key = files.make("acme")
     async with running_edge(trusted_proxies=("10.0.0.0/8", LOCAL), **files.settings) as edge:
@@ -242,19 +244,19 @@ async def test_a_trusted_proxy_says_the_tenant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tenant", ["", "two words", "t" * 129, "é"])
-async def test_a_proxy_must_say_a_proper_tenant(tenant: str) -> None:
+async def test_invalid_tenant_header_from_a_proxy_is_rejected(tenant: str) -> None:
     async with running_edge(trusted_proxies=(LOCAL,)) as edge:
-        answer = await said(edge, tenant)
+        answer = await ask_as_tenant(edge, tenant)
         assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "invalid_value", "x-tenant-id")
 
 
-async def test_a_tenant_that_a_client_smuggled_past_its_proxy_is_noticed() -> None:
+async def test_two_tenant_headers_are_rejected() -> None:
     async with running_edge(trusted_proxies=(LOCAL,)) as edge:
         lines = ["GET /v1/models HTTP/1.1", "x-tenant-id: mine", "X-Tenant-Id: another"]
         assert b"400" in await raw(edge, *lines)
 
 
-async def test_where_only_proxies_are_known_they_must_say_whose_it_is() -> None:
+async def test_request_from_a_proxy_without_a_tenant_header_is_rejected() -> None:
     async with running_edge(trusted_proxies=(LOCAL,)) as edge:
         for headers in ({}, bearer(api_keys.new_key("0123456789ab"))):
             answer = await edge.ask("GET", "/v1/models", headers=headers)
@@ -279,23 +281,23 @@ def request_from(peer: str | None) -> Any:
         ("", False),
     ],
 )
-def test_whose_word_counts(peer: str, trusted: bool) -> None:
-    door = Authenticator(None, (ip_network("10.0.0.0/8"), ip_network("fd00::/64")))
+def test_tenant_header_is_used_only_from_trusted_networks(peer: str, trusted: bool) -> None:
+    authenticator = Authenticator(None, (ip_network("10.0.0.0/8"), ip_network("fd00::/64")))
     if trusted:
-        assert door.tenant_of(request_from(peer)) == "acme"
+        assert authenticator.tenant_of(request_from(peer)) == "acme"
     else:
         with pytest.raises(InvalidRequest):
-            door.tenant_of(request_from(peer))
+            authenticator.tenant_of(request_from(peer))
 
 
-def test_the_open_door_asks_nobody() -> None:
+def test_without_keys_and_proxies_no_authentication_is_needed() -> None:
     assert Authenticator().tenant_of(make_mocked_request("GET", "/", headers=bearer("anything"))) is None
     with pytest.raises(InvalidApiKey):
         Authenticator(None, (ip_network(LOCAL),)).tenant_of(make_mocked_request("GET", "/"))
 
 
-async def test_a_body_is_not_read_before_its_sender_is_known(guarded: Guarded) -> None:
-    """Else anybody could have memory filled."""
+async def test_body_is_not_read_before_authentication(guarded: Guarded) -> None:
+    """Otherwise unauthenticated clients could fill the memory."""
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -307,7 +309,7 @@ async def test_a_body_is_not_read_before_its_sender_is_known(guarded: Guarded) -
     try:
         answer = await guarded.ask("POST", "/v1/responses", body=endless())
     except aiohttp.ClientError:
-        return  # cut off while it was still sending
+        return  # cut off during the upload
     assert answer.status == 401
     assert sent < 2_000 * 2**16
 

@@ -6,7 +6,9 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Turn
 from tests.support.edge import RunningEdge
 
-LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # as the script counts
+LONG: Object = {
+    "context_management": [{"type": "compaction", "compact_threshold": 3}]
+}  # the scripted translator counts 3 tokens
 
 
 def types(turn: Turn) -> list[str]:
@@ -38,7 +40,7 @@ async def test_a_trigger_works_over_http_and_its_output_is_the_next_input(edge: 
     assert (misplaced.status, misplaced.error["param"]) == (400, "input[0]")
 
 
-async def test_updates_change_the_answer_and_are_remembered(edge: RunningEdge) -> None:
+async def test_configuration_updates_apply_to_this_and_later_turns(edge: RunningEdge) -> None:
     update = {"type": "configuration_update", "reasoning": {"effort": "high"}}
     first = (await edge.create(input=[update, {"role": "user", "content": "one"}])).json
     assert first["reasoning"]["effort"] == "high"

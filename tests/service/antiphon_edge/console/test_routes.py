@@ -9,7 +9,7 @@ from tests.support.edge import running_edge
 ENTRY = "app.js"
 
 
-async def test_the_page_and_its_files_are_served_to_everybody() -> None:
+async def test_page_and_its_files_are_served_without_authentication() -> None:
     async with running_edge(trusted_proxies=("10.0.0.0/8",)) as edge:
         page = await edge.ask("GET", "/console")
         path = re.search(rb'src="(console/[^"]+app\.js)"', page.body)
@@ -22,7 +22,7 @@ async def test_the_page_and_its_files_are_served_to_everybody() -> None:
     assert models.status == 401
 
 
-async def test_files_are_kept_for_ever_and_the_page_is_asked_for_again() -> None:
+async def test_files_are_cached_for_ever_and_the_page_is_revalidated() -> None:
     async with running_edge() as edge:
         page = await edge.ask("GET", "/console")
         script = await edge.ask("GET", f"/console/{assets().version}/{ENTRY}")
@@ -41,7 +41,7 @@ async def test_files_are_compressed_for_clients_that_can_read_it() -> None:
     assert plain.body == small.body == gzip.decompress(assets().files[ENTRY].compressed)
 
 
-async def test_the_page_of_another_release_gets_files_that_nobody_keeps() -> None:
+async def test_files_for_the_page_of_another_release_are_not_cached() -> None:
     async with running_edge() as edge:
         script = await edge.ask("GET", f"/console/0000/{ENTRY}")
     assert (script.status, script.headers["cache-control"]) == (200, "no-store")

@@ -15,7 +15,7 @@ def addressed(target: bytes, host: bytes) -> bytes:
 
 
 REFUSED = [
-    # name, request, what the refusal names
+    # name, request, a word of the error message
     ("a coding before chunked", head(b"POST /v1/responses", b"Transfer-Encoding: gzip, chunked") + CHUNKS, "chunked"),
     ("chunked after nothing", head(b"POST /v1/responses", b"Transfer-Encoding: ,chunked") + CHUNKS, "chunked"),
     ("a coding of identity", head(b"POST /v1/responses", b"Transfer-Encoding: identity, chunked") + CHUNKS, "chunked"),
@@ -38,7 +38,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("request_", "named"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-async def test_what_could_be_read_otherwise_is_refused_and_ends_its_connection(
+async def test_ambiguous_request_is_rejected_and_ends_its_connection(
     edge: RunningEdge, request_: bytes, named: str
 ) -> None:
     answer = await exchange(edge.server.url, request_)
@@ -50,11 +50,11 @@ async def test_what_could_be_read_otherwise_is_refused_and_ends_its_connection(
     assert edge.translator.turns == []
 
 
-async def test_http_1_0_has_no_chunks(edge: RunningEdge) -> None:
+async def test_chunked_body_in_http_1_0_is_rejected(edge: RunningEdge) -> None:
     request = head(b"POST /v1/responses", CHUNKED, b"Connection: keep-alive") + CHUNKS
     answer = await exchange(edge.server.url, request.replace(b"HTTP/1.1", b"HTTP/1.0"))
     assert (answer.status, answer.error["code"]) == (400, "malformed_request")
-    assert "connection" not in answer.headers  # it ends: in HTTP/1.0 that need not be said
+    assert "connection" not in answer.headers  # HTTP/1.0 connections end without this header
     assert edge.translator.turns == []
 
 
@@ -71,7 +71,7 @@ async def test_http_1_0_has_no_chunks(edge: RunningEdge) -> None:
         (b"https://[::1]:80/v1/models", b"[::1]:80"),
     ],
 )
-async def test_what_can_be_read_in_one_way_only_is_answered(edge: RunningEdge, target: bytes, host: bytes) -> None:
+async def test_unambiguous_request_is_answered(edge: RunningEdge, target: bytes, host: bytes) -> None:
     answer = await exchange(edge.server.url, addressed(target, host))
     assert (answer.status, answer.ended) == (200, False)
 
@@ -89,7 +89,7 @@ async def test_what_can_be_read_in_one_way_only_is_answered(edge: RunningEdge, t
     ],
     ids=["plain", "chunks", "Chunks", "HTTP/2", "no text", "a WebSocket where there is none", "no upgrade"],
 )
-async def test_a_request_whose_end_is_not_sure_is_answered_and_is_the_last_of_its_connection(
+async def test_request_with_an_uncertain_end_is_answered_and_ends_its_connection(
     edge: RunningEdge, request_: bytes, is_last: bool
 ) -> None:
     answer = await exchange(edge.server.url, request_)

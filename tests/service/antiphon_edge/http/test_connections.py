@@ -24,13 +24,13 @@ def accepted(edge: RunningEdge) -> socket.socket:
     return found
 
 
-async def test_a_stream_is_sent_at_once_and_the_kernel_holds_little_of_it() -> None:
+async def test_stream_has_no_delay_and_a_small_send_buffer() -> None:
     async with running_edge(write_timeout_s=7, send_buffer_bytes=32_768) as edge:
         edge.translator.hang = True
         async with edge.http.session.post(edge.server.url + "/v1/responses", data=REQUEST) as answer:
             await answer.content.readany()
             connection = accepted(edge)
-            # Without it a small event waits for the reader's delayed acknowledgement: 40 ms and more.
+            # Without TCP_NODELAY a small event waits for the reader's delayed acknowledgement: 40 ms and more.
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
             assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * 32_768
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7_000
@@ -55,7 +55,7 @@ async def test_other_answers_have_the_kernels_buffer_and_the_same_timeout() -> N
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7_000
 
 
-async def test_who_is_cut_off_is_disconnected_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_connection_that_is_cut_off_is_closed_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with running_edge() as edge:
         edge.translator.hang = True
@@ -70,7 +70,7 @@ async def test_who_is_cut_off_is_disconnected_and_logged(caplog: pytest.LogCaptu
     assert "127.0.0.1 does not read its stream, and is disconnected" in caplog.text
 
 
-def test_a_connection_that_is_gone_needs_no_options() -> None:
+def test_options_of_a_closed_connection_raise_no_error() -> None:
     app = web.Application()
     connections.set_bounds(app, connections.WriteBounds())
     request = make_mocked_request("GET", "/", app=app)

@@ -45,7 +45,7 @@ async def test_a_preflight_needs_no_key(edge: RunningEdge, path: str) -> None:
     assert "access-control-allow-credentials" not in answer.headers
 
 
-async def test_other_pages_are_refused_with_the_reason(edge: RunningEdge) -> None:
+async def test_preflight_from_another_origin_is_rejected_with_the_reason(edge: RunningEdge) -> None:
     for origin in (OTHER, "null", PAGE + ".evil.example", "http://app.example.com"):
         answer = await preflight(edge, origin)
         assert (answer.status, answer.error["code"]) == (403, "origin_refused")
@@ -53,13 +53,13 @@ async def test_other_pages_are_refused_with_the_reason(edge: RunningEdge) -> Non
 
 
 @pytest.mark.parametrize("asked", ["", "two words", "x" * 5_000, "a,,b"])
-async def test_only_names_of_headers_are_repeated(edge: RunningEdge, asked: str) -> None:
+async def test_preflight_does_not_allow_invalid_header_names(edge: RunningEdge, asked: str) -> None:
     answer = await preflight(edge, PAGE, **{"Access-Control-Request-Headers": asked})
     assert answer.status == 204
     assert "access-control-allow-headers" not in answer.headers
 
 
-async def test_answers_can_be_read_by_the_pages_that_were_named_refusals_too(edge: RunningEdge) -> None:
+async def test_allowed_origins_can_read_answers_and_rejections(edge: RunningEdge) -> None:
     for path, status in (("/v1/health/live", 200), ("/v1/models", 401), ("/v1/nowhere", 401)):
         answer = await edge.ask("GET", path, headers={"Origin": PAGE})
         assert answer.status == status
@@ -71,7 +71,7 @@ async def test_answers_can_be_read_by_the_pages_that_were_named_refusals_too(edg
     assert "Origin" in other.headers["vary"]
 
 
-async def test_a_stream_can_be_read_too() -> None:
+async def test_allowed_origin_can_read_a_stream() -> None:
     async with running_edge(cors_origins=(PAGE,)) as edge:
         body = b'{"model": "m", "input": "hi", "stream": true}'
         answer = await edge.ask("POST", "/v1/responses", body, headers={"Origin": PAGE})
@@ -79,7 +79,7 @@ async def test_a_stream_can_be_read_too() -> None:
         assert answer.events[-1]["type"] == "response.completed"
 
 
-async def test_a_star_is_every_page() -> None:
+async def test_star_allows_every_origin() -> None:
     async with running_edge(cors_origins=("*",)) as edge:
         answer = await preflight(edge, OTHER)
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (204, "*")
@@ -93,25 +93,25 @@ async def test_without_origins_there_is_no_cors() -> None:
         assert cors_headers(await edge.ask("GET", "/v1/models", headers={"Origin": PAGE})) == set()
 
 
-async def test_an_options_request_that_is_no_preflight_is_nothing_special(edge: RunningEdge) -> None:
+async def test_options_request_that_is_no_preflight_needs_a_key(edge: RunningEdge) -> None:
     assert (await edge.ask("OPTIONS", "/v1/responses", headers={"Origin": PAGE})).status == 401
 
 
-async def test_every_page_can_read_why_a_request_could_not_be_read(edge: RunningEdge) -> None:
-    """Where it comes from could not be read either; the answer has nothing of anybody's."""
+async def test_every_origin_can_read_the_rejection_of_an_unreadable_request(edge: RunningEdge) -> None:
+    """The origin was unreadable, too. The answer contains no data of any tenant."""
     answer = await exchange(edge.server.url, post(b"{}", LONG_HEADER))
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (431, "*")
     assert "x-request-id" in answer.headers["access-control-expose-headers"]
 
 
-async def test_what_is_refused_before_anything_else_can_be_read_by_the_pages_that_were_named(edge: RunningEdge) -> None:
+async def test_allowed_origins_can_read_a_rejection_before_routing(edge: RunningEdge) -> None:
     for origin, allowed in ((PAGE, PAGE), (OTHER, None)):
         answer = await exchange(edge.server.url, post(b"{}", b"Expect: miracles", b"Origin: " + origin.encode()))
         assert (answer.status, answer.headers.get("access-control-allow-origin")) == (417, allowed)
         assert answer.headers["vary"] == "Origin"
 
 
-async def test_without_named_pages_nothing_is_said_to_any() -> None:
+async def test_rejections_have_no_cors_headers_without_allowed_origins() -> None:
     async with running_edge() as edge:
         for wrong, status in ((b"Expect: miracles", 417), (LONG_HEADER, 431)):
             answer = await exchange(edge.server.url, post(b"{}", wrong, b"Origin: " + PAGE.encode()))

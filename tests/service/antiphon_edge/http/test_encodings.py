@@ -44,7 +44,7 @@ async def test_a_body_may_be_compressed(edge: RunningEdge, encoding: bytes, body
 
 
 @pytest.mark.parametrize("encoding", [b"br", b"zstd", b"x-gzip", b"gzip, gzip", b"gzip, identity", b"snappy"])
-async def test_other_encodings_are_refused_with_those_that_are_read(edge: RunningEdge, encoding: bytes) -> None:
+async def test_unsupported_encoding_is_rejected_with_the_supported_ones(edge: RunningEdge, encoding: bytes) -> None:
     answer = await exchange(edge.server.url, post(BODY, b"Content-Encoding: " + encoding))
     assert (answer.version, answer.status, answer.error["code"]) == ("HTTP/1.1", 415, "unsupported_content_encoding")
     assert answer.headers["accept-encoding"] == "gzip, deflate"
@@ -57,7 +57,7 @@ async def test_other_encodings_are_refused_with_those_that_are_read(edge: Runnin
     [(b"gzip", BODY), (b"deflate", BODY), (b"gzip", gzip.compress(BODY) + b"canary")],
     ids=["no gzip", "no deflate", "more behind the gzip"],
 )
-async def test_a_body_that_is_not_what_it_says_is_refused_on_every_route(
+async def test_body_that_does_not_match_its_encoding_is_rejected_on_every_route(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, path: str, encoding: bytes, body: bytes
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -69,14 +69,14 @@ async def test_a_body_that_is_not_what_it_says_is_refused_on_every_route(
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_body_is_measured_decompressed_and_the_rest_is_left_as_it_is(edge: RunningEdge, path: str) -> None:
+async def test_body_over_the_limit_when_decompressed_is_rejected(edge: RunningEdge, path: str) -> None:
     answer = await exchange(edge.server.url, post(BOMB, b"Content-Encoding: gzip", path=path.encode()))
     assert (answer.status, answer.error["code"]) == (413, "request_too_large")
     assert (answer.headers["connection"], answer.ended) == ("close", True)
 
 
-async def test_nothing_is_decompressed_for_nobody(tmp_path: Path) -> None:
-    """Beyond what was read before it was known who asks. Who sends all the rest first gets the answer all the same."""
+async def test_compressed_body_without_a_key_is_rejected_and_ends_its_connection(tmp_path: Path) -> None:
+    """At most the first read is decompressed. A client that sends its whole body first still gets the answer."""
     body = gzip.compress(b" " * (8 * BODY_BYTES_MAX) + random.Random(0).randbytes(2 * BODY_BYTES_MAX), compresslevel=1)
     files = KeyFiles(tmp_path)
     files.make("acme")
@@ -85,7 +85,7 @@ async def test_nothing_is_decompressed_for_nobody(tmp_path: Path) -> None:
         assert (answer.status, answer.headers["connection"], answer.ended) == (401, "close", True)
 
 
-async def test_a_client_that_does_not_hang_up_is_no_fault_of_ours(
+async def test_client_that_does_not_close_a_rejected_connection_logs_no_warning(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -101,5 +101,5 @@ async def test_a_client_that_does_not_hang_up_is_no_fault_of_ours(
     writer.close()
 
 
-async def test_without_a_body_its_encoding_says_nothing(edge: RunningEdge) -> None:
+async def test_encoding_of_a_request_without_a_body_is_ignored(edge: RunningEdge) -> None:
     assert (await edge.ask("GET", "/v1/models", headers={"Content-Encoding": "snappy"})).status == 200

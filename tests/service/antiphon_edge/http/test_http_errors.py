@@ -16,18 +16,18 @@ from antiphon_edge.http.http_errors import SHOULD_RETRY
 from tests.support.edge import RunningEdge
 
 
-async def test_an_unknown_url(edge: RunningEdge) -> None:
+async def test_unknown_url_is_not_found(edge: RunningEdge) -> None:
     answer = await edge.ask("GET", "/v2/responses")
     assert (answer.status, answer.error["code"]) == (404, "unknown_url")
     assert answer.error["message"] == "Unknown request URL: GET /v2/responses."
 
 
-async def test_a_wrong_method_names_the_right_ones(edge: RunningEdge) -> None:
+async def test_wrong_method_is_rejected_with_the_allowed_ones(edge: RunningEdge) -> None:
     answer = await edge.ask("PUT", "/v1/responses")
     assert (answer.status, answer.error["code"], answer.headers["allow"]) == (405, "method_not_allowed", "GET,POST")
 
 
-async def test_paths_are_asked_for_their_head_and_no_others_options(edge: RunningEdge) -> None:
+async def test_head_or_options_without_a_route_is_rejected_with_the_allowed_methods(edge: RunningEdge) -> None:
     answer = await edge.ask("HEAD", "/v1/models")
     assert (answer.status, answer.body) == (200, b"")
     assert int(answer.headers["content-length"]) > 0
@@ -38,7 +38,7 @@ async def test_paths_are_asked_for_their_head_and_no_others_options(edge: Runnin
     assert answer.error["code"] == "method_not_allowed"
 
 
-async def test_the_beta_of_a_path_is_the_same_path(edge: RunningEdge) -> None:
+async def test_beta_parameter_of_a_path_is_ignored(edge: RunningEdge) -> None:
     body = {"model": "m", "input": "hi"}
     answer = await edge.ask("POST", "/v1/responses?beta=true", body, headers={"OpenAI-Beta": "responses=v1"})
     assert (answer.status, answer.json["status"]) == (200, "completed")
@@ -46,7 +46,7 @@ async def test_the_beta_of_a_path_is_the_same_path(edge: RunningEdge) -> None:
     assert again.json == answer.json
 
 
-def test_whatever_sdks_repeat_by_its_status_says_whether_it_helps() -> None:
+def test_every_error_that_sdks_retry_says_whether_to_retry() -> None:
     repeated = {row.error for row in TABLE if row.http_status in (408, 409, 429) or row.http_status >= 500}
     assert set(SHOULD_RETRY) == repeated | {SessionLocked}
 
@@ -61,7 +61,7 @@ def test_whatever_sdks_repeat_by_its_status_says_whether_it_helps() -> None:
         (RequestRateExceeded("Too many.", retry_after_ms=1500), "true"),
     ],
 )
-async def test_an_error_says_whether_to_come_back(edge: RunningEdge, error: AntiphonError, expected: str) -> None:
+async def test_error_has_the_should_retry_header(edge: RunningEdge, error: AntiphonError, expected: str) -> None:
     async def refuse() -> None:
         raise error
 
@@ -70,11 +70,11 @@ async def test_an_error_says_whether_to_come_back(edge: RunningEdge, error: Anti
     assert answer.headers["x-should-retry"] == expected
 
 
-async def test_what_no_sdk_repeats_needs_no_such_word(edge: RunningEdge) -> None:
+async def test_error_that_no_sdk_retries_has_no_should_retry_header(edge: RunningEdge) -> None:
     assert "x-should-retry" not in (await edge.ask("GET", "/v1/models/none")).headers
 
 
-async def test_a_bug_is_logged_and_not_sent(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unexpected_error_is_logged_and_not_sent(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
     async def broken() -> None:
         raise ZeroDivisionError("secret detail")
 
@@ -93,9 +93,7 @@ async def test_a_bug_is_logged_and_not_sent(edge: RunningEdge, caplog: pytest.Lo
         ({"conversation": "x" * 1_000_000}, "Conversation with id 'xxx", "xxx' not found."),
     ],
 )
-async def test_an_answer_does_not_repeat_all_of_what_is_wrong(
-    edge: RunningEdge, asked: Object, begins: str, ends: str
-) -> None:
+async def test_error_message_shortens_a_long_value(edge: RunningEdge, asked: Object, begins: str, ends: str) -> None:
     answer = await edge.create(**asked)
     assert answer.error["message"].startswith(begins)
     assert answer.error["message"].endswith(ends)

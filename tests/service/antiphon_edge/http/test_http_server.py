@@ -24,7 +24,7 @@ LARGE = b"x" * (3 * BODY_BYTES_MAX)
 
 
 def require(answer: RawAnswer, status: int, code: str) -> None:
-    """The envelope, with what every answer has, at the end of its connection."""
+    """Checks the error body and the common headers of an answer that ends its connection."""
     assert (answer.version, answer.status, answer.error["code"]) == ("HTTP/1.1", status, code), answer
     assert set(answer.error) == {"message", "type", "param", "code"}
     assert answer.error["type"] == "invalid_request_error"
@@ -57,7 +57,7 @@ UNREADABLE = [
 @pytest.mark.parametrize(
     ("request_", "status", "code"), [row[1:] for row in UNREADABLE], ids=[r[0] for r in UNREADABLE]
 )
-async def test_what_is_no_request_is_refused_like_one_and_repeated_nowhere(
+async def test_unreadable_request_is_rejected_and_its_content_is_not_repeated(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, request_: bytes, status: int, code: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -71,9 +71,7 @@ async def test_what_is_no_request_is_refused_like_one_and_repeated_nowhere(
     assert edge.translator.turns == []
 
 
-async def test_a_body_that_breaks_off_while_it_is_read_is_refused_and_nobody_waits_for_the_rest(
-    edge: RunningEdge, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_malformed_body_is_rejected_while_it_is_read(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     request = head(*CHUNKED, b"Expect: 100-continue")
     require(await exchange(edge.server.url, request, after_continue=BODY + b"\r\n0\r\n\r\n"), 400, MALFORMED)
@@ -81,10 +79,10 @@ async def test_a_body_that_breaks_off_while_it_is_read_is_refused_and_nobody_wai
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
-async def test_a_connection_that_is_reset_behind_its_answer_is_no_fault_in_the_log(
+async def test_connection_reset_after_its_answer_logs_no_error(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel says so when the end of the answers is to be sent."""
+    """The kernel reports the reset when the server closes its sending side."""
 
     def write_eof(_transport: object) -> None:
         raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
@@ -101,9 +99,7 @@ async def test_a_connection_that_is_reset_behind_its_answer_is_no_fault_in_the_l
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-async def test_a_client_that_hangs_up_is_no_fault_in_the_log(
-    edge: RunningEdge, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_client_disconnect_logs_no_warning(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
     """A handler that writes while the connection closes raises this error."""
     caplog.set_level(logging.INFO)
 
@@ -116,8 +112,8 @@ async def test_a_client_that_hangs_up_is_no_fault_in_the_log(
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
-async def test_a_body_that_breaks_off_behind_a_request_that_runs_is_refused_in_its_turn(edge: RunningEdge) -> None:
-    """The one before it is answered, as it is complete."""
+async def test_malformed_body_behind_a_running_request_is_rejected_in_its_turn(edge: RunningEdge) -> None:
+    """The request in front of the malformed one is complete, and is answered."""
     asked, go_on = edge.hold_models()
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
@@ -144,7 +140,7 @@ async def test_a_body_that_breaks_off_behind_a_request_that_runs_is_refused_in_i
     ],
     ids=["no request", "no body", "too large a body"],
 )
-async def test_who_reads_only_when_all_is_sent_gets_the_answer_all_the_same(
+async def test_client_that_sends_everything_before_it_reads_gets_the_rejection(
     edge: RunningEdge, request_: bytes, status: int, code: str
 ) -> None:
     require(await exchange(edge.server.url, request_), status, code)
@@ -155,7 +151,7 @@ async def test_a_large_header_that_clients_do_send_is_read(edge: RunningEdge) ->
     assert (await exchange(edge.server.url, request)).status == 200
 
 
-async def test_a_body_waits_until_it_is_told_to_come(edge: RunningEdge) -> None:
+async def test_body_is_asked_for_with_100_continue(edge: RunningEdge) -> None:
     body = b'{"model": "m", "input": "hi"}'
     request = head(b"POST /v1/responses", b"Content-Length: %d" % len(body), b"Expect: 100-continue")
     assert (await exchange(edge.server.url, request, after_continue=body)).status == 200
@@ -176,7 +172,7 @@ async def test_a_head_that_begins_in_the_read_of_a_request_is_counted_until_it_i
 
 
 async def test_a_head_over_the_limit_in_the_read_of_a_request_ends_the_connection(edge: RunningEdge) -> None:
-    """A rejection could be taken for the answer to the request before."""
+    """The client could take a rejection for the answer to the request before."""
     server: HttpServer = edge.server._runner.server  # type: ignore[assignment]
     assert server._heads.take("127.0.0.1", HEADS_BYTES_MAX // 8) is None
     address = URL(edge.server.url)
@@ -187,7 +183,7 @@ async def test_a_head_over_the_limit_in_the_read_of_a_request_ends_the_connectio
     writer.close()
 
 
-async def test_another_expectation_is_refused_by_name(edge: RunningEdge) -> None:
+async def test_unknown_expectation_is_rejected(edge: RunningEdge) -> None:
     answer = await exchange(edge.server.url, post(BODY, b"Expect: miracles"))
     assert (answer.version, answer.status, answer.error["code"]) == ("HTTP/1.1", 417, "expectation_failed")
     assert answer.headers["x-request-id"].startswith("req_")
@@ -196,21 +192,21 @@ async def test_another_expectation_is_refused_by_name(edge: RunningEdge) -> None
 
 @pytest.mark.parametrize("path", [b"/v1/responses", b"/nowhere"])
 @pytest.mark.parametrize("expected", [b"\xff", b"100-continue\xff", b"100-continue, canary"])
-async def test_an_expectation_of_whatever_bytes_is_the_clients_mistake(
+async def test_expectation_with_invalid_bytes_is_rejected(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, path: bytes, expected: bytes
 ) -> None:
     require(await exchange(edge.server.url, post(BODY, b"Expect: " + expected, path=path)), 417, "expectation_failed")
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
-async def test_http_1_0_knows_no_expectations(edge: RunningEdge) -> None:
-    """RFC 9110 has them ignored there."""
+async def test_expectation_in_http_1_0_is_ignored(edge: RunningEdge) -> None:
+    """RFC 9110 demands it: HTTP/1.0 has no `Expect`."""
     request = post(b'{"model": "m", "input": "hi"}', b"Expect: miracles").replace(b"HTTP/1.1", b"HTTP/1.0")
     assert (await exchange(edge.server.url, request)).status == 200
 
 
-async def said_before(edge: RunningEdge, first: bytes, then: bytes) -> list[int]:
-    """The statuses of what is answered on one connection on which `then` is sent once `first` was answered."""
+async def statuses_of(edge: RunningEdge, first: bytes, then: bytes) -> list[int]:
+    """Sends `first`, and `then` after its answer, on one connection. Returns the statuses of the answers."""
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     statuses = []
@@ -226,30 +222,30 @@ async def said_before(edge: RunningEdge, first: bytes, then: bytes) -> list[int]
 
 
 async def test_a_trailer_of_one_request_is_no_header_of_the_next(edge: RunningEdge) -> None:
-    """aiohttp's parser keeps the last one for the next request: a proxy may send that for somebody else."""
+    """aiohttp's parser keeps the last trailer for the next request, which a proxy may send for another client."""
     body = b'{"model": "m", "input": "hi"}'
     chunks = b"%x\r\n%s\r\n0\r\nIdempotency-Key: mine\r\n\r\n" % (len(body), body)
-    assert await said_before(edge, head(*CHUNKED) + chunks, post(body)) == [200]
+    assert await statuses_of(edge, head(*CHUNKED) + chunks, post(body)) == [200]
     assert len(edge.translator.turns) == 1
 
 
-async def test_what_is_behind_an_upgrade_that_is_not_taken_is_dropped_as_a_whole(edge: RunningEdge) -> None:
-    """aiohttp drops what came in one piece with such a request, and would take the rest for the next one."""
+async def test_data_behind_an_ignored_upgrade_is_dropped(edge: RunningEdge) -> None:
+    """aiohttp drops the data of the same read, and would take later data for the next request."""
     upgrade = head(b"GET /v1/models", b"Connection: Upgrade", b"Upgrade: h2c")
     smuggled = post(b'{"model": "m", "input": "hi"}')
     outer = head(b"POST /v1/responses", b"Content-Length: %d" % len(smuggled))
-    assert await said_before(edge, upgrade + outer, smuggled) == [200]
+    assert await statuses_of(edge, upgrade + outer, smuggled) == [200]
     assert edge.translator.turns == []
 
 
-async def test_what_comes_behind_connect_is_no_request(edge: RunningEdge) -> None:
+async def test_data_behind_connect_is_not_read_as_a_request(edge: RunningEdge) -> None:
     smuggled = post(b'{"model": "m", "input": "hi"}')
     request = head(b"CONNECT edge:80", b"Content-Length: %d" % len(smuggled)) + smuggled
     require(await exchange(edge.server.url, request), 400, MALFORMED)
     assert edge.translator.turns == []
 
 
-async def test_a_connection_is_used_again_behind_a_refusal_that_was_read(edge: RunningEdge) -> None:
+async def test_connection_stays_open_after_a_rejected_request_that_was_read(edge: RunningEdge) -> None:
     first = await exchange(edge.server.url, post(b"no JSON"))
     assert (first.status, first.ended) == (400, False)
 
@@ -263,7 +259,7 @@ async def test_a_connection_is_used_again_behind_a_refusal_that_was_read(edge: R
         (BadHttpMessage("canary"), 400),
     ],
 )
-def test_what_the_parser_means_is_said_without_its_words(error: HttpProcessingError, status: int) -> None:
+def test_rejection_does_not_repeat_the_parsers_message(error: HttpProcessingError, status: int) -> None:
     why = rejection_of(error)
     assert why.status == status
     assert "canary" not in why.message

@@ -32,7 +32,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 class FullTable(socket.socket):
-    """A listening socket of a process that has no file descriptor left, for as long as `is_full`."""
+    """A listening socket whose next `accept` finds no free file descriptor while `is_full`."""
 
     is_full = True
 
@@ -63,7 +63,7 @@ def connected(address: Any, count: int) -> list[socket.socket]:
 
 
 async def steps_to_accept(server: web.Server, count: int) -> int:
-    """In how many iterations of the event loop connections came, until there were so many."""
+    """The number of event loop iterations in which connections were accepted, until there are `count`."""
     steps, seen = 0, 0
     while seen < count:
         await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def text_of(connection: socket.socket) -> bytes:
 
 
 def test_connections_that_wait_are_accepted_together(run: Run) -> None:
-    """A server of uvloop itself takes an iteration for each."""
+    """uvloop's own server accepts one connection per iteration of the event loop."""
     count = ACCEPTED_AT_ONCE_MAX + 20
 
     async def main() -> None:
@@ -108,14 +108,14 @@ def test_an_accepted_connection_is_served_without_delay(run: Run) -> None:
             (protocol,) = runner.server.connections
             assert protocol.transport is not None
             accepted = protocol.transport.get_extra_info("socket")
-            # Without it a small event waits for the reader's delayed acknowledgement: 40 ms and more.
+            # Without TCP_NODELAY a small event waits for the reader's delayed acknowledgement: 40 ms and more.
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             assert (await text_of(client)).endswith(b"here")
 
     run(main())
 
 
-def test_a_port_that_another_process_has_is_refused(run: Run) -> None:
+def test_port_of_another_process_raises_an_error(run: Run) -> None:
     async def main() -> None:
         async with started_runner() as runner, started_runner() as other:
             await ListeningSite(runner, HOST, 0).start()
@@ -125,7 +125,7 @@ def test_a_port_that_another_process_has_is_refused(run: Run) -> None:
     run(main())
 
 
-def test_processes_that_say_so_share_a_port(run: Run) -> None:
+def test_processes_with_shares_port_share_a_port(run: Run) -> None:
     async def main() -> None:
         async with started_runner() as runner, started_runner() as other:
             await ListeningSite(runner, HOST, 0, shares_port=True).start()
@@ -162,7 +162,7 @@ def test_a_listener_that_pauses_can_be_closed(run: Run) -> None:
             while listening.is_full:
                 await asyncio.sleep(0)
             listener.close()
-            await asyncio.sleep(0.01)  # its timer would watch a socket that is closed
+            await asyncio.sleep(0.01)  # its timer would watch the closed socket
             assert not runner.server.connections
             client.close()
 
@@ -170,7 +170,7 @@ def test_a_listener_that_pauses_can_be_closed(run: Run) -> None:
 
 
 class Full(ConnectionTable):
-    """A table in which there is no room for anybody."""
+    """A connection table without room."""
 
     def __init__(self) -> None:
         super().__init__(ConnectionLimits(1, 1), now_s=lambda: 0.0)
@@ -179,7 +179,7 @@ class Full(ConnectionTable):
         return False
 
 
-def test_a_connection_without_room_is_told_so_and_closed(run: Run) -> None:
+def test_connection_without_room_is_rejected_and_closed(run: Run) -> None:
     async def main() -> None:
         async with started_runner() as runner:
             await ListeningSite(runner, HOST, 0, table=Full()).start()

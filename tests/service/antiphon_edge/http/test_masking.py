@@ -39,7 +39,7 @@ class Seen:
 
 
 def frame(first: int, payload: bytes, *, masked: bool = True) -> bytes:
-    """With a mask of zeros, which leaves the payload as it is."""
+    """A frame whose mask is zeros, which leave the payload unchanged."""
     size, bit = len(payload), 0x80 if masked else 0
     if size < 126:
         length = bytes([bit | size])
@@ -61,7 +61,7 @@ def fed(stream: bytes, cuts: list[int]) -> Seen:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_masked_frames_go_on_as_they_are_however_they_are_cut(seed: int) -> None:
+def test_masked_frames_are_passed_on_unchanged_at_any_cut(seed: int) -> None:
     stream = b"".join(frame(TEXT, b"x" * size) for size in SIZES)
     cuts = sorted(random.Random(seed).choices(range(len(stream)), k=40) + list(range(20)))
     assert fed(stream, cuts).data == stream
@@ -69,7 +69,7 @@ def test_masked_frames_go_on_as_they_are_however_they_are_cut(seed: int) -> None
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_first_that_is_not_masked_becomes_one_that_is_refused(size: int, whole: bool) -> None:
+def test_first_unmasked_frame_is_replaced_by_an_invalid_one(size: int, whole: bool) -> None:
     good = frame(PING, b"a") + frame(TEXT, b"x" * 200)
     stream = good + frame(TEXT, b"y" * size, masked=False) + b"z"
     cuts = [] if whole else list(range(len(good) + 2))
@@ -95,7 +95,7 @@ async def test_a_client_that_does_not_mask_is_closed_with_1002(edge: RunningEdge
 
 
 class Bound:
-    """Room for so many bytes of one message."""
+    """A listener with room for so many bytes of one message."""
 
     def __init__(self, room: int) -> None:
         self.room = room

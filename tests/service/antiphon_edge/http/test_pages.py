@@ -21,12 +21,12 @@ async def edge() -> AsyncIterator[RunningEdge]:
 
 
 async def post(edge: RunningEdge, **headers: str) -> Answer:
-    """As a page may send it without asking first: a form's content type, no header of its own."""
+    """Sends a simple request, which needs no preflight: a form's content type and no custom header."""
     return await edge.ask("POST", "/v1/responses", BODY, headers={"Content-Type": "text/plain", **headers})
 
 
 @pytest.mark.parametrize("origin", [FOREIGN, "null", "http://[", "http://127.0.0.1:1", "file://"])
-async def test_a_page_of_another_host_has_nothing_done(edge: RunningEdge, origin: str) -> None:
+async def test_request_from_a_page_of_another_host_is_rejected(edge: RunningEdge, origin: str) -> None:
     answer = await post(edge, Origin=origin)
     assert (answer.status, answer.error["code"]) == (403, "origin_refused")
     assert answer.headers["x-request-id"]
@@ -34,19 +34,19 @@ async def test_a_page_of_another_host_has_nothing_done(edge: RunningEdge, origin
     assert (gone.status, gone.error["code"]) == (403, "origin_refused")
 
 
-async def test_our_own_pages_and_what_is_no_page_may(edge: RunningEdge) -> None:
+async def test_own_pages_other_clients_and_foreign_reads_are_accepted(edge: RunningEdge) -> None:
     assert (await post(edge)).status == 200
     assert (await post(edge, Origin=edge.http.url)).status == 200
     assert (await edge.ask("GET", "/v1/models", headers={"Origin": FOREIGN})).status == 200
 
 
 @pytest.mark.parametrize("origins", [(FOREIGN,), ("*",)])
-async def test_pages_that_were_named_may(origins: tuple[str, ...]) -> None:
+async def test_page_of_an_allowed_origin_is_accepted(origins: tuple[str, ...]) -> None:
     async with running_edge(cors_origins=origins) as edge:
         assert (await post(edge, Origin=FOREIGN)).status == 200
 
 
-async def test_a_name_that_a_stranger_gave_this_machine_is_no_way_in(edge: RunningEdge) -> None:
+async def test_dns_rebinding_with_a_public_host_name_is_rejected(edge: RunningEdge) -> None:
     for method, path in (("GET", "/v1/models"), ("POST", "/v1/responses"), ("GET", "/docs")):
         headers = {"Host": "evil.example.com:8000", "Origin": "http://evil.example.com:8000"}
         answer = await edge.ask(method, path, BODY if method == "POST" else b"", headers=headers)
@@ -57,17 +57,17 @@ async def test_a_name_that_a_stranger_gave_this_machine_is_no_way_in(edge: Runni
 @pytest.mark.parametrize(
     "host", ["localhost:8000", "my-laptop", "host.docker.internal:8000", "printer.local", "[::1]:1"]
 )
-async def test_names_that_strangers_cannot_have_are_good(edge: RunningEdge, host: str) -> None:
+async def test_local_host_names_are_accepted(edge: RunningEdge, host: str) -> None:
     assert (await post(edge, Host=host)).status == 200
 
 
-async def test_where_the_network_is_trusted_it_answers_under_any_name() -> None:
+async def test_insecure_edge_answers_under_any_host_name() -> None:
     async with running_edge(insecure=True) as edge:
         assert (await post(edge, Host="antiphon.example.com")).status == 200
         assert (await post(edge, Host="antiphon.example.com", Origin=FOREIGN)).error["code"] == "origin_refused"
 
 
-async def test_who_shows_a_key_may_come_from_anywhere(tmp_path: Path) -> None:
+async def test_request_with_a_key_may_have_any_host_and_origin(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     key = files.make("acme")
     async with running_edge(**files.settings) as edge:
@@ -96,5 +96,5 @@ async def test_who_shows_a_key_may_come_from_anywhere(tmp_path: Path) -> None:
         ("1.2.3", True),
     ],
 )
-def test_which_names_are_anyones(host: str, public: bool) -> None:
+def test_host_names_are_classified_as_public_or_local(host: str, public: bool) -> None:
     assert is_public_name(host) is public

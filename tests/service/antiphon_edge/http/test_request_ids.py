@@ -18,18 +18,18 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 @pytest.mark.parametrize("path", ["/v1/health/live", "/v1/nowhere", "/v1/responses/resp_x"])
-async def test_every_answer_names_its_request(edge: RunningEdge, path: str) -> None:
+async def test_every_answer_has_a_request_id(edge: RunningEdge, path: str) -> None:
     headers = (await edge.ask("GET", path)).headers
     assert re.fullmatch(r"req_[0-9a-f]{32}", headers["x-request-id"])
     assert int(headers["openai-processing-ms"]) >= 0
     assert headers["openai-version"] == "2020-10-01"
 
 
-async def test_a_stream_names_its_request_too(edge: RunningEdge) -> None:
+async def test_stream_has_a_request_id(edge: RunningEdge) -> None:
     assert (await edge.create(stream=True)).headers["x-request-id"].startswith("req_")
 
 
-async def test_the_callers_own_id_is_kept(edge: RunningEdge) -> None:
+async def test_request_id_of_the_client_is_kept(edge: RunningEdge) -> None:
     answer = await edge.ask("GET", "/v1/health/live", headers={"x-request-id": "trace-7.a"})
     assert answer.headers["x-request-id"] == "trace-7.a"
 
@@ -40,16 +40,14 @@ async def test_an_unusable_id_is_replaced(edge: RunningEdge, unusable: str) -> N
     assert answer.headers["x-request-id"].startswith("req_")
 
 
-async def test_one_access_line_for_each_request(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_request_logs_one_access_line(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="antiphon_edge.access")
     await edge.ask("GET", "/v1/nowhere")
     (line,) = [record.getMessage() for record in caplog.records if record.name == "antiphon_edge.access"]
     assert re.fullmatch(r"GET /v1/nowhere 404 \d+ms", line)
 
 
-async def test_the_callers_own_name_is_in_the_access_line_beside_ours(
-    edge: RunningEdge, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_client_request_id_is_in_the_access_line(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="antiphon_edge.access")
     given = "019a-thread:7"
     answer = await edge.ask("POST", "/v1/responses", BODY, headers={"X-Client-Request-Id": given})
@@ -60,7 +58,7 @@ async def test_the_callers_own_name_is_in_the_access_line_beside_ours(
 
 
 @pytest.mark.parametrize("unusable", ["", "two words", "x" * 513, "é"])
-async def test_a_name_that_could_be_taken_for_more_is_accepted_and_left_out(
+async def test_unusable_client_request_id_is_left_out_of_the_access_line(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, unusable: str
 ) -> None:
     caplog.set_level(logging.INFO, logger="antiphon_edge.access")
@@ -69,7 +67,7 @@ async def test_a_name_that_could_be_taken_for_more_is_accepted_and_left_out(
     assert re.fullmatch(r"GET /v1/models 200 \d+ms", line)
 
 
-async def test_a_caller_that_hangs_up_has_its_line_too(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
+async def test_client_disconnect_is_logged_with_status_499(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="antiphon_edge.access")
     edge.translator.hang = True
     asking = asyncio.create_task(edge.create())
@@ -83,7 +81,7 @@ async def test_a_caller_that_hangs_up_has_its_line_too(edge: RunningEdge, caplog
     assert "POST /v1/responses 499" in caplog.text
 
 
-async def test_a_client_that_leaves_an_answer_that_has_begun_has_its_status(
+async def test_disconnect_after_the_answer_began_is_logged_with_its_status(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="antiphon_edge.access")
@@ -116,14 +114,14 @@ async def test_requests_are_counted_by_route_and_never_by_path(
     assert not [labels for labels in metrics.HTTP_REQUESTS.children() if "of-mine" in labels[1]]
 
 
-async def test_the_phases_of_a_request_are_in_its_answer(edge: RunningEdge) -> None:
+async def test_server_timing_header_has_the_phases_of_the_request(edge: RunningEdge) -> None:
     timing = (await edge.create()).headers["server-timing"]
     assert [each.partition(";dur=")[0] for each in timing.split(", ")] == ["start", "first-token", "commit", "total"]
     streamed = (await edge.create(stream=True)).headers["server-timing"]
     assert [each.partition(";dur=")[0] for each in streamed.split(", ")] == ["start", "total"]
 
 
-async def test_what_is_done_for_a_request_belongs_to_its_trace(edge: RunningEdge) -> None:
+async def test_spans_of_a_request_belong_to_its_trace(edge: RunningEdge) -> None:
     with recorded() as tracer:
         answer = await edge.ask("POST", "/v1/responses", BODY, headers={"traceparent": TRACEPARENT})
     assert answer.status == 200
@@ -133,7 +131,7 @@ async def test_what_is_done_for_a_request_belongs_to_its_trace(edge: RunningEdge
     assert (request.facts["http.route"], request.facts["http.response.status_code"]) == ("/v1/responses", 200)
 
 
-async def test_a_response_is_no_part_of_the_next_request_on_its_connection(
+async def test_response_id_is_not_logged_with_the_next_request_on_its_connection(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Correlation] = []

@@ -43,26 +43,26 @@ async def answer_to(edge: RunningEdge, *pieces: bytes) -> RawAnswer:
 
 
 @pytest.mark.parametrize("said", [b"", b"POST /v1/resp", b"POST /v1/responses HTTP/1.1\r\n" + HOST])
-async def test_a_connection_that_brings_no_request_is_closed(said: bytes) -> None:
+async def test_connection_that_sends_no_complete_request_times_out(said: bytes) -> None:
     async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
         writer.write(said)
         assert await reader.read() == b""
 
 
-async def test_a_head_that_comes_letter_by_letter_gets_no_more_time() -> None:
+async def test_head_that_is_sent_byte_by_byte_times_out() -> None:
     async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
         writer.write(b"GET /v1/models HTTP/1.1\r\nx-what: ")
         closed = asyncio.create_task(reader.read())
         while not closed.done():
             writer.write(b"x")
             await asyncio.sleep(LIMIT_S / 10)
-        with suppress(ConnectionResetError):  # it was, if a letter was on its way
+        with suppress(ConnectionResetError):  # if a byte was on its way
             assert await closed == b""
 
 
 @pytest.mark.parametrize("said", [b"", b'{"model": '])
 @pytest.mark.parametrize("framing", [b"Content-Length: 29", b"Transfer-Encoding: chunked"])
-async def test_a_body_that_does_not_come_is_408(said: bytes, framing: bytes) -> None:
+async def test_body_that_does_not_come_times_out_with_408(said: bytes, framing: bytes) -> None:
     if framing.startswith(b"T") and said:
         said = b"%x\r\n%b\r\n" % (len(said), said)
     async with running_edge(read_timeout_s=LIMIT_S) as edge:
@@ -72,13 +72,13 @@ async def test_a_body_that_does_not_come_is_408(said: bytes, framing: bytes) -> 
 
 
 async def test_a_body_that_is_slow_but_comes_is_read() -> None:
-    """It takes longer than the limit, each piece less."""
+    """The body takes longer than the timeout, each piece less."""
     async with running_edge(read_timeout_s=30) as edge:
         answer = await answer_to(edge, post(BODY)[:-9], BODY[-9:-6], BODY[-6:-3], BODY[-3:])
         assert answer.status == 200
 
 
-async def test_a_body_that_lacks_behind_a_request_that_runs_is_refused_in_its_turn() -> None:
+async def test_missing_body_behind_a_running_request_times_out_in_its_turn() -> None:
     async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
         asked, go_on = edge.hold_models()
         writer.write(head(b"GET /v1/models") + post(BODY)[:-9])

@@ -1,4 +1,4 @@
-"""Every route stands in the table of operations, and every row has its route."""
+"""The table of operations and the routes of the edge agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ README = Path(__file__).parents[4] / "services/edge/README.md"
 
 
 async def test_the_table_and_the_routes_are_the_same() -> None:
-    async with running_edge(console=False) as edge:  # which is a page, and no part of the API
+    async with running_edge(console=False) as edge:  # the console is a page, and no part of the API
         routes = {
             (route.method, route.resource.canonical)
             for route in edge.server.app.router.routes()
@@ -22,7 +22,7 @@ async def test_the_table_and_the_routes_are_the_same() -> None:
     assert routes == {(operation.method, operation.path) for operation in OPERATIONS}
 
 
-def test_names_are_unique() -> None:
+def test_operation_names_are_unique() -> None:
     twice = [name for name, count in Counter(operation.name for operation in OPERATIONS).items() if count > 1]
     assert not twice
 
@@ -33,7 +33,7 @@ def test_the_parameters_of_a_path_are_those_it_names() -> None:
         assert told == re.findall(r"{(\w+)}", operation.path), operation.name
 
 
-def test_what_takes_a_body_or_streams_is_described_beyond_its_summary() -> None:
+def test_operation_with_a_body_or_a_stream_has_a_description() -> None:
     for operation in OPERATIONS:
         if operation.body or operation.events or operation.upgrades:
             assert operation.description, operation.name

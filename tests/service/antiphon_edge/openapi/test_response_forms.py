@@ -1,4 +1,4 @@
-"""Real answers are what the schemas say."""
+"""Real answers match their schemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FUNCTION = {"type": "function", "name": "f"}
 CUSTOM = {"type": "custom", "name": "c"}
 
 
-async def test_responses_of_all_kinds() -> None:
+async def test_real_responses_match_their_schema() -> None:
     async with scripted_system() as system:
         for members in (
             {"input": "Hi", "metadata": {"a": "b"}},
@@ -29,7 +29,7 @@ async def test_responses_of_all_kinds() -> None:
         )
 
 
-async def test_lists_trees_and_conversations() -> None:
+async def test_real_lists_trees_and_conversations_match_their_schemas() -> None:
     async with scripted_system() as system:
         http = system.http
         talk = (await http.post("/v1/conversations", {"items": [{"role": "user", "content": "Hi"}]})).json
@@ -45,7 +45,7 @@ async def test_lists_trees_and_conversations() -> None:
         require("DeletedConversation", (await http.ask("DELETE", f"/v1/conversations/{talk['id']}")).json)
 
 
-async def test_the_service() -> None:
+async def test_real_service_answers_match_their_schemas() -> None:
     async with scripted_system() as system:
         require("ModelList", (await system.http.get("/v1/models")).json)
         require("Model", (await system.http.get(f"/v1/models/{SEER}")).json)
@@ -54,7 +54,7 @@ async def test_the_service() -> None:
         require("Version", (await system.http.get("/v1/version")).json)
 
 
-def test_the_schemas_refuse() -> None:
+def test_schemas_reject_incomplete_answers() -> None:
     with pytest.raises(AssertionError, match="required property"):
         require("Error", {"error": {"message": "m"}})
     with pytest.raises(AssertionError):

@@ -7,7 +7,7 @@ from antiphon_edge.openapi.document import document
 from tests.support.edge import running_edge
 
 
-async def test_the_document_and_the_page() -> None:
+async def test_document_and_page_are_served() -> None:
     async with running_edge() as edge:
         told = await edge.ask("GET", "/openapi.json")
         page = await edge.ask("GET", "/docs")

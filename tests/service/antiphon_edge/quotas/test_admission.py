@@ -23,7 +23,7 @@ def quota_headers(headers: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.startswith("x-ratelimit-")}
 
 
-async def test_every_answer_says_what_is_left() -> None:
+async def test_every_answer_has_rate_limit_headers() -> None:
     clock = ManualClock()
     async with running_edge(requests_per_minute=60, tokens_per_minute=PLENTY, clock=clock) as edge:
         first = await edge.create()
@@ -43,19 +43,19 @@ async def test_every_answer_says_what_is_left() -> None:
         assert (await edge.create()).headers["x-ratelimit-remaining-tokens"] == str(PLENTY - 15)
 
 
-async def test_without_limits_nothing_is_said() -> None:
+async def test_without_limits_answers_have_no_rate_limit_headers() -> None:
     async with running_edge() as edge:
         assert quota_headers((await edge.create()).headers) == {}
 
 
-async def test_probes_are_not_counted_and_say_nothing() -> None:
+async def test_probes_are_not_counted_and_have_no_rate_limit_headers() -> None:
     async with running_edge(requests_per_minute=1) as edge:
         for _ in range(3):
             answer = await edge.ask("GET", "/v1/health/live")
             assert (answer.status, quota_headers(answer.headers)) == (200, {})
 
 
-async def test_one_request_too_many() -> None:
+async def test_request_over_the_rate_limit_is_rejected_with_429() -> None:
     async with running_edge(requests_per_minute=2, clock=ManualClock()) as edge:
         for _ in range(2):
             assert (await edge.create()).status == 200
@@ -73,7 +73,7 @@ async def test_one_request_too_many() -> None:
         assert len(edge.translator.turns) == 2
 
 
-async def test_tokens_that_were_used_up() -> None:
+async def test_generation_is_rejected_until_used_up_tokens_return() -> None:
     clock = ManualClock()
     async with running_edge(tokens_per_minute=6, clock=clock) as edge:
         assert (await edge.create()).status == 200
@@ -87,7 +87,7 @@ async def test_tokens_that_were_used_up() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_what_is_told_again_under_a_key_is_not_paid_for_twice(stream: bool) -> None:
+async def test_replay_of_a_keyed_turn_is_not_charged_again(stream: bool) -> None:
     async with running_edge(tokens_per_minute=PLENTY, clock=ManualClock()) as edge:
         body = dumps({"model": "m", "input": "hi", "stream": stream})
         first, second = [
@@ -98,13 +98,13 @@ async def test_what_is_told_again_under_a_key_is_not_paid_for_twice(stream: bool
         assert (left, len(edge.translator.turns)) == (str(PLENTY - 5), 1)
 
 
-async def test_what_is_not_stored_is_paid_for_too() -> None:
+async def test_response_that_is_not_stored_is_charged() -> None:
     async with running_edge(tokens_per_minute=PLENTY, clock=ManualClock()) as edge:
         assert (await edge.create(store=False)).headers["x-ratelimit-remaining-tokens"] == str(PLENTY - 5)
 
 
 async def running(edge: RunningEdge, count: int, **members: Any) -> list[asyncio.Task[Any]]:
-    """So many responses that have begun and do not end."""
+    """Starts so many responses, which do not end."""
     edge.translator.hang = True
     asking = [asyncio.create_task(edge.create(**members)) for _ in range(count)]
     while len(edge.translator.turns) < count:
@@ -120,7 +120,7 @@ async def leave(edge: RunningEdge, asking: list[asyncio.Task[Any]]) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_so_many_responses_at_once(stream: bool) -> None:
+async def test_response_without_a_free_stream_slot_is_rejected(stream: bool) -> None:
     async with running_edge(streams_per_tenant=2) as edge:
         asking = await running(edge, 2, stream=stream)
         answer = await edge.create()
@@ -134,8 +134,8 @@ async def test_so_many_responses_at_once(stream: bool) -> None:
         await leave(edge, asking)
 
 
-async def test_a_background_response_holds_a_place_only_while_it_is_created() -> None:
-    """How many are queued is bounded by the requests of a minute alone, as the documents say."""
+async def test_background_response_holds_a_stream_slot_only_during_create() -> None:
+    """The number of queued responses is limited by requests per minute alone."""
     async with running_edge(streams_per_tenant=1) as edge:
         for _ in range(3):
             answer = await edge.create(background=True)
@@ -143,14 +143,14 @@ async def test_a_background_response_holds_a_place_only_while_it_is_created() ->
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_who_hangs_up_has_the_place_of_the_model_that_goes_on(stream: bool) -> None:
-    """Under a key a turn does not end with its caller."""
+async def test_keyed_turn_keeps_its_stream_slot_after_a_client_disconnect(stream: bool) -> None:
+    """A keyed turn continues without its client."""
     async with thinking_edges("Hello there.", streams_per_tenant=1) as edges:
         edges.sayer.pause_at = 1
         body = {"model": "m", "input": "hi", "stream": stream}
         asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
         await edges.sayer.paused.wait()
-        edges.sayer.pause_at = None  # others would not wait
+        edges.sayer.pause_at = None  # the next turns do not pause
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         for _ in range(10):
@@ -177,14 +177,14 @@ async def test_limits_are_each_tenants_own(tmp_path: Path) -> None:
         assert (unknown.status, quota_headers(unknown.headers)) == (401, {})
 
 
-async def test_a_request_to_cancel_is_never_too_much() -> None:
+async def test_cancel_request_is_never_rate_limited() -> None:
     async with running_edge(requests_per_minute=1) as edge:
         await edge.ask("GET", "/v1/models")
         for _ in range(3):
             assert (await edge.ask("POST", f"/v1/responses/resp_{'0' * 48}/cancel")).status != 429
 
 
-async def test_what_is_read_as_a_stream_holds_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stream_read_and_websocket_without_a_free_slot_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_edge(streams_per_tenant=1) as edge:
         asking = await running(edge, 1, stream=True)
         for path, headers in (
@@ -195,7 +195,7 @@ async def test_what_is_read_as_a_stream_holds_a_place(monkeypatch: pytest.Monkey
         await leave(edge, asking)
 
 
-async def test_the_store_counts_for_other_edges_too() -> None:
+async def test_requests_and_slots_of_other_edges_count() -> None:
     async with running_edge(requests_per_minute=3, streams_per_tenant=2, clock=ManualClock()) as edge:
         await edge.store.take_quota(
             "default", QuotaRequest([Draw("requests", 1, 1, 3, 3)], Hold(["elsewhere"], 30_000))
@@ -209,7 +209,7 @@ async def test_the_store_counts_for_other_edges_too() -> None:
         await leave(edge, asking)
 
 
-async def test_what_needs_no_store_is_answered_when_there_is_none() -> None:
+async def test_unstored_turn_is_answered_and_limited_while_the_store_is_away() -> None:
     async with running_edge(requests_per_minute=4, streams_per_tenant=2, replicas=2, clock=ManualClock()) as edge:
         await edge.backend.close()
         answers = [await edge.create(store=False) for _ in range(3)]
@@ -217,7 +217,7 @@ async def test_what_needs_no_store_is_answered_when_there_is_none() -> None:
         assert answers[0].headers["x-ratelimit-limit-requests"] == "2"
 
 
-async def test_an_edge_may_count_its_part_by_itself() -> None:
+async def test_edge_without_shared_limits_counts_its_share_alone() -> None:
     async with running_edge(requests_per_minute=4, replicas=2, shared_limits=False, clock=ManualClock()) as edge:
         assert [(await edge.create()).status for _ in range(3)] == [200, 200, 429]
         assert (await edge.store.take_quota("default", QuotaRequest([Draw("requests")]))).levels == ()
@@ -235,12 +235,12 @@ async def test_a_response_without_usage_costs_nothing() -> None:
     ("seconds", "text"),
     [(0, "0ms"), (0.12, "120ms"), (1, "1s"), (8.64, "8.64s"), (59.9996, "1m0s"), (90.5, "1m30.5s"), (360, "6m0s")],
 )
-def test_durations_as_openai_writes_them(seconds: float, text: str) -> None:
+def test_duration_has_openais_format(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_the_limiter_is_the_applications() -> None:
-    """Handlers of WebSockets ask the application's limiter for each response."""
+def test_rate_limiter_is_stored_in_the_application() -> None:
+    """WebSocket handlers take the limiter from the application for each response."""
     from antiphon_core.ids import RandomIds
     from antiphon_edge.quotas import admission
     from antiphon_edge.quotas.counting import OwnShare

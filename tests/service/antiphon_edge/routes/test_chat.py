@@ -46,7 +46,7 @@ def chunks_of(answer: Answer) -> list[Object]:
     return chunks
 
 
-async def test_a_completion(system: ScriptedSystem) -> None:
+async def test_completion_has_text_finish_reason_and_usage(system: ScriptedSystem) -> None:
     answer = await ask(system, {"role": "system", "content": "Be kind."}, user("Hi"))
     assert answer.status == 200
     require("ChatCompletion", answer.json)
@@ -57,7 +57,7 @@ async def test_a_completion(system: ScriptedSystem) -> None:
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
 
 
-async def test_a_stream(system: ScriptedSystem) -> None:
+async def test_stream_has_the_text_and_ends_with_a_finish_reason(system: ScriptedSystem) -> None:
     chunks = chunks_of(await ask(system, stream=True))
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     assert "".join(delta.get("content", "") for delta in deltas) == LINE
@@ -66,7 +66,7 @@ async def test_a_stream(system: ScriptedSystem) -> None:
     assert all("usage" not in chunk for chunk in chunks)
 
 
-async def test_usage_in_a_stream(system: ScriptedSystem) -> None:
+async def test_stream_with_usage_ends_with_the_usage_of_a_completion(system: ScriptedSystem) -> None:
     chunks = chunks_of(await ask(system, stream=True, stream_options={"include_usage": True}))
     assert (await ask(system)).json["usage"] == chunks[-1]["usage"]
 
@@ -81,7 +81,7 @@ async def test_tools_are_called_and_answered(system: ScriptedSystem) -> None:
     assert (second["message"]["content"], second["finish_reason"]) == ("I was told: Sunny.", "stop")
 
 
-async def test_calls_in_a_stream(system: ScriptedSystem) -> None:
+async def test_tool_call_is_streamed_in_deltas(system: ScriptedSystem) -> None:
     chunks = chunks_of(await ask(system, stream=True, tools=[FUNCTION]))
     calls = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", [])]
     assert calls[0]["function"]["name"] == "f"
@@ -90,14 +90,14 @@ async def test_calls_in_a_stream(system: ScriptedSystem) -> None:
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
-async def test_thoughts(system: ScriptedSystem) -> None:
+async def test_reasoning_is_in_completions_and_streams(system: ScriptedSystem) -> None:
     message = (await ask(system, user("Think."))).json["choices"][0]["message"]
     assert (message["reasoning_content"], message["content"]) == (THOUGHT, LINE)
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks_of(await ask(system, user("Think."), stream=True))]
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == THOUGHT
 
 
-async def test_images(system: ScriptedSystem) -> None:
+async def test_image_is_accepted_only_by_a_model_that_sees(system: ScriptedSystem) -> None:
     picture = {"type": "image_url", "image_url": {"url": data_url(png())}}
     parts = [{"type": "text", "text": "What is it?"}, picture]
     made = (await ask(system, user(parts), model=SEER)).json
@@ -107,13 +107,13 @@ async def test_images(system: ScriptedSystem) -> None:
 
 
 @pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
-async def test_a_length(system: ScriptedSystem, key: str) -> None:
+async def test_token_limit_ends_a_completion_with_finish_reason_length(system: ScriptedSystem, key: str) -> None:
     made = (await ask(system, **{key: 3})).json
     assert made["choices"][0]["finish_reason"] == "length"
     assert made["usage"]["completion_tokens"] == 3
 
 
-async def test_stop_and_structured_output(system: ScriptedSystem) -> None:
+async def test_stop_sequence_and_json_schema_are_obeyed(system: ScriptedSystem) -> None:
     stopped = (await ask(system, stop=[" there"])).json["choices"][0]
     assert (stopped["message"]["content"], stopped["finish_reason"]) == ("Hello", "stop")
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -144,7 +144,7 @@ async def test_stop_and_structured_output(system: ScriptedSystem) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_is_told_before_anything_else(
+async def test_invalid_chat_request_is_rejected_before_the_stream(
     system: ScriptedSystem, stream: bool, members: dict[str, Any], status: int, param: str, code: str | None
 ) -> None:
     answer = await ask(system, stream=stream, **members)
@@ -152,7 +152,7 @@ async def test_what_is_wrong_is_told_before_anything_else(
     assert answer.error["param"].startswith(param)
 
 
-async def test_a_broken_model(system: ScriptedSystem) -> None:
+async def test_engine_fault_is_a_502_or_an_error_in_the_stream(system: ScriptedSystem) -> None:
     whole = await ask(system, user("Fail."))
     assert (whole.status, whole.error["code"]) == (502, "engine_fault")
     *_, last = chunks_of(await ask(system, user("Fail."), stream=True))
@@ -160,13 +160,13 @@ async def test_a_broken_model(system: ScriptedSystem) -> None:
 
 
 @pytest.mark.parametrize("header", ["Idempotency-Key", "x-antiphon-session"])
-async def test_nothing_can_be_remembered(system: ScriptedSystem, header: str) -> None:
+async def test_key_or_session_header_on_a_chat_request_is_rejected(system: ScriptedSystem, header: str) -> None:
     body = b'{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}'
     answer = await system.http.ask("POST", PATH, body, headers={header: "a"})
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, header, "unsupported_parameter")
 
 
-async def test_nothing_is_kept_and_a_lost_client_stops_the_model() -> None:
+async def test_completion_is_not_stored_and_a_client_disconnect_stops_the_model() -> None:
     async with running_edge() as edge:
         answer = await edge.ask("POST", PATH, {"model": "m", "messages": [user("Hi")]})
         assert answer.status == 200
@@ -188,7 +188,7 @@ async def test_a_fault_before_the_first_event_is_a_plain_error() -> None:
     assert (answer.status, answer.error["message"]) == (502, "Broken.")
 
 
-async def test_what_an_engine_cannot_give_is_told_by_the_callers_name(system: ScriptedSystem) -> None:
+async def test_unsupported_parameter_is_rejected_with_its_chat_name(system: ScriptedSystem) -> None:
     answer = await ask(system, logprobs=True)
     assert (answer.status, answer.error["param"]) == (400, "logprobs")
     assert answer.error["message"] == (
@@ -196,7 +196,7 @@ async def test_what_an_engine_cannot_give_is_told_by_the_callers_name(system: Sc
     )
 
 
-async def test_a_grammar_of_a_tool_is_read_a_level_deeper(system: ScriptedSystem) -> None:
+async def test_grammar_of_a_custom_tool_is_read_and_its_error_has_the_whole_path(system: ScriptedSystem) -> None:
     def custom(definition: str) -> Object:
         form = {"type": "grammar", "grammar": {"syntax": "regex", "definition": definition}}
         return {"type": "custom", "custom": {"name": "c", "format": form}}

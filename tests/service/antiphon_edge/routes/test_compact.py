@@ -32,12 +32,12 @@ async def compact(edge: RunningEdge, **members: Any) -> Answer:
 
 
 def shown(edge: RunningEdge) -> list[Object]:
-    """All that the model was last shown."""
+    """The history and input of the translator's last turn."""
     turn = edge.translator.turns[-1]
     return [*loads(turn.history), *loads(turn.input)]
 
 
-async def test_what_others_said_is_kept_and_the_rest_summed_up(edge: RunningEdge) -> None:
+async def test_user_and_developer_messages_are_kept_and_the_rest_is_summarised(edge: RunningEdge) -> None:
     answer = await compact(edge, input=CONTEXT, prompt_cache_key="k")
     assert answer.status == 200
     CompactResource.model_validate(answer.json)
@@ -49,9 +49,9 @@ async def test_what_others_said_is_kept_and_the_rest_summed_up(edge: RunningEdge
 
 
 @pytest.mark.parametrize("bare", [True, False])
-async def test_its_output_is_the_next_input(edge: RunningEdge, bare: bool) -> None:
+async def test_output_of_a_compaction_is_accepted_as_the_next_input(edge: RunningEdge, bare: bool) -> None:
     output = (await compact(edge, input=CONTEXT)).json["output"]
-    if bare:  # as a client leaves it that knows the declared members only
+    if bare:  # like a client that keeps only the declared members
         output[-1] = {"type": "compaction", "encrypted_content": output[-1]["encrypted_content"]}
     first = (await edge.create(input=[*output, {"role": "user", "content": "four"}])).json
     assert [item["type"] for item in shown(edge)] == ["message"] * 3 + ["compaction", "message"]
@@ -69,7 +69,7 @@ async def test_a_chain_can_be_compacted_and_a_compaction_again(edge: RunningEdge
     assert [item["type"] for item in shown(edge)] == ["message", "compaction", "message", "message"]
 
 
-async def test_any_replica_with_the_key_opens_it_and_no_other_tenant(tmp_path: Path) -> None:
+async def test_compaction_is_opened_by_a_replica_with_its_key_and_only_for_its_tenant(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"one {'1f' * 32}\n")
     async with (
@@ -114,32 +114,32 @@ async def test_a_conversation_takes_no_compaction_that_it_cannot_open(edge: Runn
         ),
     ],
 )
-async def test_what_is_wrong_is_named(edge: RunningEdge, members: Any, status: int, param: str, code: str) -> None:
+async def test_invalid_parameter_is_rejected_by_name(
+    edge: RunningEdge, members: Any, status: int, param: str, code: str
+) -> None:
     answer = await compact(edge, **members)
     assert (answer.status, answer.error["param"], answer.error["code"]) == (status, param, code)
 
 
-async def test_without_a_model_it_is_refused(edge: RunningEdge) -> None:
+async def test_compaction_without_a_model_is_rejected(edge: RunningEdge) -> None:
     answer = await edge.ask("POST", "/v1/responses/compact", {"input": "x"})
     assert (answer.status, answer.error["code"]) == (400, "missing_required_parameter")
 
 
 @pytest.mark.parametrize("header", ["Idempotency-Key", "x-antiphon-session"])
-async def test_what_would_have_to_be_remembered_is_refused_and_nothing_generated(
-    edge: RunningEdge, header: str
-) -> None:
+async def test_key_or_session_header_on_a_compaction_is_rejected(edge: RunningEdge, header: str) -> None:
     body = {"model": "m", "input": CONTEXT}
     answer = await edge.ask("POST", "/v1/responses/compact", body, headers={header: "a"})
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, header, "unsupported_parameter")
     assert edge.translator.turns == []
 
 
-async def test_a_fault_of_the_engine_is_a_status(edge: RunningEdge) -> None:
+async def test_unavailable_engine_is_answered_with_503(edge: RunningEdge) -> None:
     edge.translator.fault = EngineUnavailable("no Triton at 127.0.0.1:8001")
     assert (await compact(edge, input="x")).status == 503
 
 
-async def test_the_tokens_of_a_summary_are_charged_also_where_it_comes_to_nothing() -> None:
+async def test_tokens_of_successful_and_failed_summaries_are_charged() -> None:
     async def cut_off(_turn: Turn, receive: Receive, **_options: Any) -> None:
         body = {"usage": response.usage(input_tokens=3, output_tokens=4)}
         receive(Batch(0, 1, b"", Final(Status.INCOMPLETE, dumps(body), b"[]")))

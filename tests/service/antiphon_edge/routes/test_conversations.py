@@ -86,7 +86,7 @@ async def test_a_conversation_is_made_read_changed_and_deleted(edge: RunningEdge
 
 
 @pytest.mark.parametrize("body", [None, {}, {"items": None, "metadata": None}])
-async def test_a_conversation_needs_nothing(edge: RunningEdge, body: Object | None) -> None:
+async def test_conversation_is_created_without_members(edge: RunningEdge, body: Object | None) -> None:
     answer = await edge.ask("POST", ALL, body)
     assert (answer.status, answer.json["metadata"]) == (200, {})
     page = (await edge.ask("GET", f"{ALL}/{answer.json['id']}/items")).json
@@ -131,7 +131,7 @@ async def test_items_are_answered_as_they_are_stored(edge: RunningEdge) -> None:
     assert (await items_of(edge, conversation_id))[1:] == page["data"]
 
 
-async def test_items_are_named_here_whatever_their_names_were(edge: RunningEdge) -> None:
+async def test_added_items_get_new_ids(edge: RunningEdge) -> None:
     conversation_id = await made(edge)
     items = f"{ALL}/{conversation_id}/items"
     added = [
@@ -143,7 +143,7 @@ async def test_items_are_named_here_whatever_their_names_were(edge: RunningEdge)
     assert len({item["id"] for item in found} | {"msg_mine"}) == 4
 
 
-async def test_an_item_that_was_taken_out_can_be_put_back(edge: RunningEdge) -> None:
+async def test_deleted_item_can_be_added_again(edge: RunningEdge) -> None:
     conversation_id = await made(edge, "a", "b")
     items = f"{ALL}/{conversation_id}/items"
     first = (await items_of(edge, conversation_id))[0]
@@ -190,7 +190,7 @@ async def test_pages_follow_one_another_to_the_end(edge: RunningEdge, order: str
     assert said == (expected if order == "asc" else expected[::-1])
 
 
-async def test_a_page_holds_the_newest_twenty_unless_told(edge: RunningEdge) -> None:
+async def test_page_holds_the_newest_twenty_items_by_default(edge: RunningEdge) -> None:
     conversation_id = await made(edge, *[str(number) for number in range(20)])
     await edge.ask("POST", f"{ALL}/{conversation_id}/items", {"items": [words("20")]})
     page = (await edge.ask("GET", f"{ALL}/{conversation_id}/items")).json
@@ -211,7 +211,7 @@ async def test_a_page_holds_the_newest_twenty_unless_told(edge: RunningEdge) -> 
         ("include=nothing", "include", "invalid_value"),
     ],
 )
-async def test_bad_page_parameters_are_named(edge: RunningEdge, query: str, param: str, code: str) -> None:
+async def test_bad_page_parameters_are_rejected_by_name(edge: RunningEdge, query: str, param: str, code: str) -> None:
     conversation_id = await made(edge, "a")
     answer = await edge.ask("GET", f"{ALL}/{conversation_id}/items?{query}")
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, param, code)
@@ -235,7 +235,7 @@ async def test_bad_page_parameters_are_named(edge: RunningEdge, query: str, para
         ("/{id}/items", {"items": [words("x", id=5)]}, "items[0].id", "invalid_type"),
     ],
 )
-async def test_bad_bodies_are_named_and_change_nothing(
+async def test_bad_body_is_rejected_by_name_and_changes_nothing(
     edge: RunningEdge, suffix: str, body: Any, param: str | None, code: str | None
 ) -> None:
     conversation_id = await made(edge, "a", metadata={"k": "v"})
@@ -311,7 +311,7 @@ async def test_no_items_are_added_while_a_turn_runs(edge: RunningEdge) -> None:
     assert [text_of(item) for item in await items_of(edge, conversation_id)] == ["a", "b"]
 
 
-async def test_items_of_many_at_once_stay_together(edge: RunningEdge) -> None:
+async def test_items_of_concurrent_requests_stay_together(edge: RunningEdge) -> None:
     conversation_id = await made(edge)
     items = f"{ALL}/{conversation_id}/items"
     batches = [[words(f"{number} {part}") for part in "abc"] for number in range(16)]
@@ -343,7 +343,7 @@ async def test_a_request_sent_again_under_its_key_is_done_once(edge: RunningEdge
     assert same_key.json["first_id"] != added["first_id"]
 
 
-async def test_a_key_of_another_request_is_refused(edge: RunningEdge) -> None:
+async def test_key_of_another_request_is_rejected(edge: RunningEdge) -> None:
     key = {"Idempotency-Key": "k"}
     created = (await edge.ask("POST", ALL, {"metadata": {"a": "1"}}, headers=key)).json
     items = f"{ALL}/{created['id']}/items"
@@ -354,7 +354,7 @@ async def test_a_key_of_another_request_is_refused(edge: RunningEdge) -> None:
     assert len(await items_of(edge, created["id"])) == 1
 
 
-async def test_what_became_too_long_to_be_read_says_so(edge: RunningEdge) -> None:
+async def test_conversation_over_the_length_limit_is_rejected(edge: RunningEdge) -> None:
     conversation_id = await made(edge)
     for number in range(CHAIN_DEPTH_MAX + 1):
         await edge.store.add_conversation_items("default", conversation_id, dumps([words("x", id=f"m{number}")]))
@@ -365,7 +365,7 @@ async def test_what_became_too_long_to_be_read_says_so(edge: RunningEdge) -> Non
         assert answer.error["message"].startswith("This conversation is over the limit of 1000 responses")
 
 
-async def test_what_was_added_is_referred_to_as_long_as_it_stands_there(edge: RunningEdge) -> None:
+async def test_added_item_can_be_referenced_until_it_is_deleted(edge: RunningEdge) -> None:
     conversation_id = await made(edge, "seed")
     items = f"{ALL}/{conversation_id}/items"
     (added,) = (await edge.ask("POST", items, {"items": [words("later")]})).json["data"]

@@ -42,7 +42,7 @@ async def test_versions_are_added_and_never_change(edge: RunningEdge) -> None:
     added = (await edge.ask("POST", f"{path}/versions", other)).json
     assert (added["version"], added["latest_version"], added["instructions"]) == ("2", "2", "Other.")
     assert (added["input"], added["variables"]) == ([], [])
-    assert (await edge.ask("POST", f"{path}/versions", other)).json == added  # it says the same
+    assert (await edge.ask("POST", f"{path}/versions", other)).json == added  # the same content
     first = (await edge.ask("GET", f"{path}?version=1")).json
     assert (first["version"], first["latest_version"], first["instructions"]) == ("1", "2", BODY["instructions"])
     assert (await edge.ask("GET", path)).json == added
@@ -50,7 +50,7 @@ async def test_versions_are_added_and_never_change(edge: RunningEdge) -> None:
     assert (missing.status, "has no version 3" in missing.error["message"]) == (404, True)
 
 
-async def test_a_version_that_others_add_meanwhile_is_passed_by(
+async def test_version_number_taken_by_a_concurrent_request_is_skipped(
     edge: RunningEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompt_id = (await made(edge))["id"]
@@ -70,10 +70,10 @@ async def test_a_version_that_others_add_meanwhile_is_passed_by(
     assert (await edge.ask("POST", f"{ALL}/{prompt_id}/versions", {"instructions": "never"})).status == 409
 
 
-async def test_a_version_too_many_is_refused(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_version_beyond_the_limit_is_rejected(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_edge.routes.prompts.PROMPT_VERSIONS_ITEMS_MAX", 1)
     path = f"{ALL}/{(await made(edge))['id']}/versions"
-    assert (await edge.ask("POST", path, BODY)).status == 200  # it says the same
+    assert (await edge.ask("POST", path, BODY)).status == 200  # the same content
     refusal = await edge.ask("POST", path, {"instructions": "Other."})
     assert (refusal.status, refusal.error["code"], refusal.error["param"]) == (400, "too_many_versions", None)
 
@@ -155,7 +155,9 @@ async def test_an_image_is_a_variable_too_and_the_input_may_be_left_out(edge: Ru
         ({"variables": VALUES | {"language": IMAGE}}, 400, "prompt.variables.language"),
     ],
 )
-async def test_what_is_missing_is_named(edge: RunningEdge, prompt: Object, status: int, param: str) -> None:
+async def test_invalid_prompt_reference_is_rejected_by_name(
+    edge: RunningEdge, prompt: Object, status: int, param: str
+) -> None:
     prompt_id = (await made(edge))["id"]
     answer = await edge.create(prompt={"id": prompt_id, "variables": VALUES} | prompt, conversation=await talk(edge))
     assert (answer.status, answer.error["param"]) == (status, param)
@@ -177,6 +179,6 @@ async def test_another_tenants_prompt_does_not_exist() -> None:
         assert (await edge.ask("POST", "/v1/responses", body, headers={TENANT_HEADER: "a"})).status == 200
 
 
-async def test_an_id_that_is_none_is_not_found(edge: RunningEdge) -> None:
+async def test_malformed_prompt_id_is_not_found(edge: RunningEdge) -> None:
     assert (await edge.ask("GET", f"{ALL}/nonsense")).status == 404
     assert (await edge.ask("GET", f"{ALL}/{UNKNOWN}?version=x")).error["param"] == "version"

@@ -54,7 +54,7 @@ async def test_deleted_responses_are_not_listed(edge: RunningEdge) -> None:
     assert [each["id"] for each in (await listed(edge, "session=mine"))["data"]] == ids[1:]
 
 
-async def test_an_unknown_session_has_none_and_an_unknown_conversation_is_not_found(edge: RunningEdge) -> None:
+async def test_unknown_session_lists_nothing_and_unknown_conversation_is_not_found(edge: RunningEdge) -> None:
     assert (await listed(edge, "session=other"))["data"] == []
     answer = await edge.ask("GET", "/v1/responses?conversation=conv_" + "0" * 48)
     assert answer.status == 404
@@ -71,11 +71,11 @@ async def test_an_unknown_session_has_none_and_an_unknown_conversation_is_not_fo
         ("session=mine&order=up", "order"),
     ],
 )
-async def test_what_cannot_be_listed_is_named(edge: RunningEdge, query: str, field: str) -> None:
+async def test_invalid_list_request_is_rejected_by_name(edge: RunningEdge, query: str, field: str) -> None:
     answer = await edge.ask("GET", f"/v1/responses?{query}")
     assert (answer.status, answer.error["param"]) == (400, field)
 
 
-async def test_a_wrong_cursor_is_refused(edge: RunningEdge) -> None:
+async def test_wrong_cursor_is_rejected(edge: RunningEdge) -> None:
     answer = await edge.ask("GET", "/v1/responses?session=mine&cursor=x")
     assert answer.status == 400

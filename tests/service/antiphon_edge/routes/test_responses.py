@@ -46,7 +46,7 @@ async def test_a_stream_is_whole_frames_with_dense_numbers_and_done_at_its_end(e
     assert fold(answer.events) == answer.events[-1]["response"]
 
 
-async def test_what_was_created_can_be_read_and_deleted(edge: RunningEdge) -> None:
+async def test_created_response_can_be_read_and_deleted(edge: RunningEdge) -> None:
     created = (await edge.create()).json
     path = f"/v1/responses/{created['id']}"
     assert (await edge.ask("GET", path)).json == created
@@ -95,7 +95,7 @@ async def test_input_items_are_this_turns_own_and_paged(edge: RunningEdge) -> No
         ("after=msg_other", "after", "invalid_value"),
     ],
 )
-async def test_bad_page_parameters_are_named(edge: RunningEdge, query: str, param: str, code: str) -> None:
+async def test_bad_page_parameters_are_rejected_by_name(edge: RunningEdge, query: str, param: str, code: str) -> None:
     created = (await edge.create()).json
     answer = await edge.ask("GET", f"/v1/responses/{created['id']}/input_items?{query}")
     assert answer.status == 400
@@ -122,7 +122,7 @@ async def test_bad_page_parameters_are_named(edge: RunningEdge, query: str, para
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-async def test_bad_requests_get_their_code_before_any_stream(
+async def test_bad_request_is_rejected_before_the_stream(
     edge: RunningEdge, body: Any, status: int, param: str | None, code: str | None, stream: bool
 ) -> None:
     answer = await edge.ask("POST", "/v1/responses", body | {"stream": stream} if isinstance(body, dict) else body)
@@ -132,7 +132,7 @@ async def test_bad_requests_get_their_code_before_any_stream(
     assert edge.translator.turns == []
 
 
-async def test_a_body_over_the_limit_is_refused(edge: RunningEdge) -> None:
+async def test_body_over_the_limit_is_rejected(edge: RunningEdge) -> None:
     answer = await edge.ask("POST", "/v1/responses", io.BytesIO(b" " * (BODY_BYTES_MAX + 1)))
     assert (answer.status, answer.error["code"]) == (413, "request_too_large")
 
@@ -158,13 +158,13 @@ async def test_a_client_that_goes_away_stops_the_translator(edge: RunningEdge, s
     await asyncio.wait_for(edge.translator.closed.wait(), 30)
 
 
-async def test_streaming_a_stored_response_tells_it_again(edge: RunningEdge) -> None:
+async def test_streaming_a_stored_response_replays_it(edge: RunningEdge) -> None:
     created = (await edge.create()).json
     answer = await edge.ask("GET", f"/v1/responses/{created['id']}?stream=true")
     assert (answer.status, answer.events[-1]["response"]) == (200, created)
 
 
-async def test_a_stream_that_was_not_kept_is_not_resumed_under_other_numbers(edge: RunningEdge) -> None:
+async def test_response_without_an_event_log_is_replayed_but_not_resumed(edge: RunningEdge) -> None:
     created = (await edge.create(stream=True)).events[-1]["response"]
     path = f"/v1/responses/{created['id']}?stream=true"
     for after in (0, 5, 99):
@@ -175,7 +175,7 @@ async def test_a_stream_that_was_not_kept_is_not_resumed_under_other_numbers(edg
     assert fold(whole) == created
 
 
-async def test_a_stream_under_a_key_is_kept_and_resumed_from_any_place(edge: RunningEdge) -> None:
+async def test_stream_of_a_keyed_turn_is_resumed_after_any_event(edge: RunningEdge) -> None:
     body, key = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
     told = (await edge.ask("POST", "/v1/responses", body, headers=key)).body
     frames = [frame + b"\n\n" for frame in told.split(b"\n\n")[:-1]]
@@ -186,7 +186,7 @@ async def test_a_stream_under_a_key_is_kept_and_resumed_from_any_place(edge: Run
 
 
 @pytest.mark.parametrize("members", [{}, {"stream": True}, {"background": True}])
-async def test_what_was_deleted_is_made_anew_under_its_key(edge: RunningEdge, members: Object) -> None:
+async def test_deleted_response_of_a_keyed_turn_is_created_anew(edge: RunningEdge, members: Object) -> None:
     async def post(text: str) -> Answer:
         body = {"model": "m", "input": text} | members
         return await edge.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"})
@@ -208,7 +208,7 @@ async def test_what_was_deleted_is_made_anew_under_its_key(edge: RunningEdge, me
     assert (other.status, other.error["code"]) == (409, "idempotency_key_reused")
 
 
-async def test_phases_are_kept_and_shown_again(edge: RunningEdge) -> None:
+async def test_phases_of_messages_are_stored_and_an_invalid_phase_is_rejected(edge: RunningEdge) -> None:
     given: list[Object] = [
         {"role": "assistant", "content": "Looking.", "phase": "commentary"},
         {"role": "assistant", "content": "Found.", "phase": None},
@@ -252,7 +252,7 @@ async def test_no_stream_says_that_a_response_was_cancelled(edge: RunningEdge) -
     assert again.body.endswith(b"data: [DONE]\n\n")
 
 
-async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stream_without_new_events_begins_and_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes_responses, "ANSWER_S", 0.02)
     async with running_edge(keep_alive_s=0.02) as edge:
         created = (await edge.create(background=True)).json
@@ -267,7 +267,7 @@ async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monke
     [({}, 404, "not found"), ({"Idempotency-Key": "k"}, 400, "Cannot cancel a synchronous response.")],
     ids=["known to its edge alone", "known to the store"],
 )
-async def test_all_edges_say_the_same_of_cancelling_a_response_whose_caller_waits(
+async def test_all_edges_reject_the_cancellation_of_a_synchronous_response_alike(
     key: dict[str, str], status: int, message: str
 ) -> None:
     async with thinking_edges("Hello there.", count=2) as edges:
@@ -299,7 +299,7 @@ async def test_all_edges_say_the_same_of_cancelling_a_response_whose_caller_wait
         ("GET", "?stream=maybe", 400, "stream"),
     ],
 )
-async def test_what_cannot_be_asked_of_a_response(
+async def test_invalid_request_about_a_response_is_rejected(
     edge: RunningEdge, method: str, suffix: str, status: int, param: str | None
 ) -> None:
     created = (await edge.create()).json
@@ -308,14 +308,14 @@ async def test_what_cannot_be_asked_of_a_response(
     assert answer.error["type"] == "invalid_request_error"
 
 
-# ---- What is told besides ----
+# ---- Included content and broken streams ----
 
 SEALED = "reasoning.encrypted_content"
 THOUGHTFUL = ("<think>", "Hm.", "</think>", "Ja.")
 
 
 @pytest.mark.parametrize("name", ["include", "include[]"])
-async def test_stored_reasoning_is_sealed_for_who_asks_later(name: str) -> None:
+async def test_stored_reasoning_is_sealed_for_a_later_read_that_includes_it(name: str) -> None:
     async with thinking_edges(*THOUGHTFUL) as edges:
         created = await edges.create()
         path = f"/v1/responses/{created['id']}"
@@ -331,7 +331,7 @@ async def test_stored_reasoning_is_sealed_for_who_asks_later(name: str) -> None:
         assert opened["content"] == [{"type": "reasoning_text", "text": "Hm."}]
 
 
-async def test_a_seal_that_is_stored_is_told_as_it_is() -> None:
+async def test_stored_seal_is_returned_unchanged() -> None:
     async with thinking_edges(*THOUGHTFUL) as edges:
         created = await edges.create(include=[SEALED])
         assert "encrypted_content" in created["output"][0]
@@ -341,7 +341,7 @@ async def test_a_seal_that_is_stored_is_told_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("key", [None, "k"])
-async def test_streams_of_stored_reasoning_tell_one_seal(key: str | None) -> None:
+async def test_replay_of_stored_reasoning_has_one_seal(key: str | None) -> None:
     async with thinking_edges(*THOUGHTFUL) as edges:
         headers = {} if key is None else {"Idempotency-Key": key}
         body = {"model": "m", "input": "hi"}
@@ -355,7 +355,7 @@ async def test_streams_of_stored_reasoning_tell_one_seal(key: str | None) -> Non
         assert b"encrypted_content" not in (await edges.http.get(path)).body
 
 
-async def test_input_items_are_sealed_too() -> None:
+async def test_reasoning_in_input_items_is_sealed_on_request() -> None:
     async with thinking_edges(*THOUGHTFUL) as edges:
         first = await edges.create()
         given = [*first["output"], {"type": "reasoning", "summary": []}, {"role": "user", "content": "And?"}]
@@ -372,7 +372,7 @@ async def test_input_items_are_sealed_too() -> None:
 
 @pytest.mark.parametrize("suffix", ["?", "?stream=true&", "/input_items?"])
 @pytest.mark.parametrize("name", ["include", "include[]"])
-async def test_what_cannot_be_included_is_refused(edge: RunningEdge, suffix: str, name: str) -> None:
+async def test_invalid_include_is_rejected(edge: RunningEdge, suffix: str, name: str) -> None:
     created = (await edge.create()).json
     answer = await edge.ask("GET", f"/v1/responses/{created['id']}{suffix}{name}=everything")
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, "include", "invalid_value")
@@ -382,7 +382,7 @@ async def away(*_arguments: object) -> None:
     raise StoreUnavailable("An injected fault.")
 
 
-async def test_a_stream_that_breaks_off_ends_in_the_middle_and_is_gone_on_with(
+async def test_stream_broken_by_a_store_outage_is_incomplete_and_can_be_resumed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.1, first_s=0.02))

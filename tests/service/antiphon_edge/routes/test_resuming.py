@@ -4,7 +4,7 @@ from antiphon_edge.routes import resuming
 from tests.support.edge import RunningEdge
 
 
-async def test_a_background_stream_says_where_it_is_resumed(edge: RunningEdge) -> None:
+async def test_background_stream_has_its_resume_path_in_a_header(edge: RunningEdge) -> None:
     async with edge.http.session.post(
         f"{edge.http.url}/v1/responses", json={"model": "m", "input": "hi", "background": True, "stream": True}
     ) as answer:
@@ -15,7 +15,7 @@ async def test_a_background_stream_says_where_it_is_resumed(edge: RunningEdge) -
         assert (resumed.status, resumed.headers[resuming.HEADER]) == (200, path)
 
 
-async def test_a_stream_under_a_key_is_resumed_by_its_key(edge: RunningEdge) -> None:
+async def test_stream_of_a_keyed_turn_names_its_key_in_the_resume_header(edge: RunningEdge) -> None:
     body = {"model": "m", "input": "hi", "stream": True}
     keyed = await edge.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"})
     assert keyed.headers[resuming.HEADER] == "idempotency-key"

@@ -9,19 +9,19 @@ from antiphon_edge.settings import EdgeSettings
 from tests.support.edge import RunningEdge, running_edge
 
 
-async def test_liveness_asks_nobody(edge: RunningEdge) -> None:
+async def test_liveness_does_not_depend_on_the_translator(edge: RunningEdge) -> None:
     edge.translator.unready = EngineUnavailable("no")
     answer = await edge.ask("GET", "/v1/health/live")
     assert (answer.status, answer.json["status"]) == (200, "live")
 
 
-async def test_readiness_in_nims_words(edge: RunningEdge) -> None:
+async def test_readiness_answer_has_nims_form(edge: RunningEdge) -> None:
     answer = await edge.ask("GET", "/v1/health/ready")
     assert answer.status == 200
     assert answer.json == {"object": "health.response", "message": "Antiphon is ready", "status": "ready"}
 
 
-async def test_what_is_missing_is_said(edge: RunningEdge) -> None:
+async def test_unready_answer_names_what_is_missing(edge: RunningEdge) -> None:
     edge.translator.unready = EngineUnavailable("no engine for m")
     await edge.backend.close()
     answer = await edge.ask("GET", "/v1/health/ready")
@@ -30,7 +30,7 @@ async def test_what_is_missing_is_said(edge: RunningEdge) -> None:
     assert "store" in answer.json["message"].lower()
 
 
-async def test_what_was_there_a_moment_ago_is_waited_for() -> None:
+async def test_edge_stays_ready_during_a_short_outage() -> None:
     clock = ManualClock()
     async with running_edge(clock=clock) as edge:
         assert (await edge.ask("GET", "/v1/health/ready")).status == 200
@@ -41,7 +41,7 @@ async def test_what_was_there_a_moment_ago_is_waited_for() -> None:
         assert (await edge.ask("GET", "/v1/health/ready")).status == 503
 
 
-async def test_a_full_store_sends_no_caller_away(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_edge_with_a_full_store_stays_ready(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
     async def full() -> None:
         raise StoreUnavailable("there is no room", full=True)
 
@@ -80,7 +80,7 @@ async def test_metrics_are_prometheus_text(edge: RunningEdge) -> None:
     assert b"# TYPE antiphon_turn_duration_seconds histogram" in answer.body
 
 
-async def test_metrics_are_openmetrics_for_those_that_ask_for_it(edge: RunningEdge) -> None:
+async def test_metrics_are_openmetrics_when_the_accept_header_asks_for_it(edge: RunningEdge) -> None:
     headers = {"Accept": "application/openmetrics-text; version=1.0.0"}
     answer = await edge.ask("GET", "/v1/metrics", headers=headers)
     assert answer.headers["content-type"].startswith("application/openmetrics-text")

@@ -1,4 +1,4 @@
-"""The header that names a session, and what it means when it names a conversation."""
+"""The header that names a session or a conversation."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ async def test_a_session_begins_with_its_first_turn_and_goes_on(edge: RunningEdg
 
 
 @pytest.mark.parametrize("members", [{}, {"stream": True}, {"background": True}])
-async def test_a_conversation_that_was_never_made_or_was_deleted_is_not_begun(
-    edge: RunningEdge, members: Object
-) -> None:
+async def test_turn_in_an_unknown_or_deleted_conversation_is_rejected(edge: RunningEdge, members: Object) -> None:
     deleted = await made(edge)
     await edge.ask("DELETE", f"/v1/conversations/{deleted}")
     for conversation_id in (UNKNOWN, deleted):
@@ -59,7 +57,7 @@ async def test_a_conversation_that_was_never_made_or_was_deleted_is_not_begun(
     assert not edge.backend.stored()
 
 
-async def test_a_conversation_is_continued_and_told(edge: RunningEdge) -> None:
+async def test_conversation_is_continued_and_named_in_its_responses(edge: RunningEdge) -> None:
     conversation_id = await made(edge)
     first = (await ask(edge, conversation_id, input="one")).json
     assert first["conversation"] == {"id": conversation_id}
@@ -71,7 +69,7 @@ async def test_a_conversation_is_continued_and_told(edge: RunningEdge) -> None:
 
 
 @pytest.mark.parametrize("shape", [str, lambda conversation_id: {"id": conversation_id}])
-async def test_header_and_body_may_say_the_same(edge: RunningEdge, shape: Any) -> None:
+async def test_header_and_body_may_name_the_same_conversation(edge: RunningEdge, shape: Any) -> None:
     conversation_id = await made(edge)
     first = await ask(edge, conversation_id, key="k", conversation=shape(conversation_id))
     assert first.json["conversation"] == {"id": conversation_id}
@@ -79,7 +77,7 @@ async def test_header_and_body_may_say_the_same(edge: RunningEdge, shape: Any) -
 
 
 @pytest.mark.parametrize("session_id", [UNKNOWN, "mine"], ids=["a conversation's", "a session's"])
-async def test_header_and_body_that_differ_are_refused(edge: RunningEdge, session_id: str) -> None:
+async def test_header_and_body_that_differ_are_rejected(edge: RunningEdge, session_id: str) -> None:
     answer = await ask(edge, session_id, conversation=await made(edge))
     assert (answer.status, answer.error["code"]) == (400, "mutually_exclusive_parameters")
     assert (answer.error["param"], edge.translator.turns) == ("conversation", [])
@@ -87,7 +85,7 @@ async def test_header_and_body_that_differ_are_refused(edge: RunningEdge, sessio
 
 @pytest.mark.parametrize("session_id", ["conversation", "mine"])
 @pytest.mark.parametrize("whole", [False, True])
-async def test_nothing_else_can_be_continued_besides(edge: RunningEdge, session_id: str, whole: bool) -> None:
+async def test_previous_response_beside_a_session_is_rejected(edge: RunningEdge, session_id: str, whole: bool) -> None:
     named = await made(edge) if session_id == "conversation" else session_id
     first = (await edge.create()).json
     previous: Object = {"previous_response": first} if whole else {"previous_response_id": first["id"]}
@@ -96,13 +94,13 @@ async def test_nothing_else_can_be_continued_besides(edge: RunningEdge, session_
 
 
 @pytest.mark.parametrize("session_id", ["", "a b", "x" * 129])
-async def test_what_cannot_be_a_session_is_refused(edge: RunningEdge, session_id: str) -> None:
+async def test_invalid_session_name_is_rejected(edge: RunningEdge, session_id: str) -> None:
     answer = await ask(edge, session_id)
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, SESSION_HEADER, "invalid_value")
 
 
-def test_two_sessions_are_refused() -> None:
-    """A proxy may have gone by the other one."""
+def test_two_session_headers_are_rejected() -> None:
+    """A proxy in front may have used the other header."""
     assert session_id_of(with_headers((SESSION_HEADER, "a"))) == "a"
     with pytest.raises(InvalidRequest) as caught:
         session_id_of(with_headers((SESSION_HEADER, "a"), (SESSION_HEADER, "a")))

@@ -18,7 +18,7 @@ FLOOD = ["x" * 2**16] * 400  # 26 MB: far more than all buffers between a stream
 
 @asynccontextmanager
 async def lazy_reader(edge: RunningEdge) -> AsyncIterator[socket.socket]:
-    """A client that asked for a stream, reads its first bytes, and no more unless told to."""
+    """A client that has read the first bytes of a stream, and has a small receive buffer."""
     host, port = edge.server.url.removeprefix("http://").split(":")
     loop = asyncio.get_running_loop()
     with socket.socket() as client:
@@ -32,7 +32,7 @@ async def lazy_reader(edge: RunningEdge) -> AsyncIterator[socket.socket]:
 
 
 async def only_record(edge: RunningEdge) -> Record:
-    """The record of the only response, once it is there."""
+    """Waits for the record of the only response."""
     async with asyncio.timeout(30):
         while not edge.backend.stored():
             await asyncio.sleep(0.01)
@@ -41,7 +41,7 @@ async def only_record(edge: RunningEdge) -> Record:
     return to_record(response_id, row)
 
 
-async def test_silence_is_filled_with_comments_and_speech_is_not() -> None:
+async def test_silent_stream_gets_keep_alive_comments_behind_whole_frames() -> None:
     async with running_edge(keep_alive_s=0.05) as edge:
         edge.translator.hang = True
         request = {"model": "m", "input": "hi", "stream": True}
@@ -63,7 +63,7 @@ async def test_a_finished_stream_leaves_no_task_behind() -> None:
 
 
 @pytest.mark.parametrize("keep_alive_s", [0.05, 15.0])
-async def test_who_does_not_read_is_cut_off_and_the_model_stops(keep_alive_s: float) -> None:
+async def test_client_that_does_not_read_is_cut_off_and_the_model_stops(keep_alive_s: float) -> None:
     async with running_edge(keep_alive_s=keep_alive_s, write_timeout_s=0.3) as edge:
         edge.translator.words = FLOOD
         async with lazy_reader(edge) as client:
@@ -75,13 +75,13 @@ async def test_who_does_not_read_is_cut_off_and_the_model_stops(keep_alive_s: fl
                 async with asyncio.timeout(30):
                     while chunk := await asyncio.get_running_loop().sock_recv(client, 2**20):
                         sent += len(chunk)
-        # What was generated for nobody: the buffers on both sides, not the answer.
+        # The model generated as much as the buffers on both sides hold, not the whole answer.
         assert len(record.output_items) < 2**20
         assert sent < 2**20
 
 
-async def test_who_only_sips_is_cut_off_too() -> None:
-    """The kernel sees progress; the writer has none that counts."""
+async def test_client_that_reads_too_slowly_is_cut_off() -> None:
+    """The kernel's timeout does not apply: some bytes get through. The writer's timeout applies."""
     async with running_edge(write_timeout_s=0.3) as edge:
         edge.translator.words = FLOOD
         async with lazy_reader(edge) as client, asyncio.timeout(30):
@@ -91,7 +91,7 @@ async def test_who_only_sips_is_cut_off_too() -> None:
         assert (await only_record(edge)).status == "cancelled"
 
 
-async def test_who_reads_slowly_gets_everything() -> None:
+async def test_client_that_reads_slowly_within_the_timeout_gets_everything() -> None:
     async with running_edge(write_timeout_s=30) as edge:
         edge.translator.words = ["x" * 2**14] * 20
         heard = b""
@@ -103,8 +103,8 @@ async def test_who_reads_slowly_gets_everything() -> None:
         assert (await only_record(edge)).status == "completed"
 
 
-async def test_who_goes_to_sleep_at_the_end_is_cut_off_too() -> None:
-    """The last frames are too many for the buffers, and nobody reads them: the handler must not wait for ever."""
+async def test_client_that_stops_reading_at_the_end_is_cut_off() -> None:
+    """The last frames are larger than all buffers: the handler must not wait for ever to send them."""
     async with running_edge(write_timeout_s=0.3) as edge:
         edge.translator.words = ["x" * 2**21]
         async with lazy_reader(edge):

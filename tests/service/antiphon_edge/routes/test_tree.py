@@ -16,7 +16,7 @@ LISTS = ["tree", "children", "siblings", "leaves"]
 
 
 async def response(edge: RunningEdge, text: str, after: Object | None = None) -> Object:
-    """A new response, behind another one."""
+    """Creates a response, as a child of `after` if it is given."""
     answer = await edge.create(input=text, previous_response_id=after["id"] if after else None)
     assert answer.status == 200
     made: Object = answer.json
@@ -51,7 +51,7 @@ async def turn(edge: RunningEdge, session_id: str, *, tenant: str = "default") -
 
 
 async def history_of(edge: RunningEdge, session_id: str) -> list[Object]:
-    """The history that a next turn in the session would continue."""
+    """The history that the next turn in the session would continue."""
     start = await edge.store.begin_turn("default", TurnRequest(session_id=session_id, holder="look"))
     assert start.lease is not None
     await edge.store.release_session("default", start.lease.fence)
@@ -96,7 +96,7 @@ async def test_a_tree_is_shown_by_depth(edge: RunningEdge) -> None:
     assert (await ask(edge, leaf, "tree?from_root=true"))["data"] == page["data"]
 
 
-async def test_children_siblings_and_leaves(edge: RunningEdge) -> None:
+async def test_children_siblings_and_leaves_are_listed(edge: RunningEdge) -> None:
     root = await response(edge, "root")
     left, right = await response(edge, "left", root), await response(edge, "right", root)
     leaf = await response(edge, "leaf", left)
@@ -124,7 +124,7 @@ async def test_lists_are_paged_to_their_end(edge: RunningEdge, what: str) -> Non
     assert len(seen) == {"tree": 6, "siblings": 4}.get(what, 5)
 
 
-async def test_a_deleted_response_shows_where_something_hangs_on_it(edge: RunningEdge) -> None:
+async def test_deleted_response_with_children_stays_in_the_tree(edge: RunningEdge) -> None:
     root = await response(edge, "root")
     middle = await response(edge, "middle", root)
     leaf = await response(edge, "leaf", middle)
@@ -152,13 +152,13 @@ async def test_a_deleted_response_shows_where_something_hangs_on_it(edge: Runnin
         ("leaves?cursor=abc", "cursor", "invalid_value"),
     ],
 )
-async def test_bad_parameters_are_named(edge: RunningEdge, query: str, param: str, code: str) -> None:
+async def test_bad_parameters_are_rejected_by_name(edge: RunningEdge, query: str, param: str, code: str) -> None:
     made = await response(edge, "root")
     answer = await edge.ask("GET", f"/v1/responses/{made['id']}/{query}")
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, param, code)
 
 
-async def test_a_cursor_of_another_list_is_refused(edge: RunningEdge) -> None:
+async def test_cursor_of_another_list_is_rejected(edge: RunningEdge) -> None:
     root = await response(edge, "root")
     for number in range(2):
         await response(edge, str(number), root)
@@ -197,7 +197,7 @@ async def test_a_chain_is_whole_responses_from_the_root_on(edge: RunningEdge) ->
     assert (await ask(edge, root, "chain"))["data"] == [root]
 
 
-async def test_what_was_deleted_is_not_shown_in_a_chain(edge: RunningEdge) -> None:
+async def test_deleted_response_is_in_a_chain_without_its_content(edge: RunningEdge) -> None:
     root = await response(edge, "secret")
     leaf = await response(edge, "leaf", root)
     await edge.ask("DELETE", f"/v1/responses/{root['id']}")
@@ -205,7 +205,7 @@ async def test_what_was_deleted_is_not_shown_in_a_chain(edge: RunningEdge) -> No
     assert chain == [{"id": root["id"], "object": "response", "deleted": True}, leaf]
 
 
-async def test_items_added_by_hand_are_told_from_responses(edge: RunningEdge) -> None:
+async def test_items_added_by_hand_are_distinguished_from_responses(edge: RunningEdge) -> None:
     conversation_id = await conversation(edge, "secret")
     response_id = await turn(edge, conversation_id)
     answer = await edge.ask("GET", f"/v1/responses/{response_id}/chain")
@@ -217,7 +217,7 @@ async def test_items_added_by_hand_are_told_from_responses(edge: RunningEdge) ->
     assert [(node["id"], node["status"]) for node in nodes] == [(added["id"], None), (response_id, "completed")]
 
 
-async def test_a_chain_over_the_limit_says_what_to_do(edge: RunningEdge) -> None:
+async def test_chain_over_the_limit_is_rejected_with_a_hint_to_the_tree(edge: RunningEdge) -> None:
     response_id = [await turn(edge, "plain") for _ in range(CHAIN_DEPTH_MAX)][-1]
     assert (await edge.ask("GET", f"/v1/responses/{response_id}/chain")).status == 200
     record = await edge.store.get("default", response_id)
@@ -274,7 +274,7 @@ async def test_a_plain_session_is_forked_into_one_of_any_name(edge: RunningEdge)
     assert (await edge.ask("GET", f"/v1/conversations/{branched['id']}")).json["metadata"] == {}
 
 
-async def test_the_same_fork_again_is_the_same(edge: RunningEdge) -> None:
+async def test_repeated_fork_returns_the_first_fork(edge: RunningEdge) -> None:
     conversation_id = await conversation(edge, "a")
     new_id = conversation_id[:-4] + "beef"
     first = await fork(edge, conversation_id, new_session_id=new_id)
@@ -304,7 +304,7 @@ async def test_a_fork_needs_no_body(edge: RunningEdge) -> None:
         ({"up_to_response_id": "nonsense"}, 404, None, None),
     ],
 )
-async def test_bad_forks_are_refused(
+async def test_bad_forks_are_rejected(
     edge: RunningEdge, body: Any, status: int, param: str | None, code: str | None
 ) -> None:
     await turn(edge, "thread")
@@ -313,7 +313,7 @@ async def test_bad_forks_are_refused(
     assert (answer.status, answer.error["param"], answer.error["code"]) == (status, param, code)
 
 
-async def test_a_response_of_another_session_is_no_place_to_fork(edge: RunningEdge) -> None:
+async def test_fork_at_a_response_of_another_session_is_rejected(edge: RunningEdge) -> None:
     await turn(edge, "thread")
     elsewhere = await turn(edge, "other")
     answer = await edge.ask("POST", "/v1/sessions/thread/fork", {"up_to_response_id": elsewhere})

@@ -1,4 +1,4 @@
-"""`previous_response` end to end, and what is sealed for it."""
+"""`previous_response` and its encrypted context, end to end."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ async def test_a_whole_response_is_continued_turn_after_turn_and_nothing_is_stor
         assert (await edge.ask("GET", f"/v1/responses/{response['id']}")).status == 404
 
 
-async def test_a_stream_ends_with_the_same_response(edge: RunningEdge) -> None:
+async def test_response_at_the_end_of_a_stream_can_be_continued(edge: RunningEdge) -> None:
     streamed = await edge.create(input="one", stream=True, **SEALED)
     ended = streamed.events[-1]["response"]
     await edge.create(input="two", previous_response=ended, store=False)
     assert texts(edge) == ["one", "Hello there"]
 
 
-async def test_the_output_is_what_the_client_makes_of_it(edge: RunningEdge) -> None:
+async def test_output_that_the_client_removed_is_not_shown(edge: RunningEdge) -> None:
     first = (await edge.create(input="one", **SEALED)).json
     await edge.create(input="two", previous_response=first | {"output": []}, store=False)
     assert texts(edge) == ["one"]
@@ -87,7 +87,7 @@ async def test_tokens_are_counted_with_the_history(edge: RunningEdge) -> None:
     assert len(loads(seen[0].history)) == 2
 
 
-async def test_one_that_does_not_say_what_came_before_is_refused(edge: RunningEdge) -> None:
+async def test_previous_response_without_encrypted_context_is_rejected(edge: RunningEdge) -> None:
     first = (await edge.create(store=False)).json
     answer = await edge.create(previous_response=first)
     assert (answer.status, answer.error["code"]) == (400, "missing_required_parameter")
@@ -96,7 +96,7 @@ async def test_one_that_does_not_say_what_came_before_is_refused(edge: RunningEd
 
 
 @pytest.mark.parametrize("change", ["garbled", "another", "reasoning"])
-async def test_what_was_not_sealed_for_this_response_is_refused(edge: RunningEdge, change: str) -> None:
+async def test_context_that_was_not_sealed_for_this_response_is_rejected(edge: RunningEdge, change: str) -> None:
     first = (await edge.create(**SEALED)).json
     if change == "garbled":
         first["encrypted_context"] = first["encrypted_context"][:-8] + "AAAAAAA="
@@ -109,7 +109,7 @@ async def test_what_was_not_sealed_for_this_response_is_refused(edge: RunningEdg
     assert answer.error["param"] == "previous_response.encrypted_context"
 
 
-async def test_another_tenant_cannot_open_it() -> None:
+async def test_context_sealed_for_another_tenant_is_rejected() -> None:
     async with running_edge(tenants=True) as edge:
         sealed = await edge.ask(
             "POST", "/v1/responses", {"model": "m", "input": "x", **SEALED}, headers={TENANT_HEADER: "own"}
@@ -119,7 +119,7 @@ async def test_another_tenant_cannot_open_it() -> None:
         assert answer.error["code"] == "invalid_encrypted_content"
 
 
-async def test_any_replica_with_the_key_goes_on(tmp_path: Path) -> None:
+async def test_replica_with_the_same_keys_continues_a_sealed_response(tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"one {'1f' * 32}\n")
     async with running_edge(sealing_keys_file=keys) as here, running_edge(sealing_keys_file=keys) as there:
@@ -128,7 +128,7 @@ async def test_any_replica_with_the_key_goes_on(tmp_path: Path) -> None:
         assert texts(there) == ["one", "Hello there"]
 
 
-async def test_a_session_has_its_own_history(edge: RunningEdge) -> None:
+async def test_whole_previous_response_in_a_session_is_rejected(edge: RunningEdge) -> None:
     first = (await edge.create(**SEALED)).json
     body = {"model": "m", "input": "x", "previous_response": first}
     answer = await edge.ask("POST", "/v1/responses", body, headers={"x-antiphon-session": "s1"})
@@ -142,7 +142,7 @@ async def test_a_failed_response_has_no_context(edge: RunningEdge) -> None:
     assert "encrypted_context" not in streamed.events[-1]["response"]
 
 
-def test_what_is_too_large_to_be_brought_back_is_left_out() -> None:
+def test_context_over_the_size_limit_is_left_out() -> None:
     for size, is_sealed in ((10, True), (SEALED_CONTEXT_BYTES_MAX, False)):
         turn = Turn("resp_1", 0, b'{"include":["reasoning.encrypted_content"]}', input=b'["' + b"x" * size + b'"]')
         change = sealed_context.sealer_of("t", turn, _sealer())

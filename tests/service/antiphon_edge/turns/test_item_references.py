@@ -14,7 +14,7 @@ def reference(item_id: str) -> Object:
     return {"type": "item_reference", "id": item_id}
 
 
-async def test_what_is_referred_to_takes_its_place(edge: RunningEdge) -> None:
+async def test_item_reference_is_replaced_by_its_item(edge: RunningEdge) -> None:
     made = (await edge.create(input="x")).json
     record = await edge.store.get("default", made["id"])
     (said,) = loads(record.input_items)
@@ -23,7 +23,7 @@ async def test_what_is_referred_to_takes_its_place(edge: RunningEdge) -> None:
     assert found == [WORDS, said, WORDS, made["output"][0], said]
 
 
-async def test_what_is_unknown_or_anothers_is_not_found(edge: RunningEdge) -> None:
+async def test_unknown_item_and_item_of_another_tenant_are_not_found(edge: RunningEdge) -> None:
     made = (await edge.create()).json
     known = made["output"][0]["id"]
     for tenant, item_id in (("default", "msg_unknown"), ("other", known)):

@@ -1,4 +1,4 @@
-"""Turns in sessions are named in the tree of what they continue."""
+"""Turns in a session get ids of the tree that they continue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.edge import running_edge
 HEADER = "x-antiphon-session"
 
 
-async def test_what_tells_its_tree_by_itself_is_left_alone() -> None:
+async def test_turn_without_a_plain_session_keeps_its_response_id() -> None:
     ids = RandomIds()
     async with running_edge() as edge:
         for session_id in (None, new_conversation_id(ids)):
@@ -35,7 +35,7 @@ async def test_the_tree_of_a_session_without_a_turn_follows_from_its_name_and_te
 
 
 @pytest.mark.parametrize("key", [None, "key"])
-async def test_a_session_of_a_clients_own_name_goes_on_in_one_tree(key: str | None) -> None:
+async def test_session_with_a_clients_own_name_stays_in_one_tree(key: str | None) -> None:
     async with running_edge() as edge:
         made = []
         for number in range(3):
@@ -49,7 +49,7 @@ async def test_a_session_of_a_clients_own_name_goes_on_in_one_tree(key: str | No
         assert [each["id"] for each in chain] == made
 
 
-async def test_a_fork_goes_on_in_the_tree_of_what_it_was_forked_from() -> None:
+async def test_fork_stays_in_the_tree_of_its_original_session() -> None:
     async with running_edge() as edge:
         body = {"model": "m", "input": "Hi"}
         first = await edge.ask("POST", "/v1/responses", body, headers={HEADER: "mine"})

@@ -30,7 +30,7 @@ async def cancel(client: Client, **members: Any) -> None:
 
 
 async def ends(client: Client, number: int) -> list[Object]:
-    """The events up to so many ends of responses."""
+    """The events until `number` responses have ended."""
     told: list[Object] = []
     for _ in range(number):
         told += await client.until(*events.TERMINAL)
@@ -41,8 +41,8 @@ def of_lane(told: list[Object], lane: str | None) -> list[Object]:
     return [event for event in told if event.get("stream_id") == lane]
 
 
-async def begun(client: Client, *lanes: str | None, **members: Any) -> dict[str | None, str]:
-    """Has a response begin on each lane. Their ids."""
+async def begin_on(client: Client, *lanes: str | None, **members: Any) -> dict[str | None, str]:
+    """Starts a response on each lane and returns their ids, by lane."""
     for lane in lanes:
         await client.send(**({} if lane is None else {"stream_id": lane}), **members)
     ids: dict[str | None, str] = {}
@@ -53,11 +53,9 @@ async def begun(client: Client, *lanes: str | None, **members: Any) -> dict[str 
     return ids
 
 
-async def test_responses_of_different_lanes_run_at_once_and_say_whose_they_are(
-    edge: RunningEdge, client: Client
-) -> None:
+async def test_responses_of_different_lanes_run_at_once_and_name_their_lane(edge: RunningEdge, client: Client) -> None:
     release = held_responses(edge)
-    ids = await begun(client, "a", None, "b")  # all have begun, and none has ended
+    ids = await begin_on(client, "a", None, "b")  # all have begun, and none has ended
     release.set()
     told = await ends(client, 3)
     for lane, response_id in ids.items():
@@ -76,10 +74,10 @@ async def test_responses_of_one_lane_run_one_after_the_other(client: Client) -> 
         assert numbers == [*range(len(numbers) // 2)] * 2
 
 
-async def test_only_so_many_lanes_run_at_once_and_the_next_goes_on_when_one_ends() -> None:
+async def test_lane_beyond_the_limit_waits_until_another_ends() -> None:
     async with running_edge(websocket_lanes=2) as edge, connected(edge) as client:
         release = held_responses(edge)
-        await begun(client, "a", "b")
+        await begin_on(client, "a", "b")
         await client.send(stream_id="c")
         await until_lanes(edge, lambda lanes: bool(lanes._waiting))
         assert len(edge.translator.turns) == 2
@@ -89,8 +87,8 @@ async def test_only_so_many_lanes_run_at_once_and_the_next_goes_on_when_one_ends
 
 async def test_a_lane_is_cancelled_and_the_others_go_on(edge: RunningEdge, client: Client) -> None:
     release = held_responses(edge)
-    ids = await begun(client, "a", "b", store=True)
-    await client.send(stream_id="a", input="next")  # waits behind what is cancelled
+    ids = await begin_on(client, "a", "b", store=True)
+    await client.send(stream_id="a", input="next")  # waits behind the response that is cancelled
     await cancel(client, stream_id="a")
     refusal = (await client.until(events.ERROR))[-1]
     assert (refusal["stream_id"], refusal["error"]["code"]) == ("a", "response_cancelled")
@@ -106,15 +104,15 @@ async def test_a_lane_is_cancelled_and_the_others_go_on(edge: RunningEdge, clien
 
 async def test_a_cancel_that_comes_before_its_response_has_begun_frees_the_lane(client: Client) -> None:
     await client.send()
-    await cancel(client)  # the server finds both in one packet
+    await cancel(client)  # the server reads both messages at once
     assert (await client.until(events.ERROR))[-1]["error"]["code"] == "response_cancelled"
     assert (await client.ask())["status"] == "completed"
 
 
-async def test_a_cancelled_turn_leaves_what_it_continued(edge: RunningEdge, client: Client) -> None:
+async def test_response_can_be_continued_again_after_a_cancelled_turn(edge: RunningEdge, client: Client) -> None:
     first = await client.ask()
     release = held_responses(edge)
-    await begun(client, None, previous_response_id=first["id"])
+    await begin_on(client, None, previous_response_id=first["id"])
     await cancel(client)
     assert (await client.until(events.ERROR))[-1]["error"]["code"] == "response_cancelled"
     release.set()
@@ -125,7 +123,7 @@ async def test_a_cancel_that_comes_too_late_is_not_answered(edge: RunningEdge, c
     first = await client.ask(stream_id="a")
     await cancel(client, stream_id="a")
     release = held_responses(edge)
-    await begun(client, "a")
+    await begin_on(client, "a")
     await cancel(client, stream_id="a", response_id=first["id"])
     release.set()
     assert {event["type"] for event in await ends(client, 1)}.isdisjoint({events.ERROR})
@@ -148,7 +146,7 @@ async def test_a_cancel_while_the_record_is_stored_comes_too_late(
         await storing.wait()
     await cancel(client, stream_id="a")
     await client.socket.send_str("no JSON")
-    told = await client.until(events.ERROR)  # the server has read the cancel before
+    told = await client.until(events.ERROR)  # the server has read the cancel before this message
     assert told[-1].get("stream_id") is None
     release.set()
     told += await ends(client, 1)
@@ -174,23 +172,23 @@ async def test_a_connection_of_a_session_runs_one_turn_at_a_time(edge: RunningEd
         assert len(loads(edge.translator.turns[1].history)) == 2
 
 
-async def test_each_lane_more_holds_a_stream_slot_of_its_tenant() -> None:
-    async with running_edge(streams_per_tenant=2) as edge, connected(edge) as client:  # the connection holds one
+async def test_each_additional_lane_holds_a_stream_slot_of_its_tenant() -> None:
+    async with running_edge(streams_per_tenant=2) as edge, connected(edge) as client:  # the connection holds one slot
         release = held_responses(edge)
-        await begun(client, "a", "b")
+        await begin_on(client, "a", "b")
         await client.send(stream_id="c")
         refusal = (await client.until(events.ERROR))[-1]
         assert (refusal["stream_id"], refusal["status"]) == ("c", 429)
         release.set()
         await ends(client, 2)
         await until_lanes(edge, lambda lanes: lanes.phase is Phase.IDLE)
-        await begun(client, "c", "a")
+        await begin_on(client, "c", "a")
 
 
 async def test_shutting_down_waits_for_every_lane(edge: RunningEdge) -> None:
     async with running_edge() as edge, connected(edge) as client:
         release = held_responses(edge)
-        await begun(client, "a", "b")
+        await begin_on(client, "a", "b")
         stopping = asyncio.create_task(edge.server.stop())
         await until_lanes(edge, lambda lanes: lanes.phase is Phase.LAST)
         await client.send(stream_id="late")
@@ -216,7 +214,7 @@ async def test_a_client_that_goes_away_stops_every_lane(edge: RunningEdge) -> No
     edge.translator.generate = generate  # type: ignore[method-assign]
     edge.translator.hang = True
     async with connected(edge) as client:
-        ids = await begun(client, "a", "b")
+        ids = await begin_on(client, "a", "b")
         assert not ended
     async with asyncio.timeout(30):
         while len(ended) < 2:
@@ -235,18 +233,18 @@ async def test_a_slow_reader_bounds_the_memory_of_all_lanes_together() -> None:
         async with asyncio.timeout(60):
             while len(connection._outbox._paused) < 8:
                 await asyncio.sleep(0.005)
-        assert connection._outbox._bytes < STREAM_WAITING_BYTES_MAX + 8 * 100_000  # a batch of each lane more
+        assert connection._outbox._bytes < STREAM_WAITING_BYTES_MAX + 8 * 100_000  # and one batch of each lane
         client.transport.resume_reading()
         assert len({event["stream_id"] for event in await ends(client, 8)}) == 8
 
 
-async def test_a_lane_begins_nothing_before_what_it_made_is_sent(edge: RunningEdge, client: Client) -> None:
+async def test_lane_begins_no_turn_before_its_last_messages_are_sent(edge: RunningEdge, client: Client) -> None:
     await client.ask()
     (connection,) = edge.server._sockets._open
     send, release = connection._send, asyncio.Event()
 
     async def held(messages: Sequence[bytes]) -> None:
-        if messages:  # the reader has none to send
+        if messages:  # the reader of messages sends none
             await release.wait()
         await send(messages)
 
@@ -281,7 +279,7 @@ async def test_nothing_begins_while_the_client_has_too_much_to_read(edge: Runnin
     assert (await ends(client, 1))[-1]["type"] == events.COMPLETED
 
 
-async def test_a_lane_with_much_to_say_lets_another_through(edge: RunningEdge, client: Client) -> None:
+async def test_lane_with_much_output_does_not_block_another(edge: RunningEdge, client: Client) -> None:
     edge.translator.words = ["x" * 30_000] * 100
     await client.send(stream_id="much")
     await client.until(events.OUTPUT_TEXT_DELTA)

@@ -41,9 +41,7 @@ async def test_a_response_comes_as_the_events_of_a_stream(client: Client) -> Non
     assert (told[-1]["response"]["metadata"], told[-1]["response"]["store"]) == ({"a": "b"}, False)
 
 
-async def test_what_is_not_stored_is_continued_on_its_connection_and_nowhere_else(
-    edge: RunningEdge, client: Client
-) -> None:
+async def test_unstored_response_is_continued_only_on_its_connection(edge: RunningEdge, client: Client) -> None:
     first = await client.ask(input="one")
     second = await client.ask(input="two", previous_response_id=first["id"])
     assert second["previous_response_id"] == first["id"]
@@ -59,7 +57,7 @@ async def test_what_is_not_stored_is_continued_on_its_connection_and_nowhere_els
         assert (await other.ask())["status"] == "completed"  # on the same socket
 
 
-async def test_what_is_stored_is_continued_from_anywhere(edge: RunningEdge, client: Client) -> None:
+async def test_stored_response_is_continued_from_any_connection(edge: RunningEdge, client: Client) -> None:
     first = await client.ask(input="one", store=True)
     assert (await edge.ask("GET", f"/v1/responses/{first['id']}")).json == first
     async with connected(edge) as other:
@@ -70,7 +68,7 @@ async def test_what_is_stored_is_continued_from_anywhere(edge: RunningEdge, clie
     assert texts == ["one", "Hello there", "two", "Hello there"]
 
 
-async def test_a_stored_turn_takes_along_what_was_not_stored(edge: RunningEdge, client: Client) -> None:
+async def test_stored_turn_keeps_the_unstored_history_that_it_continued(edge: RunningEdge, client: Client) -> None:
     first = await client.ask(input="one")
     second = await client.ask(input="two", store=True, previous_response_id=first["id"])
     await edge.create(input="three", previous_response_id=second["id"])
@@ -86,7 +84,7 @@ async def test_a_response_that_is_not_stored_continues_one_that_is(edge: Running
     assert texts == ["one", "Hello there", "two", "Hello there"]
 
 
-async def test_a_connection_sends_no_context_that_it_remembers_itself(client: Client) -> None:
+async def test_connection_that_keeps_the_history_sends_no_encrypted_context(client: Client) -> None:
     first = await client.ask(include=["reasoning.encrypted_content"])
     assert "encrypted_context" not in first
 
@@ -121,7 +119,7 @@ async def test_a_warm_up_can_be_continued(edge: RunningEdge, client: Client) -> 
     assert (await client.refusal(generate=False, model="other"))["code"] == "model_not_found"
 
 
-async def test_refusals_come_while_a_response_runs(edge: RunningEdge, client: Client) -> None:
+async def test_invalid_messages_are_rejected_while_a_response_runs(edge: RunningEdge, client: Client) -> None:
     edge.translator.hang = True
     await client.send()
     await client.until(events.OUTPUT_TEXT_DELTA)
@@ -146,19 +144,19 @@ async def test_a_client_that_goes_away_stops_the_model(edge: RunningEdge, polite
     await asyncio.wait_for(edge.translator.closed.wait(), 30)
 
 
-async def test_a_client_that_takes_nothing_is_cut_off_and_the_model_stopped() -> None:
+async def test_client_that_reads_nothing_is_cut_off_and_the_model_stops() -> None:
     async with running_edge(write_timeout_s=0.2) as edge:
         edge.translator.words = ["x" * 1_000_000] * 20
         async with connected(edge) as client:
             client.transport.pause_reading()
             await client.send()
             await asyncio.wait_for(edge.translator.closed.wait(), 30)
-            client.transport.abort()  # it cannot hear that it was cut off
+            client.transport.abort()  # the paused client cannot notice that it was cut off
 
 
 async def test_each_response_counts_towards_the_limits() -> None:
     async with running_edge(requests_per_minute=3) as edge, connected(edge) as client:
-        for _ in range(2):  # the connection was the first
+        for _ in range(2):  # the connection was the first request
             assert (await client.ask())["status"] == "completed"
         error = await client.refusal()
         assert (error["status"], error["code"]) == (429, "rate_limit_exceeded")
@@ -176,7 +174,7 @@ async def test_a_client_that_answers_no_ping_stops_the_model() -> None:
         await asyncio.wait_for(edge.translator.closed.wait(), 30)
 
 
-async def test_an_old_connection_says_so_and_closes() -> None:
+async def test_connection_over_its_time_limit_is_told_the_reason_and_closed() -> None:
     async with running_edge(websocket_max_s=0.05) as edge, connected(edge) as client:
         error = await client.error()
         assert (error["status"], error["code"]) == (400, "websocket_connection_limit_reached")
@@ -199,7 +197,7 @@ async def test_an_old_connection_lets_its_response_end() -> None:
         await client.close_code()
 
 
-async def test_shutting_down_closes_what_is_idle_and_waits_for_what_runs() -> None:
+async def test_shutdown_closes_idle_connections_and_waits_for_running_responses() -> None:
     async with running_edge() as edge, connected(edge) as idle, connected(edge) as busy:
         release = held_responses(edge)
         await busy.send()
@@ -215,7 +213,7 @@ async def test_shutting_down_closes_what_is_idle_and_waits_for_what_runs() -> No
         await stopping
 
 
-async def test_nobody_connects_while_the_server_shuts_down(edge: RunningEdge) -> None:
+async def test_connection_during_a_shutdown_is_rejected(edge: RunningEdge) -> None:
     await edge.server._sockets.drain(0)
     with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
         async with connected(edge):
@@ -224,7 +222,7 @@ async def test_nobody_connects_while_the_server_shuts_down(edge: RunningEdge) ->
 
 
 async def test_a_message_over_the_limit_ends_the_connection(client: Client) -> None:
-    with suppress(ConnectionError):  # the server does not read it to its end
+    with suppress(ConnectionError):  # the server does not read the message to its end
         await client.socket.send_str(" " * (BODY_BYTES_MAX + 1))
     message = await client.socket.receive(timeout=10)
     assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR)
@@ -240,18 +238,20 @@ async def test_a_connection_that_outlasts_the_drain_is_cut() -> None:
 
 
 @pytest.mark.parametrize(("version", "connection"), [(None, "Upgrade"), ("12", "Upgrade, close")])
-async def test_a_plain_get_is_told_what_it_lacks(edge: RunningEdge, version: str | None, connection: str) -> None:
+async def test_get_without_a_valid_upgrade_is_rejected_with_426(
+    edge: RunningEdge, version: str | None, connection: str
+) -> None:
     asked = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": version} if version else {}
     answer = await edge.ask("GET", "/v1/responses", headers=asked)
     assert (answer.status, answer.error["type"]) == (426, "invalid_request_error")
     assert "POST" in answer.error["message"]
     assert (answer.headers["upgrade"], answer.headers["connection"]) == ("websocket", connection)
     assert answer.headers["sec-websocket-version"] == "13"
-    assert (await edge.ask("GET", "/v1/models")).status == 200  # over the same connection, or another one
+    assert (await edge.ask("GET", "/v1/models")).status == 200  # on the same connection, or on a new one
 
 
 @pytest.mark.parametrize("changed", ["Upgrade", "Connection", "Sec-WebSocket-Version", "Sec-WebSocket-Key"])
-async def test_an_opening_that_is_no_text_lacks_what_it_says(
+async def test_upgrade_header_with_invalid_bytes_is_rejected_with_426(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture, changed: str
 ) -> None:
     opening = {
@@ -282,7 +282,7 @@ async def test_pages_of_other_hosts_may_not_connect(edge: RunningEdge, origin: s
     assert raised.value.status == 403
 
 
-async def test_pages_that_were_named_may_connect() -> None:
+async def test_page_of_an_allowed_origin_may_connect() -> None:
     async with (
         running_edge(cors_origins=("http://a.example",)) as edge,
         connected(edge, origin="http://a.example") as it,
@@ -290,7 +290,7 @@ async def test_pages_that_were_named_may_connect() -> None:
         assert (await it.ask())["status"] == "completed"
 
 
-async def test_tenants_do_not_meet() -> None:
+async def test_response_of_another_tenant_cannot_be_continued() -> None:
     async with running_edge(tenants=True) as edge:
         async with connected(edge, headers={TENANT_HEADER: "a"}) as client:
             stored = await client.ask(store=True)
@@ -305,7 +305,7 @@ async def test_a_session_is_continued_by_its_header(edge: RunningEdge) -> None:
     assert [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)] == ["one", "Hello there"]
 
 
-async def test_a_header_that_names_a_conversation_is_the_one_of_each_message(edge: RunningEdge) -> None:
+async def test_conversation_in_the_header_is_that_of_each_message(edge: RunningEdge) -> None:
     made = (await edge.ask("POST", "/v1/conversations", {})).json["id"]
     async with connected(edge, headers={SESSION_HEADER: made}) as client:
         assert (await client.ask(store=True))["conversation"] == {"id": made}
@@ -316,7 +316,7 @@ async def test_a_header_that_names_a_conversation_is_the_one_of_each_message(edg
         assert (await client.refusal(store=True))["status"] == 404
 
 
-async def test_an_unforeseen_fault_is_an_error_and_the_connection_goes_on(
+async def test_unexpected_error_is_reported_and_the_connection_stays_open(
     edge: RunningEdge, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     edge.translator.words = 3  # type: ignore[assignment]

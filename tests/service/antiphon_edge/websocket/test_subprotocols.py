@@ -11,7 +11,7 @@ from tests.support.edge import RunningEdge
 OFFERED = ("realtime", "openai-insecure-api-key.canary")
 
 
-async def test_what_a_page_offers_is_not_spoken_and_not_logged(
+async def test_offered_subprotocols_are_neither_accepted_nor_logged(
     edge: RunningEdge, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -23,7 +23,7 @@ async def test_what_a_page_offers_is_not_spoken_and_not_logged(
     assert "canary" not in caplog.text
 
 
-def test_whatever_the_library_says_there_goes_out_in_our_words(caplog: pytest.LogCaptureFixture) -> None:
+def test_library_log_about_subprotocols_is_redacted(caplog: pytest.LogCaptureFixture) -> None:
     subprotocols.redact_log()
     logger = logging.getLogger(subprotocols.LIBRARY_LOGGER)
     logger.warning("canary")

@@ -18,12 +18,12 @@ from tests.support.translators import ScriptedTranslator
 RESPONSE_ID = "resp_" + "1" * 48
 
 
-def begun(*, keep: bool = True) -> AcceptedTurn:
+def accepted_turn(*, keep: bool = True) -> AcceptedTurn:
     return AcceptedTurn("t", Turn(RESPONSE_ID, 7, b'{"model":"m","instructions":"be brief"}'), keep=keep)
 
 
 def test_a_warm_up_is_a_whole_response_without_output() -> None:
-    batch, final = warm_up.whole(begun(), now_s=8)
+    batch, final = warm_up.whole(accepted_turn(), now_s=8)
     told = events.decode(batch.frames)
     assert [event["type"] for event in told] == [events.CREATED, events.IN_PROGRESS, events.COMPLETED]
     assert [event["sequence_number"] for event in told] == [0, 1, 2]
@@ -35,14 +35,14 @@ def test_a_warm_up_is_a_whole_response_without_output() -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-async def test_it_is_stored_if_it_is_to_be_kept(edge: RunningEdge, keep: bool) -> None:
+async def test_warm_up_is_stored_only_if_it_is_to_be_kept(edge: RunningEdge, keep: bool) -> None:
     warm_ups = WarmUps(edge.store, edge.translator, clock=SystemClock())
-    await warm_ups.run(begun(keep=keep))
+    await warm_ups.run(accepted_turn(keep=keep))
     records = await edge.store.batch_get("t", [RESPONSE_ID])
     assert len(records) == keep
 
 
-async def test_a_model_that_is_not_served_is_named(edge: RunningEdge) -> None:
+async def test_warm_up_of_an_unknown_model_is_rejected_by_name(edge: RunningEdge) -> None:
     warm_ups = WarmUps(edge.store, ScriptedTranslator(), clock=SystemClock())
     await warm_ups.require_model("m")
     with pytest.raises(ModelNotFound, match="'other'"):

@@ -23,10 +23,10 @@ class IdsReader:
     """Ids of events, complete with any finish reason."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self.is_complete = False
 
     def read(self, event: Object) -> EngineChunk | None:
-        self.complete = event["choices"][0]["finish_reason"] is not None
+        self.is_complete = event["choices"][0]["finish_reason"] is not None
         return TokenChunk(event["choices"][0]["token_ids"])
 
     def finish(self) -> EngineChunk | None:

@@ -36,62 +36,64 @@ TALK = new_conversation_id(RandomIds())
 
 
 @pytest.fixture
-async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+async def system(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
     async with bench() as made:
         yield made
 
 
-async def job_state(shop: Bench, response_id: str) -> JobState:
-    state: JobState = (await shop.store.describe_job(TENANT, response_id)).state
+async def job_state(system: Bench, response_id: str) -> JobState:
+    state: JobState = (await system.store.describe_job(TENANT, response_id)).state
     return state
 
 
-async def is_free(shop: Bench, session_id: str) -> bool:
-    return (await shop.store.describe_session(TENANT, session_id)).lease is None
+async def is_free(system: Bench, session_id: str) -> bool:
+    return (await system.store.describe_session(TENANT, session_id)).lease is None
 
 
 # ---- Created ----
 
 
-async def test_it_is_queued_before_its_caller_hears_of_it(shop: Bench) -> None:
-    record = await shop.create(metadata={"a": "b"})
+async def test_background_response_is_queued_before_create_returns(system: Bench) -> None:
+    record = await system.create(metadata={"a": "b"})
     told = whole(record)
     assert (told["status"], told["background"], told["metadata"], told["output"]) == ("queued", True, {"a": "b"}, [])
-    assert whole(await shop.store.get(TENANT, record.id)) == told
-    assert await job_state(shop, record.id) is JobState.QUEUED
-    assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
+    assert whole(await system.store.get(TENANT, record.id)) == told
+    assert await job_state(system, record.id) is JobState.QUEUED
+    assert (await system.claimed(queueing.DISPATCH_TENANT)).id == record.id
 
 
-async def test_what_is_wrong_with_a_request_is_told_at_once_and_leaves_nothing(shop: Bench) -> None:
+async def test_invalid_background_request_is_rejected_at_once_and_leaves_no_job(system: Bench) -> None:
     request = background_request(model="other")
     for _ in range(2):
         with pytest.raises(ModelNotFound):
-            await shop.edge.create(TENANT, request, session_id=TALK, key="k")
-    assert await is_free(shop, TALK)
-    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
-    assert (await shop.create(key="k")).status is Status.QUEUED
+            await system.edge.create(TENANT, request, session_id=TALK, key="k")
+    assert await is_free(system, TALK)
+    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    assert (await system.create(key="k")).status is Status.QUEUED
 
 
 @pytest.mark.parametrize("executes", [False, True])
-async def test_what_could_not_be_queued_is_taken_back(shop: Bench, executes: bool) -> None:
-    store = shop.new_store()
+async def test_background_response_that_cannot_be_queued_releases_its_session_and_key(
+    system: Bench, executes: bool
+) -> None:
+    store = system.new_store()
     store.failing["commit_turn"], store.executes = 1, executes
-    edge = shop.edge_over(store)
+    edge = system.edge_over(store)
     request = background_request()
     with pytest.raises(StoreUnavailable):
         await edge.create(TENANT, request, session_id=TALK, key="k")
-    assert await is_free(shop, TALK)
+    assert await is_free(system, TALK)
     again = await edge.create(TENANT, request, session_id=TALK, key="k")
-    assert (await shop.store.get(TENANT, again.id)).status is Status.QUEUED
-    assert await job_state(shop, again.id) is JobState.QUEUED
+    assert (await system.store.get(TENANT, again.id)).status is Status.QUEUED
+    assert await job_state(system, again.id) is JobState.QUEUED
 
 
 @pytest.mark.parametrize("call", ["cancel_job", "delete"])
-async def test_a_queued_response_that_cannot_be_taken_back_is_logged_with_its_id(
-    shop: Bench, caplog: pytest.LogCaptureFixture, call: str
+async def test_failed_rollback_of_a_queued_response_is_logged_with_its_id(
+    system: Bench, caplog: pytest.LogCaptureFixture, call: str
 ) -> None:
-    store = shop.new_store()
+    store = system.new_store()
 
     async def fail() -> None:
         raise StoreUnavailable("lost")
@@ -99,20 +101,20 @@ async def test_a_queued_response_that_cannot_be_taken_back_is_logged_with_its_id
     store.failing["commit_turn"], store.executes = 1, True
     store.before[call] = fail
     with pytest.raises(StoreUnavailable):
-        await shop.edge_over(store).create(TENANT, background_request())
+        await system.edge_over(store).create(TENANT, background_request())
     (response_id,) = [args[1] for name, args in store.calls if name == "delete"]
     (line,) = [each for each in caplog.records if each.levelname == "ERROR"]
     assert f"response {response_id} could not be taken back" in line.getMessage()
     assert vars(line)[REMEDY] == remedies.CHECK_STORE[REMEDY]
     if call == "cancel_job":
         with pytest.raises(ResponseNotFound):
-            await shop.store.get(TENANT, response_id)
+            await system.store.get(TENANT, response_id)
     else:
-        assert await job_state(shop, response_id) is JobState.CANCELLED
+        assert await job_state(system, response_id) is JobState.CANCELLED
 
 
-async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
-    store = shop.new_store()
+async def test_client_disconnect_during_create_still_queues_the_response(system: Bench) -> None:
+    store = system.new_store()
     arrived, may_go_on = asyncio.Event(), asyncio.Event()
 
     async def wait() -> None:
@@ -120,7 +122,7 @@ async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
         await may_go_on.wait()
 
     store.before["commit_turn"] = wait
-    asking = asyncio.create_task(shop.edge_over(store).create(TENANT, background_request()))
+    asking = asyncio.create_task(system.edge_over(store).create(TENANT, background_request()))
     await arrived.wait()
     asking.cancel()
     await asyncio.wait([asking])
@@ -128,50 +130,50 @@ async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
     job = None
     async with asyncio.timeout(WAIT_MAX_S):
         while job is None:
-            job = await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test")
+            job = await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test")
             await asyncio.sleep(0)
-    await shop.run_of(job).go()
-    assert (await shop.edge.current(TENANT, job.id)).status is Status.COMPLETED
+    await system.run_of(job).go()
+    assert (await system.edge.current(TENANT, job.id)).status is Status.COMPLETED
 
 
-async def test_what_it_continues_may_be_deleted_before_it_is_queued(shop: Bench) -> None:
-    first = await shop.create(input="One.")
-    await shop.run_next()
-    store = shop.new_store()
+async def test_response_whose_parent_is_deleted_before_it_is_queued_becomes_a_root(system: Bench) -> None:
+    first = await system.create(input="One.")
+    await system.run_next()
+    store = system.new_store()
 
     async def delete() -> None:
         del store.before["commit_turn"]
-        await shop.store.delete(TENANT, first.id)
+        await system.store.delete(TENANT, first.id)
 
     store.before["commit_turn"] = delete
     request = background_request(input="Two.", previous_response_id=first.id)
-    record = await shop.edge_over(store).create(TENANT, request, key="k")
+    record = await system.edge_over(store).create(TENANT, request, key="k")
     assert record.parent_id is None
     said = [item["content"][0]["text"] for item in loads(record.input_items)]
     assert (said[0], said[2:]) == ("One.", ["Two."])
-    await shop.run_next()
-    ended = await shop.edge.create(TENANT, request, key="k")
+    await system.run_next()
+    ended = await system.edge.create(TENANT, request, key="k")
     assert (ended.id, ended.status, ended.input_items) == (record.id, Status.COMPLETED, record.input_items)
 
 
-# ---- Under a key ----
+# ---- Keyed turns ----
 
 
-async def test_one_key_is_one_response_however_many_ask_at_once(shop: Bench) -> None:
-    replicas = [shop.replica() for _ in range(4)]
+async def test_concurrent_requests_with_one_key_queue_one_response(system: Bench) -> None:
+    replicas = [system.replica() for _ in range(4)]
     request = background_request()
     records = await asyncio.gather(*(replicas[n % 4].create(TENANT, request, key="k") for n in range(32)))
     assert len({record.id for record in records}) == 1
-    await shop.run_next()
-    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
-    again = await shop.edge.create(TENANT, request, key="k")
+    await system.run_next()
+    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    again = await system.edge.create(TENANT, request, key="k")
     assert (again.id, again.status) == (records[0].id, Status.COMPLETED)
     with pytest.raises(IdempotencyMismatch):
-        await shop.edge.create(TENANT, background_request(input="other"), key="k")
+        await system.edge.create(TENANT, background_request(input="other"), key="k")
 
 
-async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
-    shop: Bench, monkeypatch: pytest.MonkeyPatch
+async def test_retries_of_a_keyed_request_whose_edge_died_queue_one_response(
+    system: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = SimpleNamespace(stale_after_s=0.2)
 
@@ -181,38 +183,38 @@ async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
             await super().release_if_stale(repeated)
 
     async def take_long() -> None:
-        """With whoever takes its place: that one lives."""
+        """Lets no further key become stale: the next turn keeps its key."""
         limit.stale_after_s = WAIT_MAX_S
 
     monkeypatch.setattr(background, "StaleKey", Watched)
     request = background_request()
-    await shop.starter(shop.edge._store).begin(TENANT, request, key="k")
-    stores = [shop.new_store() for _ in range(8)]
+    await system.starter(system.edge._store).begin(TENANT, request, key="k")
+    stores = [system.new_store() for _ in range(8)]
     for store in stores:
         store.before["abort_turn"] = take_long
-    records = await asyncio.gather(*(shop.edge_over(store).create(TENANT, request, key="k") for store in stores))
+    records = await asyncio.gather(*(system.edge_over(store).create(TENANT, request, key="k") for store in stores))
     assert len({record.id for record in records}) == 1
-    assert await job_state(shop, records[0].id) is JobState.QUEUED
+    assert await job_state(system, records[0].id) is JobState.QUEUED
 
 
-async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(shop: Bench) -> None:
-    shop.timing = replace(TIMING, stale_key_s=0.02)
-    shop.edge = shop.replica()
-    request, store, may_go_on = background_request(), shop.new_store(), asyncio.Event()
+async def test_slow_edge_queues_nothing_after_its_stale_key_was_released(system: Bench) -> None:
+    system.timing = replace(TIMING, stale_key_s=0.02)
+    system.edge = system.replica()
+    request, store, may_go_on = background_request(), system.new_store(), asyncio.Event()
     store.before["commit_turn"] = may_go_on.wait  # type: ignore[assignment]
-    slow = asyncio.create_task(shop.edge_over(store).create(TENANT, request, key="k"))
-    await shop.until(lambda: any(name == "commit_turn" for name, _ in store.calls))
-    await shop.create(key="k")
+    slow = asyncio.create_task(system.edge_over(store).create(TENANT, request, key="k"))
+    await system.until(lambda: any(name == "commit_turn" for name, _ in store.calls))
+    await system.create(key="k")
     may_go_on.set()
     with pytest.raises(IdempotencyMismatch):
         await slow
-    await shop.run_next()
-    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    await system.run_next()
+    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
 
 
-async def test_who_repeats_what_was_refused_is_refused_too(shop: Bench) -> None:
+async def test_concurrent_requests_with_one_key_for_an_unknown_model_are_all_rejected(system: Bench) -> None:
     request = background_request(model="other")
-    asked = [shop.replica().create(TENANT, request, key="k") for _ in range(8)]
+    asked = [system.replica().create(TENANT, request, key="k") for _ in range(8)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(answer) for answer in answers] == [ModelNotFound] * 8
 
@@ -220,180 +222,180 @@ async def test_who_repeats_what_was_refused_is_refused_too(shop: Bench) -> None:
 # ---- Cancelled ----
 
 
-async def test_a_queued_one_is_cancelled_at_once(shop: Bench) -> None:
-    record = await shop.edge.create(TENANT, background_request(), session_id=TALK)
-    ended = await shop.replica().cancel(TENANT, record.id)
-    log = await shop.log(record.id)
+async def test_queued_response_is_cancelled_at_once(system: Bench) -> None:
+    record = await system.edge.create(TENANT, background_request(), session_id=TALK)
+    ended = await system.replica().cancel(TENANT, record.id)
+    log = await system.log(record.id)
     assert [event["type"] for event in log] == [events.CREATED, events.QUEUED, events.CANCELLED]
-    assert fold(log) == whole(ended) == whole(await shop.store.get(TENANT, record.id))
+    assert fold(log) == whole(ended) == whole(await system.store.get(TENANT, record.id))
     assert (whole(ended)["status"], whole(ended)["output"]) == ("cancelled", [])
-    assert await is_free(shop, TALK)
-    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    assert await is_free(system, TALK)
+    assert await system.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
 
 
-async def test_cancelling_again_or_too_late_answers_with_the_end(shop: Bench) -> None:
-    cancelled = await shop.create()
-    first = await shop.edge.cancel(TENANT, cancelled.id)
-    assert await shop.edge.cancel(TENANT, cancelled.id) == first
-    completed = await shop.create()
-    await shop.run_next()
-    late = await shop.edge.cancel(TENANT, completed.id)
-    assert late == await shop.store.get(TENANT, completed.id)
+async def test_cancellation_of_an_ended_response_returns_it_unchanged(system: Bench) -> None:
+    cancelled = await system.create()
+    first = await system.edge.cancel(TENANT, cancelled.id)
+    assert await system.edge.cancel(TENANT, cancelled.id) == first
+    completed = await system.create()
+    await system.run_next()
+    late = await system.edge.cancel(TENANT, completed.id)
+    assert late == await system.store.get(TENANT, completed.id)
     assert late.status is Status.COMPLETED
 
 
-async def test_what_is_not_in_the_background_cannot_be_cancelled(shop: Bench) -> None:
+async def test_cancellation_of_a_synchronous_or_unknown_response_is_rejected(system: Bench) -> None:
     record = Record(new_response_id(RandomIds()), Status.COMPLETED, b'{"background":false}')
-    await shop.store.put(TENANT, record)
+    await system.store.put(TENANT, record)
     with pytest.raises(InvalidRequest, match="Cannot cancel a synchronous response"):
-        await shop.edge.cancel(TENANT, record.id)
+        await system.edge.cancel(TENANT, record.id)
     with pytest.raises(ResponseNotFound):
-        await shop.edge.cancel(TENANT, new_response_id(RandomIds()))
+        await system.edge.cancel(TENANT, new_response_id(RandomIds()))
     with pytest.raises(ResponseNotFound):
-        await shop.edge.cancel("other", (await shop.create()).id)
+        await system.edge.cancel("other", (await system.create()).id)
 
 
-async def test_who_cancels_waits_for_the_worker_but_not_for_ever(shop: Bench) -> None:
-    shop.timing = replace(TIMING, cancel_timeout_s=0.05)
-    shop.edge = shop.replica()
-    record = await shop.create()
-    job = await shop.claimed()
-    assert (await shop.edge.cancel(TENANT, record.id)).status is Status.QUEUED
-    pulse = await shop.store.heartbeat_job(TENANT, job.fence)
+async def test_cancellation_times_out_and_stays_requested_when_the_worker_is_silent(system: Bench) -> None:
+    system.timing = replace(TIMING, cancel_timeout_s=0.05)
+    system.edge = system.replica()
+    record = await system.create()
+    job = await system.claimed()
+    assert (await system.edge.cancel(TENANT, record.id)).status is Status.QUEUED
+    pulse = await system.store.heartbeat_job(TENANT, job.fence)
     assert pulse.cancel_requested
 
 
-async def test_cancelling_finds_the_job_that_comes_after_its_response(shop: Bench) -> None:
-    store = shop.new_store()
+async def test_cancellation_during_create_cancels_the_response(system: Bench) -> None:
+    store = system.new_store()
     may_go_on = asyncio.Event()
     store.before["enqueue_job"] = may_go_on.wait  # type: ignore[assignment]
-    creating = asyncio.create_task(shop.edge_over(store).create(TENANT, background_request()))
-    while not shop.backend.stored():
+    creating = asyncio.create_task(system.edge_over(store).create(TENANT, background_request()))
+    while not system.backend.stored():
         await asyncio.sleep(0.001)
-    ((_, response_id),) = shop.backend.stored()
-    cancelling = asyncio.create_task(shop.edge.cancel(TENANT, response_id))
+    ((_, response_id),) = system.backend.stored()
+    cancelling = asyncio.create_task(system.edge.cancel(TENANT, response_id))
     await asyncio.sleep(0.02)
     may_go_on.set()
     await creating
     assert (await cancelling).status is Status.CANCELLED
 
 
-# ---- Left by others ----
+# ---- Responses without a job or a log ----
 
 
-async def test_a_response_whose_job_used_up_its_attempts_is_told_as_failed(shop: Bench) -> None:
-    record = await shop.edge.create(TENANT, background_request(), session_id=TALK)
+async def test_response_whose_job_used_up_its_attempts_is_failed(system: Bench) -> None:
+    record = await system.edge.create(TENANT, background_request(), session_id=TALK)
     for _ in range(queueing.JOB_ATTEMPTS):
-        job = await shop.claimed()
-        await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
-    answers = await asyncio.gather(*(shop.replica().current(TENANT, record.id) for _ in range(5)))
-    log = await shop.log(record.id)
+        job = await system.claimed()
+        await system.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
+    answers = await asyncio.gather(*(system.replica().current(TENANT, record.id) for _ in range(5)))
+    log = await system.log(record.id)
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert [whole(answer) for answer in answers] == [fold(log)] * 5
     assert "attempts exhausted" in fold(log)["error"]["message"]
-    assert await is_free(shop, TALK)
+    assert await is_free(system, TALK)
 
 
-async def test_a_response_whose_job_is_forgotten_fails(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.backend.lose(TENANT, Kind.JOB, record.id)
-    ended = whole(await shop.edge.current(TENANT, record.id))
-    assert (ended["status"], fold(await shop.log(record.id))) == ("failed", ended)
+async def test_response_whose_job_is_lost_fails(system: Bench) -> None:
+    record = await system.create()
+    await system.backend.lose(TENANT, Kind.JOB, record.id)
+    ended = whole(await system.edge.current(TENANT, record.id))
+    assert (ended["status"], fold(await system.log(record.id))) == ("failed", ended)
     assert "no longer exists" in ended["error"]["message"]
 
 
-async def test_one_whose_log_is_forgotten_as_well_fails_with_a_log(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.backend.lose(TENANT, Kind.JOB, record.id)
-    await shop.backend.lose(TENANT, Kind.LOG, record.id)
-    ended = whole(await shop.edge.current(TENANT, record.id))
+async def test_response_whose_job_and_event_log_are_lost_fails_with_a_new_log(system: Bench) -> None:
+    record = await system.create()
+    await system.backend.lose(TENANT, Kind.JOB, record.id)
+    await system.backend.lose(TENANT, Kind.LOG, record.id)
+    ended = whole(await system.edge.current(TENANT, record.id))
     assert ended["status"] == "failed"
-    assert fold(await shop.log(record.id)) == ended
+    assert fold(await system.log(record.id)) == ended
 
 
-async def test_a_job_whose_tenant_is_not_in_line_is_claimed_when_somebody_asks_after_it(shop: Bench) -> None:
-    record = await shop.create()
+async def test_read_of_a_response_puts_its_missing_tenant_back_into_the_dispatch_queue(system: Bench) -> None:
+    record = await system.create()
     places = [Unfile(Index.QUEUE, queueing.QUEUE, place_id(TENANT, 0)), Delete(Ref(Kind.LINE, TENANT))]
-    await shop.backend.change(*tree_of(queueing.DISPATCH_TENANT, TENANT), *places)
-    assert await shop.store.claim_job(queueing.DISPATCH_TENANT, [queueing.QUEUE], holder="test") is None
-    assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
-    assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
+    await system.backend.change(*tree_of(queueing.DISPATCH_TENANT, TENANT), *places)
+    assert await system.store.claim_job(queueing.DISPATCH_TENANT, [queueing.QUEUE], holder="test") is None
+    assert (await system.edge.current(TENANT, record.id)).status is Status.QUEUED
+    assert (await system.claimed(queueing.DISPATCH_TENANT)).id == record.id
 
 
-async def test_it_is_accepted_by_one_call_of_the_store(shop: Bench) -> None:
-    store = shop.new_store()
-    await shop.edge_over(store).create(TENANT, background_request(), session_id=TALK)
+async def test_background_response_is_created_by_begin_turn_and_commit_turn_alone(system: Bench) -> None:
+    store = system.new_store()
+    await system.edge_over(store).create(TENANT, background_request(), session_id=TALK)
     assert [name for name, _ in store.calls if name != "ready"] == ["begin_turn", "commit_turn"]
 
 
-async def test_what_other_services_store_is_theirs_to_end(shop: Bench) -> None:
+async def test_in_progress_record_that_is_not_in_background_is_left_unchanged(system: Bench) -> None:
     record = Record(new_response_id(RandomIds()), Status.IN_PROGRESS, b"{}")
-    await shop.store.put(TENANT, record)
-    assert (await shop.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
+    await system.store.put(TENANT, record)
+    assert (await system.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
 
 
 # ---- Followed ----
 
 
-async def test_every_replica_tells_the_same_bytes_from_any_place(shop: Bench) -> None:
-    record = await shop.create()
-    following = asyncio.create_task(shop.frames(record.id))
-    await shop.run_next()
+async def test_every_replica_resumes_a_log_after_any_event_with_the_same_bytes(system: Bench) -> None:
+    record = await system.create()
+    following = asyncio.create_task(system.frames(record.id))
+    await system.run_next()
     everything = await following
     frames = [frame + b"\n\n" for frame in everything.split(b"\n\n")[:-1]]
     for after in range(len(frames)):
-        assert await shop.frames(record.id, after=after) == b"".join(frames[after + 1 :])
+        assert await system.frames(record.id, after=after) == b"".join(frames[after + 1 :])
 
 
-async def test_following_what_nobody_works_on_ends_it(shop: Bench) -> None:
-    record = await shop.create()
-    following = asyncio.create_task(shop.frames(record.id))
+async def test_following_a_response_whose_job_used_up_its_attempts_ends_with_failed(system: Bench) -> None:
+    record = await system.create()
+    following = asyncio.create_task(system.frames(record.id))
     await asyncio.sleep(0.02)
     for _ in range(queueing.JOB_ATTEMPTS):
-        job = await shop.claimed()
-        await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
+        job = await system.claimed()
+        await system.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
     assert events.decode(await following)[-1]["type"] == events.FAILED
 
 
-async def test_a_stream_that_is_not_kept_any_more_is_told_again(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.run_next()
-    await shop.backend.lose(TENANT, Kind.LOG, record.id)
-    log = await shop.log(record.id)
-    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
-    assert text_of(log[-1]["response"]) == shop.engine.text
+async def test_lost_event_log_is_replayed_from_the_record_and_cannot_be_resumed(system: Bench) -> None:
+    record = await system.create()
+    await system.run_next()
+    await system.backend.lose(TENANT, Kind.LOG, record.id)
+    log = await system.log(record.id)
+    assert fold(log) == whole(await system.edge.current(TENANT, record.id))
+    assert text_of(log[-1]["response"]) == system.engine.text
     for after in (0, len(log) - 1, 99):
         with pytest.raises(InvalidRequest, match="Without 'starting_after'") as refused:
-            await shop.frames(record.id, after=after)
+            await system.frames(record.id, after=after)
         assert (refused.value.field, refused.value.code) == ("starting_after", "unsupported_parameter")
 
 
 # ---- Deleted ----
 
 
-async def test_deleting_a_running_one_stops_it_and_ends_its_streams(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.holds_at = 3
-    async with shop.worker():
-        following = asyncio.create_task(shop.frames(record.id))
-        await shop.until(lambda: len(shop.engine.told) == 3)
-        await shop.replica().delete(TENANT, record.id)
-        await shop.until(lambda: shop.engine.running == 0)
+async def test_deletion_of_a_running_response_stops_it_and_ends_its_streams(system: Bench) -> None:
+    record = await system.create()
+    system.engine.holds_at = 3
+    async with system.worker():
+        following = asyncio.create_task(system.frames(record.id))
+        await system.until(lambda: len(system.engine.told) == 3)
+        await system.replica().delete(TENANT, record.id)
+        await system.until(lambda: system.engine.running == 0)
         assert events.decode(await following)[-1]["type"] == events.CANCELLED
     with pytest.raises(ResponseNotFound):
-        await shop.edge.current(TENANT, record.id)
+        await system.edge.current(TENANT, record.id)
 
 
-async def test_deleting_what_has_ended_or_never_was(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.run_next()
-    await shop.edge.delete(TENANT, record.id)
+async def test_deletion_of_an_ended_response_succeeds_only_once(system: Bench) -> None:
+    record = await system.create()
+    await system.run_next()
+    await system.edge.delete(TENANT, record.id)
     with pytest.raises(ResponseNotFound):
-        await shop.edge.delete(TENANT, record.id)
+        await system.edge.delete(TENANT, record.id)
 
 
-async def test_a_conversation_is_locked_while_a_response_waits_in_it(shop: Bench) -> None:
-    await shop.edge.create(TENANT, background_request(), session_id=TALK)
-    shop.clock.advance(120)
+async def test_a_conversation_is_locked_while_a_response_waits_in_it(system: Bench) -> None:
+    await system.edge.create(TENANT, background_request(), session_id=TALK)
+    system.clock.advance(120)
     with pytest.raises(SessionLocked):
-        await shop.replica().create(TENANT, background_request(), session_id=TALK)
+        await system.replica().create(TENANT, background_request(), session_id=TALK)

@@ -16,12 +16,12 @@ async def level(store: StoreService) -> float:
     return found.level
 
 
-async def test_a_tenant_pays_out_of_the_bucket_that_edges_described() -> None:
+async def test_tokens_are_charged_to_the_bucket_once_an_edge_has_created_it() -> None:
     backend = row_backend("memory://", clock=ManualClock())
     await backend.open()
     store = StoreService(backend)
     charges = StoreCharges(store)
-    charges.charge("acme", 100)  # nobody counts
+    charges.charge("acme", 100)  # no edge has described the bucket
     await charges.settle()
     assert await level(store) == 60
     for tokens in (100, 0, 7):
@@ -30,7 +30,7 @@ async def test_a_tenant_pays_out_of_the_bucket_that_edges_described() -> None:
     assert await level(store) == 60 - 107
 
 
-async def test_a_store_that_is_gone_is_said_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_charge_with_an_unavailable_store_is_logged_and_not_raised(caplog: pytest.LogCaptureFixture) -> None:
     charges = StoreCharges(StoreService(row_backend("memory://")))
     charges.charge("acme", 5)
     await charges.settle()

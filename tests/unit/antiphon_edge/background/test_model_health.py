@@ -19,24 +19,24 @@ def test_a_model_that_is_down_is_tried_by_one_job_at_a_time() -> None:
     assert models.begin("m") > 0
     models.failed("m")
     clock.advance(1)
-    assert models.begin("m") > 0  # the pause grows
+    assert models.begin("m") > 0  # the backoff grows
 
 
-def test_a_model_that_answers_again_has_no_past() -> None:
+def test_backoff_is_reset_when_the_model_answers() -> None:
     models = ModelHealth(RETRY, clock=ManualClock())
     models.failed("m")
     models.answered("m")
     assert models.begin("m") == 0
 
 
-def test_jobs_wait_as_long_as_the_model_does_while_one_of_them_tries() -> None:
+def test_jobs_wait_for_the_whole_backoff_while_one_job_tries_the_model() -> None:
     clock = ManualClock()
     models = ModelHealth(RETRY, clock=clock)
     models.failed("m")
     clock.advance(1)
     assert models.begin("m") == 0
-    clock.advance(100)  # the try takes long
-    assert 0.7 <= models.begin("m") <= 1  # and not a moment: each claim of a postponed job is an attempt of it
+    clock.advance(100)  # the attempt takes long
+    assert 0.7 <= models.begin("m") <= 1  # a short wait would use up the job's attempts: each claim is one
 
 
 def test_the_next_job_tries_after_one_that_was_cancelled_without_an_answer() -> None:

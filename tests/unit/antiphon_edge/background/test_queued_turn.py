@@ -38,117 +38,117 @@ from tests.support.translators import ScriptedTranslator
 
 
 @pytest.fixture
-async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+async def system(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
     async with bench() as made:
         yield made
 
 
-async def interrupt(shop: Bench, job: Job, *, behind: int) -> None:
-    """An attempt that ends behind so many ids, as a worker's does that hands it on."""
-    shop.engine.holds_at = behind
-    run = shop.run_of(job)
+async def interrupt(system: Bench, job: Job, *, behind: int) -> None:
+    """Interrupts an attempt behind so many token ids and releases its job, like a worker that stops."""
+    system.engine.holds_at = behind
+    run = system.run_of(job)
     going = asyncio.create_task(run.go())
-    await shop.until(lambda: len(shop.engine.told) >= behind)
-    await shop.logged(job.id, ids=behind)
+    await system.until(lambda: len(system.engine.told) >= behind)
+    await system.logged(job.id, ids=behind)
     going.cancel()
     await asyncio.wait([going])
-    await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
-    shop.engine.holds_at = None
+    await system.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
+    system.engine.holds_at = None
 
 
-async def test_a_whole_run(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.run_next()
-    log = await shop.log(record.id)
+async def test_queued_turn_runs_to_completed_and_its_log_matches_its_record(system: Bench) -> None:
+    record = await system.create()
+    await system.run_next()
+    log = await system.log(record.id)
     opening = [(event["type"], event["response"]["status"]) for event in log[:3]]
     assert opening == [
         (events.CREATED, "queued"),
         (events.QUEUED, "queued"),
         (events.IN_PROGRESS, "in_progress"),
     ]
-    ended = whole(await shop.edge.current(TENANT, record.id))
+    ended = whole(await system.edge.current(TENANT, record.id))
     assert fold(log) == log[-1]["response"] == ended
-    assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
+    assert (ended["status"], text_of(ended)) == ("completed", system.engine.text)
 
 
-async def test_the_record_says_in_progress_while_it_runs(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.holds_at = 3
-    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
-    await shop.until(lambda: len(shop.engine.told) == 3)
-    assert (await shop.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
+async def test_record_is_in_progress_while_the_turn_runs(system: Bench) -> None:
+    record = await system.create()
+    system.engine.holds_at = 3
+    going = asyncio.create_task(system.run_of(await system.claimed()).go())
+    await system.until(lambda: len(system.engine.told) == 3)
+    assert (await system.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
     going.cancel()
     await asyncio.wait([going])
 
 
 @pytest.mark.parametrize("cuts", [[1], [7], [2, 9, 10]])
-async def test_another_attempt_goes_on_behind_the_ids_of_the_last(shop: Bench, cuts: list[int]) -> None:
-    whole_run = await shop.create()
-    await shop.run_next()
-    expected = await shop.log(whole_run.id)
-    shop.engine.starts.clear()
-    shop.engine.told.clear()
-    record = await shop.create()
+async def test_next_attempt_resumes_after_the_last_logged_token_id(system: Bench, cuts: list[int]) -> None:
+    whole_run = await system.create()
+    await system.run_next()
+    expected = await system.log(whole_run.id)
+    system.engine.starts.clear()
+    system.engine.told.clear()
+    record = await system.create()
     for cut in cuts:
-        await interrupt(shop, await shop.claimed(), behind=cut)
-    await shop.run_next()
-    log = await shop.log(record.id)
-    assert shop.engine.starts == [0, *cuts]
-    assert shop.engine.told == list(range(len(shop.engine.ids)))
+        await interrupt(system, await system.claimed(), behind=cut)
+    await system.run_next()
+    log = await system.log(record.id)
+    assert system.engine.starts == [0, *cuts]
+    assert system.engine.told == list(range(len(system.engine.ids)))
     assert [(event["type"], event.get("delta")) for event in log] == [
         (event["type"], event.get("delta")) for event in expected
     ]
-    ended = whole(await shop.edge.current(TENANT, record.id))
+    ended = whole(await system.edge.current(TENANT, record.id))
     assert fold(log) == log[-1]["response"] == ended
-    assert text_of(ended) == shop.engine.text
+    assert text_of(ended) == system.engine.text
     assert ended["usage"]["output_tokens"] == expected[-1]["response"]["usage"]["output_tokens"]
 
 
-async def test_a_death_between_the_last_word_and_the_commit_tells_nothing_twice(shop: Bench) -> None:
-    record = await shop.create()
-    job, mortal = await shop.claimed(), shop.new_store()
+async def test_store_lost_before_the_commit_makes_the_next_attempt_repeat_no_events(system: Bench) -> None:
+    record = await system.create()
+    job, mortal = await system.claimed(), system.new_store()
 
     async def die() -> None:
         mortal.lost = True
 
     mortal.before["commit_turn"] = die
-    run = shop.run_of(job, store=mortal)
+    run = system.run_of(job, store=mortal)
     with pytest.raises(StoreUnavailable):
         await run.go()
-    await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
-    await shop.run_next()
-    log = await shop.log(record.id)
+    await system.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
+    await system.run_next()
+    log = await system.log(record.id)
     kinds = [event["type"] for event in log]
     assert kinds.count(events.OUTPUT_TEXT_DONE) == kinds.count(events.OUTPUT_ITEM_DONE) == 1
-    assert fold(log) == log[-1]["response"] == whole(await shop.edge.current(TENANT, record.id))
-    assert shop.engine.starts == [0, len(shop.engine.ids)]
+    assert fold(log) == log[-1]["response"] == whole(await system.edge.current(TENANT, record.id))
+    assert system.engine.starts == [0, len(system.engine.ids)]
 
 
-async def test_an_attempt_after_the_end_changes_nothing(shop: Bench) -> None:
-    record = await shop.create()
-    job = await shop.claimed()
-    await shop.run_of(job).go()
-    before = await shop.frames(record.id)
-    again = shop.run_of(job)
+async def test_attempt_at_an_ended_response_changes_nothing(system: Bench) -> None:
+    record = await system.create()
+    job = await system.claimed()
+    await system.run_of(job).go()
+    before = await system.frames(record.id)
+    again = system.run_of(job)
     await again.go()
     await again.cancel()
-    assert await shop.frames(record.id) == before
-    assert shop.engine.starts == [0]
+    assert await system.frames(record.id) == before
+    assert system.engine.starts == [0]
 
 
-# ---- Engines of texts ----
+# ---- Engines without token ids ----
 
 
 @pytest.fixture
 async def texts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
-    """A translator that tells no ids."""
+    """A bench whose translator sends no token ids."""
     hasten(monkeypatch)
     async with bench(TextTranslator()) as made:
         yield made
 
 
-async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: Bench) -> None:
+async def test_partial_text_without_token_ids_fails_in_the_next_attempt(texts: Bench) -> None:
     translator = texts.translator
     assert isinstance(translator, TextTranslator)
     translator.hang = True
@@ -156,7 +156,7 @@ async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: B
     job = await texts.claimed()
     run = texts.run_of(job)
     going = asyncio.create_task(run.go())
-    await texts.logged(record.id, numbers=7)  # with its words
+    await texts.logged(record.id, numbers=7)  # the text has begun
     going.cancel()
     await asyncio.wait([going])
     await texts.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
@@ -168,7 +168,7 @@ async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: B
     assert len(translator.turns) == 1
 
 
-async def test_a_text_of_which_nothing_was_told_is_begun_again(texts: Bench) -> None:
+async def test_turn_without_token_ids_and_output_starts_again_in_the_next_attempt(texts: Bench) -> None:
     translator = texts.translator
     assert isinstance(translator, TextTranslator)
     record = await texts.create()
@@ -185,7 +185,7 @@ async def test_a_text_of_which_nothing_was_told_is_begun_again(texts: Bench) -> 
     assert (log[-1]["type"], text_of(log[-1]["response"])) == (events.COMPLETED, "Hello there")
 
 
-async def test_a_text_whose_translator_is_lost_fails_at_once_with_the_reason(texts: Bench) -> None:
+async def test_text_without_token_ids_fails_at_once_when_its_translator_is_lost(texts: Bench) -> None:
     translator = texts.translator
     assert isinstance(translator, TextTranslator)
     translator.fault = TranslatorUnavailable("Socket closed")
@@ -196,104 +196,104 @@ async def test_a_text_whose_translator_is_lost_fails_at_once_with_the_reason(tex
     assert (text_of(ended), ended["output"][0]["status"]) == ("Hello there", "incomplete")
 
 
-# ---- Translators and engines that are away ----
+# ---- Outages of translators and engines ----
 
 
-async def test_an_engine_that_is_away_is_waited_for(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.away = True
-    going = asyncio.create_task(shop.run_next())
+async def test_turn_waits_for_an_unavailable_engine_and_completes(system: Bench) -> None:
+    record = await system.create()
+    system.engine.away = True
+    going = asyncio.create_task(system.run_next())
     await asyncio.sleep(0.02)
-    shop.engine.away = False
+    system.engine.away = False
     await going
-    assert (await shop.edge.current(TENANT, record.id)).status is Status.COMPLETED
+    assert (await system.edge.current(TENANT, record.id)).status is Status.COMPLETED
 
 
-async def test_an_engine_that_stays_away_ends_the_turn_when_the_pauses_are_over(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.away = True
-    await shop.run_next()
-    ended = whole(await shop.edge.current(TENANT, record.id))
+async def test_turn_fails_when_the_engine_is_unavailable_after_all_retries(system: Bench) -> None:
+    record = await system.create()
+    system.engine.away = True
+    await system.run_next()
+    ended = whole(await system.edge.current(TENANT, record.id))
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller is away.")
 
 
-async def test_an_engine_that_is_away_costs_no_attempt(shop: Bench) -> None:
-    await shop.create()
-    shop.engine.away = True
-    job = await shop.claimed()
+async def test_unavailable_engine_uses_up_no_attempt_of_the_job(system: Bench) -> None:
+    await system.create()
+    system.engine.away = True
+    job = await system.claimed()
     with pytest.raises(Postponed) as caught:
-        await shop.run_of(job).go()
+        await system.run_of(job).go()
     assert (caught.value.counts, caught.value.pause_s > 0) == (False, True)
-    await shop.store.settle_job(TENANT, job.fence, JobOutcome.POSTPONED)
-    again = await shop.claimed()
+    await system.store.settle_job(TENANT, job.fence, JobOutcome.POSTPONED)
+    again = await system.claimed()
     assert again.max_attempts - again.attempt == job.max_attempts - job.attempt
 
 
-async def test_attempts_that_only_waited_make_no_pause_longer(shop: Bench) -> None:
-    await shop.create()
-    shop.engine.away = True
+async def test_attempts_that_only_waited_do_not_lengthen_the_backoff(system: Bench) -> None:
+    await system.create()
+    system.engine.away = True
     for _ in range(5):
-        await shop.store.settle_job(TENANT, (await shop.claimed()).fence, JobOutcome.WAITED)
+        await system.store.settle_job(TENANT, (await system.claimed()).fence, JobOutcome.WAITED)
     with pytest.raises(Postponed) as caught:
-        await shop.run_of(await shop.claimed()).go()
-    assert caught.value.pause_s <= shop.timing.engine_retry.first_s
+        await system.run_of(await system.claimed()).go()
+    assert caught.value.pause_s <= system.timing.engine_retry.first_s
 
 
-async def test_a_postponed_turn_keeps_its_session(shop: Bench) -> None:
-    waiting = await in_session(shop)
-    shop.engine.away = True
+async def test_a_postponed_turn_keeps_its_session(system: Bench) -> None:
+    waiting = await in_session(system)
+    system.engine.away = True
     with pytest.raises(Postponed):
-        await shop.run_of(await shop.claimed()).go()
-    lease = (await shop.store.describe_session(TENANT, TALK)).lease
+        await system.run_of(await system.claimed()).go()
+    lease = (await system.store.describe_session(TENANT, TALK)).lease
     assert lease is not None
     assert lease.holder == waiting
-    assert lease.expires_at_ms - shop.clock.now_ms() > queueing.WAITING_LEASE_MS - 60_000
+    assert lease.expires_at_ms - system.clock.now_ms() > queueing.WAITING_LEASE_MS - 60_000
 
 
-async def test_an_engine_that_breaks_down_in_mid_run_is_gone_on_with_when_it_is_back(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.dies_behind = 4
-    going = asyncio.create_task(shop.run_next())
-    await shop.until(lambda: len(shop.engine.told) == 4)
-    shop.engine.dies_behind, shop.engine.away = None, True
+async def test_turn_resumes_after_an_engine_failure_in_mid_run(system: Bench) -> None:
+    record = await system.create()
+    system.engine.dies_behind = 4
+    going = asyncio.create_task(system.run_next())
+    await system.until(lambda: len(system.engine.told) == 4)
+    system.engine.dies_behind, system.engine.away = None, True
     await asyncio.sleep(0.02)
-    assert (await shop.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
-    shop.engine.away = False
+    assert (await system.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
+    system.engine.away = False
     await going
-    log = await shop.log(record.id)
+    log = await system.log(record.id)
     assert events.ERROR not in [event["type"] for event in log]
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
-    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
-    assert text_of(log[-1]["response"]) == shop.engine.text
-    assert shop.engine.starts == [0, 4]
-    assert shop.engine.told == list(range(len(shop.engine.ids)))
+    assert fold(log) == whole(await system.edge.current(TENANT, record.id))
+    assert text_of(log[-1]["response"]) == system.engine.text
+    assert system.engine.starts == [0, 4]
+    assert system.engine.told == list(range(len(system.engine.ids)))
 
 
-async def test_an_engine_that_breaks_down_before_its_first_word_leaves_no_trace(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.dies_behind = 0
-    going = asyncio.create_task(shop.run_next())
-    await shop.until(lambda: len(shop.engine.starts) == 2)
-    shop.engine.dies_behind = None
+async def test_engine_failure_before_the_first_token_leaves_no_error_in_the_log(system: Bench) -> None:
+    record = await system.create()
+    system.engine.dies_behind = 0
+    going = asyncio.create_task(system.run_next())
+    await system.until(lambda: len(system.engine.starts) == 2)
+    system.engine.dies_behind = None
     await going
-    log = await shop.log(record.id)
+    log = await system.log(record.id)
     assert events.ERROR not in [event["type"] for event in log]
-    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
-    assert text_of(log[-1]["response"]) == shop.engine.text
+    assert fold(log) == whole(await system.edge.current(TENANT, record.id))
+    assert text_of(log[-1]["response"]) == system.engine.text
 
 
-async def test_what_breaks_down_again_and_again_over_one_response_ends_it(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.dies_behind = 2
-    await shop.run_next()
-    ended = whole(await shop.edge.current(TENANT, record.id))
+async def test_response_fails_after_repeated_engine_failures(system: Bench) -> None:
+    record = await system.create()
+    system.engine.dies_behind = 2
+    await system.run_next()
+    ended = whole(await system.edge.current(TENANT, record.id))
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller broke down.")
-    assert shop.engine.starts == [2 * number for number in range(queueing.JOB_ATTEMPTS)]
-    assert fold(await shop.log(record.id)) == ended
+    assert system.engine.starts == [2 * number for number in range(queueing.JOB_ATTEMPTS)]
+    assert fold(await system.log(record.id)) == ended
 
 
 class BreakingTranslator(TextTranslator):
-    """Its engine breaks down behind so many batches, once for each number."""
+    """A translator whose engine fails once for each number, behind so many batches."""
 
     def __init__(self, *breaks: int) -> None:
         super().__init__()
@@ -315,7 +315,7 @@ class BreakingTranslator(TextTranslator):
 
 
 @pytest.mark.parametrize(("behind", "status"), [(0, "completed"), (2, "failed")])
-async def test_a_text_whose_engine_breaks_down_begins_again_if_nothing_was_told(
+async def test_engine_failure_without_token_ids_restarts_the_turn_only_before_output(
     monkeypatch: pytest.MonkeyPatch, behind: int, status: str
 ) -> None:
     hasten(monkeypatch)
@@ -331,7 +331,7 @@ async def test_a_text_whose_engine_breaks_down_begins_again_if_nothing_was_told(
 
 
 class LosingTranslator(ScriptedTranslator):
-    """Loses its first streams behind some ids."""
+    """A translator that loses its first streams behind two or more token ids."""
 
     def __init__(self, inner: Translator, *, losses: int) -> None:
         super().__init__()
@@ -357,215 +357,215 @@ class LosingTranslator(ScriptedTranslator):
                     raise TranslatorUnavailable("Socket closed")
 
 
-async def test_translators_that_die_in_mid_stream_are_replaced(shop: Bench) -> None:
-    shop.translator = LosingTranslator(shop.translator, losses=4)
-    record = await shop.create()
-    await shop.run_next()
-    log = await shop.log(record.id)
-    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
-    assert text_of(log[-1]["response"]) == shop.engine.text
-    assert len(shop.engine.starts) == 5
+async def test_translators_that_die_in_mid_stream_are_replaced(system: Bench) -> None:
+    system.translator = LosingTranslator(system.translator, losses=4)
+    record = await system.create()
+    await system.run_next()
+    log = await system.log(record.id)
+    assert fold(log) == whole(await system.edge.current(TENANT, record.id))
+    assert text_of(log[-1]["response"]) == system.engine.text
+    assert len(system.engine.starts) == 5
 
 
-# ---- Cancelled, deleted, somebody else's ----
+# ---- Cancelled, deleted, taken over ----
 
 
-async def test_cancelling_keeps_what_was_said(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.holds_at = 4
-    run = shop.run_of(await shop.claimed())
+async def test_cancellation_keeps_the_output_so_far(system: Bench) -> None:
+    record = await system.create()
+    system.engine.holds_at = 4
+    run = system.run_of(await system.claimed())
     going = asyncio.create_task(run.go())
-    await shop.logged(record.id, ids=4)
+    await system.logged(record.id, ids=4)
     run.break_off()
     await going
-    assert shop.engine.running == 0
-    log = await shop.log(record.id)
-    ended = whole(await shop.edge.current(TENANT, record.id))
+    assert system.engine.running == 0
+    log = await system.log(record.id)
+    ended = whole(await system.edge.current(TENANT, record.id))
     assert log[-1]["type"] == events.CANCELLED
     assert fold(log) == log[-1]["response"] == ended
     assert ended["status"] == "cancelled"
-    assert shop.engine.text.startswith(text_of(ended))
+    assert system.engine.text.startswith(text_of(ended))
     assert text_of(ended)
 
 
-async def test_cancelling_before_anything_was_read(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.run_of(await shop.claimed()).cancel()
-    log = await shop.log(record.id)
+async def test_cancellation_before_the_turn_starts_ends_its_log_as_cancelled(system: Bench) -> None:
+    record = await system.create()
+    await system.run_of(await system.claimed()).cancel()
+    log = await system.log(record.id)
     assert [event["type"] for event in log] == [events.CREATED, events.QUEUED, events.CANCELLED]
-    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
+    assert fold(log) == whole(await system.edge.current(TENANT, record.id))
 
 
-async def test_a_deleted_response_is_not_run_and_its_followers_are_told(shop: Bench) -> None:
-    record = await shop.create()
-    job = await shop.claimed()
-    await shop.store.delete(TENANT, record.id)
-    await shop.run_of(job).go()
-    assert shop.engine.starts == []
-    stream = shop.edge._follower.follow(TENANT, record.id)
+async def test_deleted_response_is_not_run_and_its_log_ends_as_cancelled(system: Bench) -> None:
+    record = await system.create()
+    job = await system.claimed()
+    await system.store.delete(TENANT, record.id)
+    await system.run_of(job).go()
+    assert system.engine.starts == []
+    stream = system.edge._follower.follow(TENANT, record.id)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert log[-1]["type"] == events.CANCELLED
 
 
-async def test_a_response_deleted_in_mid_run_ends_its_log(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.holds_at = 4
-    run = shop.run_of(await shop.claimed())
+async def test_a_response_deleted_in_mid_run_ends_its_log(system: Bench) -> None:
+    record = await system.create()
+    system.engine.holds_at = 4
+    run = system.run_of(await system.claimed())
     going = asyncio.create_task(run.go())
-    await shop.until(lambda: len(shop.engine.told) == 4)
-    await shop.store.delete(TENANT, record.id)
+    await system.until(lambda: len(system.engine.told) == 4)
+    await system.store.delete(TENANT, record.id)
     run.break_off()
     await going
-    stream = shop.edge._follower.follow(TENANT, record.id)
+    stream = system.edge._follower.follow(TENANT, record.id)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert (log[-1]["type"], log[-1]["response"]["status"]) == (events.CANCELLED, "cancelled")
 
 
-async def test_one_whose_lease_is_lost_writes_nothing(shop: Bench) -> None:
-    record = await shop.create()
-    job = await shop.claimed()
-    await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
-    successor = await shop.claimed(holder="another")
+async def test_attempt_with_a_lost_job_lease_writes_nothing(system: Bench) -> None:
+    record = await system.create()
+    job = await system.claimed()
+    await system.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
+    successor = await system.claimed(holder="another")
     with pytest.raises(StaleFence):
-        await shop.run_of(job).go()
+        await system.run_of(job).go()
     with pytest.raises(StaleFence):
-        await shop.run_of(job).cancel()
-    await shop.run_of(successor).go()
-    log = await shop.log(record.id)
+        await system.run_of(job).cancel()
+    await system.run_of(successor).go()
+    log = await system.log(record.id)
     assert log[-1]["type"] == events.COMPLETED
 
 
-async def test_a_log_that_was_forgotten_begins_anew(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.backend.lose(TENANT, Kind.LOG, record.id)
-    await shop.run_next()
-    log = await shop.log(record.id)
+async def test_lost_event_log_is_written_again_from_its_start(system: Bench) -> None:
+    record = await system.create()
+    await system.backend.lose(TENANT, Kind.LOG, record.id)
+    await system.run_next()
+    log = await system.log(record.id)
     assert [event["type"] for event in log[:2]] == [events.CREATED, events.QUEUED]
-    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
+    assert fold(log) == whole(await system.edge.current(TENANT, record.id))
 
 
 # ---- Conversations and sessions ----
 
 
-TALK = new_conversation_id(RandomIds())  # all that happens in it is of one tree
+TALK = new_conversation_id(RandomIds())  # all responses in the conversation are in one tree
 
 
-async def lease_holder(shop: Bench, session_id: str) -> str | None:
-    lease = (await shop.store.describe_session(TENANT, session_id)).lease
+async def lease_holder(system: Bench, session_id: str) -> str | None:
+    lease = (await system.store.describe_session(TENANT, session_id)).lease
     return lease.holder if lease is not None else None
 
 
-async def in_session(shop: Bench, **members: str) -> str:
-    """A response that waits in the session."""
-    return (await shop.edge.create(TENANT, background_request(**members), session_id=TALK)).id
+async def in_session(system: Bench, **members: str) -> str:
+    """Queues a response in the session and returns its id."""
+    return (await system.edge.create(TENANT, background_request(**members), session_id=TALK)).id
 
 
-async def test_in_a_session_it_has_the_lease_until_it_ends_and_becomes_the_head(shop: Bench) -> None:
-    first = await in_session(shop)
-    assert await lease_holder(shop, TALK) == first
-    await shop.run_next()
-    assert await lease_holder(shop, TALK) is None
-    assert (await shop.store.describe_session(TENANT, TALK)).head_id == first
-    second = await in_session(shop, input="and then?")
-    await shop.run_next()
-    record = await shop.store.get(TENANT, second)
+async def test_turn_in_a_session_holds_its_lease_until_the_end_and_becomes_the_head(system: Bench) -> None:
+    first = await in_session(system)
+    assert await lease_holder(system, TALK) == first
+    await system.run_next()
+    assert await lease_holder(system, TALK) is None
+    assert (await system.store.describe_session(TENANT, TALK)).head_id == first
+    second = await in_session(system, input="and then?")
+    await system.run_next()
+    record = await system.store.get(TENANT, second)
     assert (record.parent_id, record.session_id) == (first, TALK)
 
 
-async def test_cancelled_before_it_began_it_leaves_the_session_to_others(shop: Bench) -> None:
-    await in_session(shop)
-    await shop.run_of(await shop.claimed()).cancel()
-    assert await lease_holder(shop, TALK) is None
+async def test_turn_cancelled_before_its_start_releases_its_session(system: Bench) -> None:
+    await in_session(system)
+    await system.run_of(await system.claimed()).cancel()
+    assert await lease_holder(system, TALK) is None
 
 
-async def overtaken(shop: Bench) -> tuple[str, Attempt, str, Attempt]:
-    """A response whose session's lease is over before anybody runs it, and one that has the lease now."""
-    waiting = await in_session(shop)
-    shop.clock.advance(queueing.WAITING_LEASE_MS / 1000 + 1)
-    run = shop.run_of(await shop.claimed())
-    other = await in_session(shop)
-    return waiting, run, other, shop.run_of(await shop.claimed(holder="other"))
+async def overtaken(system: Bench) -> tuple[str, Attempt, str, Attempt]:
+    """A queued response whose session lease expired, and another one that holds the lease now."""
+    waiting = await in_session(system)
+    system.clock.advance(queueing.WAITING_LEASE_MS / 1000 + 1)
+    run = system.run_of(await system.claimed())
+    other = await in_session(system)
+    return waiting, run, other, system.run_of(await system.claimed(holder="other"))
 
 
-async def test_a_session_that_others_have_meanwhile_fails_it_and_stays_theirs(shop: Bench) -> None:
-    waiting, run, other, between = await overtaken(shop)
+async def test_turn_fails_when_another_turn_has_taken_its_session(system: Bench) -> None:
+    waiting, run, other, between = await overtaken(system)
     await run.go()
-    ended = whole(await shop.edge.current(TENANT, waiting))
+    ended = whole(await system.edge.current(TENANT, waiting))
     assert ended["status"] == "failed"
     assert "operating on this conversation" in ended["error"]["message"]
     await between.go()
-    assert (await shop.store.describe_session(TENANT, TALK)).head_id == other
+    assert (await system.store.describe_session(TENANT, TALK)).head_id == other
 
 
-async def test_a_session_that_went_on_fails_it_and_stays_free(shop: Bench) -> None:
-    waiting, run, other, between = await overtaken(shop)
+async def test_turn_fails_when_its_session_advanced_while_it_waited(system: Bench) -> None:
+    waiting, run, other, between = await overtaken(system)
     await between.go()
     await run.go()
-    ended = whole(await shop.edge.current(TENANT, waiting))
+    ended = whole(await system.edge.current(TENANT, waiting))
     assert ended["status"] == "failed"
     assert "went on while the response was waiting" in ended["error"]["message"]
-    session = await shop.store.describe_session(TENANT, TALK)
+    session = await system.store.describe_session(TENANT, TALK)
     assert (session.head_id, session.lease) == (other, None)
 
 
-async def losing_its_session(shop: Bench) -> tuple[str, asyncio.Task[None]]:
-    """A response in mid-run whose lease of its session is gone."""
-    shop.timing = replace(TIMING, session_pace=RenewalPace(every_s=0.01, retry_s=0.01))
-    shop.engine.holds_at = 4
-    running = await in_session(shop)
-    going = asyncio.create_task(shop.run_next())
-    await shop.until(lambda: len(shop.engine.told) == 4)
-    lease = (await shop.store.describe_session(TENANT, TALK)).lease
+async def losing_its_session(system: Bench) -> tuple[str, asyncio.Task[None]]:
+    """A running response whose session lease was released."""
+    system.timing = replace(TIMING, session_pace=RenewalPace(every_s=0.01, retry_s=0.01))
+    system.engine.holds_at = 4
+    running = await in_session(system)
+    going = asyncio.create_task(system.run_next())
+    await system.until(lambda: len(system.engine.told) == 4)
+    lease = (await system.store.describe_session(TENANT, TALK)).lease
     assert lease is not None
-    await shop.store.release_session(TENANT, lease.fence)
+    await system.store.release_session(TENANT, lease.fence)
     return running, going
 
 
-async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(shop: Bench) -> None:
-    running, going = await losing_its_session(shop)
-    await shop.until(lambda: shop.engine.running == 0)
-    shop.engine.holds_at = None
+async def test_session_lease_lost_in_mid_run_is_taken_again_and_the_turn_resumes(system: Bench) -> None:
+    running, going = await losing_its_session(system)
+    await system.until(lambda: system.engine.running == 0)
+    system.engine.holds_at = None
     await going
-    ended = whole(await shop.edge.current(TENANT, running))
-    assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
-    assert shop.engine.starts == [0, 4]
-    assert (await shop.store.describe_session(TENANT, TALK)).head_id == running
+    ended = whole(await system.edge.current(TENANT, running))
+    assert (ended["status"], text_of(ended)) == ("completed", system.engine.text)
+    assert system.engine.starts == [0, 4]
+    assert (await system.store.describe_session(TENANT, TALK)).head_id == running
 
 
-async def test_a_session_that_others_take_in_mid_run_stops_the_model(shop: Bench) -> None:
-    running, going = await losing_its_session(shop)
-    await shop.store.acquire_session(TENANT, TALK, holder="other")
+async def test_session_taken_by_another_holder_in_mid_run_stops_and_fails_the_turn(system: Bench) -> None:
+    running, going = await losing_its_session(system)
+    await system.store.acquire_session(TENANT, TALK, holder="other")
     await going
-    assert shop.engine.running == 0
-    ended = whole(await shop.edge.current(TENANT, running))
+    assert system.engine.running == 0
+    ended = whole(await system.edge.current(TENANT, running))
     assert (ended["status"], ended["error"]["cause"]["reason"]) == ("failed", "SESSION_LOCKED")
-    session = await shop.store.describe_session(TENANT, TALK)
+    session = await system.store.describe_session(TENANT, TALK)
     assert session.lease is not None
     assert (session.head_id, session.lease.holder) == (None, "other")
 
 
-async def test_in_a_conversation_that_was_deleted_meanwhile_it_fails(shop: Bench) -> None:
-    await shop.store.create_conversation(TENANT, conversation_id=TALK)
-    waiting = (await shop.create(conversation=TALK)).id
-    shop.clock.advance(queueing.WAITING_LEASE_MS / 1000)
-    await shop.store.delete_conversation(TENANT, TALK)
-    await shop.run_next()
-    ended = whole(await shop.edge.current(TENANT, waiting))
+async def test_turn_in_a_deleted_conversation_fails(system: Bench) -> None:
+    await system.store.create_conversation(TENANT, conversation_id=TALK)
+    waiting = (await system.create(conversation=TALK)).id
+    system.clock.advance(queueing.WAITING_LEASE_MS / 1000)
+    await system.store.delete_conversation(TENANT, TALK)
+    await system.run_next()
+    ended = whole(await system.edge.current(TENANT, waiting))
     assert (ended["status"], ended["error"]["message"]) == ("failed", f"Conversation with id '{TALK}' not found.")
-    assert shop.engine.starts == []
-    session = await shop.store.describe_session(TENANT, TALK)
+    assert system.engine.starts == []
+    session = await system.store.describe_session(TENANT, TALK)
     assert (session.head_id, session.lease) == (None, None)
 
 
-async def test_another_attempt_in_a_session_goes_on_where_the_first_one_was(shop: Bench) -> None:
-    first = await in_session(shop)
-    await shop.run_next()
-    shop.engine.told.clear()
-    second = await in_session(shop, input="more")
-    await interrupt(shop, await shop.claimed(), behind=5)
-    assert await lease_holder(shop, TALK) == second
-    await shop.run_next()
-    log = await shop.log(second)
-    assert text_of(log[-1]["response"]) == shop.engine.text
-    assert shop.engine.starts[-2:] == [0, 5]
-    assert (await shop.store.get(TENANT, second)).parent_id == first
+async def test_next_attempt_in_a_session_keeps_the_lease_and_resumes_the_output(system: Bench) -> None:
+    first = await in_session(system)
+    await system.run_next()
+    system.engine.told.clear()
+    second = await in_session(system, input="more")
+    await interrupt(system, await system.claimed(), behind=5)
+    assert await lease_holder(system, TALK) == second
+    await system.run_next()
+    log = await system.log(second)
+    assert text_of(log[-1]["response"]) == system.engine.text
+    assert system.engine.starts[-2:] == [0, 5]
+    assert (await system.store.get(TENANT, second)).parent_id == first

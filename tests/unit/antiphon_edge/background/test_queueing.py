@@ -31,12 +31,12 @@ async def claimed(store: StoreService, tenant: str) -> Job:
     return job
 
 
-def queued(begun: AcceptedTurn) -> TurnCommit:
+def queued(accepted: AcceptedTurn) -> TurnCommit:
     record = Record(RESPONSE_ID, Status.QUEUED, b"{}")
-    return TurnCommit(record, precondition=Precondition(fence=begun.fence), job=queueing.job_of(begun))
+    return TurnCommit(record, precondition=Precondition(fence=accepted.fence), job=queueing.job_of(accepted))
 
 
-async def test_a_worker_gets_the_job_of_a_tenant_that_it_does_not_know_once(store: StoreService) -> None:
+async def test_job_of_an_unknown_tenant_is_claimed_once_though_committed_twice(store: StoreService) -> None:
     for _ in range(2):
         await store.commit_turn("acme", queued(AcceptedTurn("acme", TURN)))
     job = await claimed(store, queueing.DISPATCH_TENANT)

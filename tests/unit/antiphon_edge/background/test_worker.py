@@ -38,47 +38,47 @@ from tests.support.waiting import WAIT_MAX_S
 
 
 @pytest.fixture
-async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+async def system(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     hasten(monkeypatch)
     async with bench() as made:
         yield made
 
 
-async def require_whole(shop: Bench, response_id: str, tenant: str = TENANT) -> None:
-    """A completed response whose events are dense, each told once, and add up to it."""
-    ended = whole(await shop.ended(response_id, tenant=tenant))
-    log = events.decode(await shop.frames(response_id, tenant=tenant))
+async def require_whole(system: Bench, response_id: str, tenant: str = TENANT) -> None:
+    """Checks that a response completes, with dense sequence numbers and no repeated text."""
+    ended = whole(await system.ended(response_id, tenant=tenant))
+    log = events.decode(await system.frames(response_id, tenant=tenant))
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert fold(log) == log[-1]["response"] == ended
-    assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
-    assert "".join(event["delta"] for event in log if "delta" in event) == shop.engine.text
+    assert (ended["status"], text_of(ended)) == ("completed", system.engine.text)
+    assert "".join(event["delta"] for event in log if "delta" in event) == system.engine.text
 
 
-async def test_jobs_of_many_tenants_are_worked_off(shop: Bench) -> None:
+async def test_jobs_of_many_tenants_are_all_completed(system: Bench) -> None:
     tenants = [f"tenant-{number}" for number in range(5)]
-    records = [(tenant, await shop.create(tenant=tenant)) for tenant in tenants for _ in range(4)]
-    async with shop.worker(slots=3), shop.worker(slots=2):
+    records = [(tenant, await system.create(tenant=tenant)) for tenant in tenants for _ in range(4)]
+    async with system.worker(slots=3), system.worker(slots=2):
         for tenant, record in records:
-            await require_whole(shop, record.id, tenant)
-    assert shop.engine.starts == [0] * len(records)
+            await require_whole(system, record.id, tenant)
+    assert system.engine.starts == [0] * len(records)
 
 
-async def test_more_responses_than_slots_wait_their_turn(shop: Bench) -> None:
-    records = [await shop.create() for _ in range(5)]
-    shop.engine.holds_at = 2
-    async with shop.worker(slots=2):
-        await shop.until(lambda: shop.engine.running == 2)
+async def test_responses_beyond_the_slots_of_a_worker_stay_queued(system: Bench) -> None:
+    records = [await system.create() for _ in range(5)]
+    system.engine.holds_at = 2
+    async with system.worker(slots=2):
+        await system.until(lambda: system.engine.running == 2)
         await asyncio.sleep(0.1)
-        assert len(shop.engine.starts) == 2
-        states = [(await shop.edge.current(TENANT, record.id)).status for record in records]
+        assert len(system.engine.starts) == 2
+        states = [(await system.edge.current(TENANT, record.id)).status for record in records]
         assert sorted(states) == [Status.IN_PROGRESS] * 2 + [Status.QUEUED] * 3
 
 
-async def test_looking_for_a_job_is_not_traced(shop: Bench) -> None:
+async def test_looking_for_a_job_is_not_traced(system: Bench) -> None:
     looks: list[TraceContext | None] = []
     with recorded() as tracer:
-        async with shop.worker() as worker:
-            service = worker.store._store  # not its class: other workers of this process look, too
+        async with system.worker() as worker:
+            service = worker.store._store  # not its class: other workers of this process poll, too
             look = service._claim_next
 
             async def noted(*args: Any) -> Any:
@@ -86,69 +86,71 @@ async def test_looking_for_a_job_is_not_traced(shop: Bench) -> None:
                 return await look(*args)
 
             service._claim_next = noted  # type: ignore[assignment, method-assign]
-            record = await shop.create()
-            await require_whole(shop, record.id)
-            await shop.until(lambda: len(looks) > 1)
+            record = await system.create()
+            await require_whole(system, record.id)
+            await system.until(lambda: len(looks) > 1)
     assert not [trace for trace in looks if trace is None or trace.is_sampled]
     (job,) = (span for span in tracer.spans if span.name == spans.JOB)
-    assert job.parent is None  # not the look that found it
+    assert job.parent is None  # not the poll that found the job
 
 
-async def test_settled_jobs_stay_settled(shop: Bench) -> None:
-    record = await shop.create()
-    async with shop.worker():
-        await require_whole(shop, record.id)
+async def test_completed_response_settles_its_job_as_succeeded(system: Bench) -> None:
+    record = await system.create()
+    async with system.worker():
+        await require_whole(system, record.id)
 
         async with asyncio.timeout(WAIT_MAX_S):
-            while (await shop.store.describe_job(TENANT, record.id)).state is not JobState.SUCCEEDED:
+            while (await system.store.describe_job(TENANT, record.id)).state is not JobState.SUCCEEDED:
                 await asyncio.sleep(0.01)
 
 
-# ---- What it takes ----
+# ---- Charging ----
 
-BUCKET = Draw("tokens", 0, 0, 10**6, 0.001)  # as an edge describes it; nothing comes in while a test runs
+BUCKET = Draw(
+    "tokens", 0, 0, 10**6, 0.001
+)  # as an edge describes the bucket; too slow to be refilled while a test runs
 
 
-async def taken(shop: Bench) -> int:
-    """How many tokens the tenant was charged, as another replica's edge sees it."""
-    answer: QuotaAnswer = await shop.new_store().take_quota(TENANT, QuotaRequest([BUCKET]))
+async def taken(system: Bench) -> int:
+    """The tokens that the tenant was charged, as an edge of another replica sees them."""
+    answer: QuotaAnswer = await system.new_store().take_quota(TENANT, QuotaRequest([BUCKET]))
     (level,) = answer.levels
     return round(level.capacity - level.level)
 
 
-async def test_the_tokens_of_responses_are_charged(shop: Bench) -> None:
-    assert await taken(shop) == 0
-    records = [await shop.create() for _ in range(3)]
-    async with shop.worker():
-        usages = [whole(await shop.ended(record.id))["usage"] for record in records]
-    assert await taken(shop) == sum(usage["total_tokens"] for usage in usages) > 0
+async def test_the_tokens_of_responses_are_charged(system: Bench) -> None:
+    assert await taken(system) == 0
+    records = [await system.create() for _ in range(3)]
+    async with system.worker():
+        usages = [whole(await system.ended(record.id))["usage"] for record in records]
+    assert await taken(system) == sum(usage["total_tokens"] for usage in usages) > 0
 
 
-async def test_a_response_that_was_taken_over_is_charged_once(shop: Bench) -> None:
-    await taken(shop)
-    record = await shop.create()
-    shop.engine.holds_at = 6
-    async with shop.worker() as first:
-        await shop.logged(record.id, ids=6)
+async def test_a_response_that_was_taken_over_is_charged_once(system: Bench) -> None:
+    await taken(system)
+    record = await system.create()
+    system.engine.holds_at = 6
+    async with system.worker() as first:
+        await system.logged(record.id, ids=6)
         await first.kill()
-    shop.engine.holds_at = None
-    async with shop.worker():
-        ended = whole(await shop.ended(record.id))
-    assert await taken(shop) == ended["usage"]["total_tokens"]
+    system.engine.holds_at = None
+    async with system.worker():
+        ended = whole(await system.ended(record.id))
+    assert await taken(system) == ended["usage"]["total_tokens"]
 
 
-async def test_a_cancelled_response_is_charged_what_was_said(shop: Bench) -> None:
-    await taken(shop)
-    record = await shop.create()
-    shop.engine.holds_at = 6
-    async with shop.worker() as working:
-        await shop.logged(record.id, ids=6)
-        await shop.replica().cancel(TENANT, record.id)
+async def test_cancelled_response_is_charged_for_its_output(system: Bench) -> None:
+    await taken(system)
+    record = await system.create()
+    system.engine.holds_at = 6
+    async with system.worker() as working:
+        await system.logged(record.id, ids=6)
+        await system.replica().cancel(TENANT, record.id)
         await working.part.stop()
-    assert await taken(shop) == 6
+    assert await taken(system) == 6
 
 
-async def test_a_summary_that_came_to_nothing_is_charged() -> None:
+async def test_tokens_of_a_failed_summary_are_charged() -> None:
     fault = EngineFault("The model wrote no summary.")
     fault.usage = {"total_tokens": 7}
     async with bench(translator=TextTranslator(fault=fault)) as texts:
@@ -164,135 +166,135 @@ async def test_a_summary_that_came_to_nothing_is_charged() -> None:
 
 
 @pytest.mark.parametrize("told", [1, 9])
-async def test_another_worker_goes_on_where_one_died(shop: Bench, told: int) -> None:
-    record = await shop.create()
-    following = asyncio.create_task(shop.frames(record.id))
-    shop.engine.holds_at = told
-    async with shop.worker() as first:
-        await shop.logged(record.id, ids=told)
+async def test_worker_resumes_the_response_of_a_dead_worker(system: Bench, told: int) -> None:
+    record = await system.create()
+    following = asyncio.create_task(system.frames(record.id))
+    system.engine.holds_at = told
+    async with system.worker() as first:
+        await system.logged(record.id, ids=told)
         await first.kill()
-    shop.engine.holds_at = None
-    async with shop.worker():
-        await require_whole(shop, record.id)
-    assert shop.engine.starts == [0, told]
-    assert await following == await shop.frames(record.id)
+    system.engine.holds_at = None
+    async with system.worker():
+        await require_whole(system, record.id)
+    assert system.engine.starts == [0, told]
+    assert await following == await system.frames(record.id)
 
 
-async def test_a_chain_of_deaths(shop: Bench) -> None:
-    records = [await shop.create() for _ in range(3)]
+async def test_responses_complete_after_several_worker_deaths(system: Bench) -> None:
+    records = [await system.create() for _ in range(3)]
     for told in (2, 6, 11):
-        shop.engine.holds_at = told
-        async with shop.worker() as mortal:
-            await shop.until(lambda: shop.engine.told.count(shop.engine.holds_at - 1) == 3)  # type: ignore[operator]
+        system.engine.holds_at = told
+        async with system.worker() as mortal:
+            await system.until(lambda: system.engine.told.count(system.engine.holds_at - 1) == 3)  # type: ignore[operator]
             for record in records:
-                await shop.logged(record.id, ids=told)
+                await system.logged(record.id, ids=told)
             await mortal.kill()
-    shop.engine.holds_at = None
-    async with shop.worker():
+    system.engine.holds_at = None
+    async with system.worker():
         for record in records:
-            await require_whole(shop, record.id)
+            await require_whole(system, record.id)
 
 
-async def test_a_worker_that_was_only_asleep_writes_nothing_over_its_successor(shop: Bench) -> None:
-    record = await shop.create()
-    job = await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="sleeper", lease_ttl_ms=LEASE_MS)
-    shop.engine.holds_at = 4
-    sleeper = shop.run_of(job)
+async def test_worker_that_wakes_after_its_lease_expired_writes_nothing(system: Bench) -> None:
+    record = await system.create()
+    job = await system.store.claim_job(TENANT, [queueing.QUEUE], holder="sleeper", lease_ttl_ms=LEASE_MS)
+    system.engine.holds_at = 4
+    sleeper = system.run_of(job)
     going = asyncio.create_task(sleeper.go())
-    await shop.logged(record.id, ids=4)
-    shop.engine.holds_at = None
-    shop.clock.advance(LEASE_MS / 1000)
-    async with shop.worker():
-        await require_whole(shop, record.id)
-    before = await shop.frames(record.id)
+    await system.logged(record.id, ids=4)
+    system.engine.holds_at = None
+    system.clock.advance(LEASE_MS / 1000)
+    async with system.worker():
+        await require_whole(system, record.id)
+    before = await system.frames(record.id)
     sleeper.break_off()
     with pytest.raises(StaleFence):
         await going
-    assert await shop.frames(record.id) == before
+    assert await system.frames(record.id) == before
 
 
-async def test_a_job_that_kills_every_worker_ends_as_failed(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.holds_at = 3
+async def test_a_job_that_kills_every_worker_ends_as_failed(system: Bench) -> None:
+    record = await system.create()
+    system.engine.holds_at = 3
     for _ in range(queueing.JOB_ATTEMPTS):
-        async with shop.worker() as mortal:
-            await shop.until(lambda: shop.engine.running == 1)
+        async with system.worker() as mortal:
+            await system.until(lambda: system.engine.running == 1)
             await mortal.kill()
-    shop.engine.holds_at = None
-    ended = whole(await shop.ended(record.id))
+    system.engine.holds_at = None
+    ended = whole(await system.ended(record.id))
     assert (ended["status"], ended["error"]["code"]) == ("failed", "server_error")
-    assert fold(await shop.log(record.id)) == ended
+    assert fold(await system.log(record.id)) == ended
 
 
-async def test_a_bug_that_comes_every_time_ends_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_error_in_every_attempt_ends_the_response_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     hasten(monkeypatch)
     translator = TextTranslator(fault=ZeroDivisionError("a secret of ours"))
-    async with bench(translator) as shop, shop.worker():
-        record = await shop.create()
-        ended = whole(await shop.ended(record.id))
+    async with bench(translator) as system, system.worker():
+        record = await system.create()
+        ended = whole(await system.ended(record.id))
         assert ended["status"] == "failed"
         assert "secret" not in ended["error"]["message"]
-        assert fold(await shop.log(record.id)) == ended
+        assert fold(await system.log(record.id)) == ended
 
 
 @pytest.mark.parametrize("payload", [b"no JSON", dumps({"created_at": 1})])
-async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, payload: bytes) -> None:
+async def test_unreadable_job_fails_and_other_jobs_still_run(system: Bench, payload: bytes) -> None:
     poison = new_response_id(RandomIds())
-    await shop.store.enqueue_job(TENANT, JobDraft(poison, queueing.QUEUE, payload, max_attempts=2))
-    records = [await shop.create() for _ in range(2)]
-    async with shop.worker(slots=1):
+    await system.store.enqueue_job(TENANT, JobDraft(poison, queueing.QUEUE, payload, max_attempts=2))
+    records = [await system.create() for _ in range(2)]
+    async with system.worker(slots=1):
         for record in records:
-            await require_whole(shop, record.id)
+            await require_whole(system, record.id)
         async with asyncio.timeout(WAIT_MAX_S):
-            while (await shop.store.describe_job(TENANT, poison)).state is not JobState.FAILED:
+            while (await system.store.describe_job(TENANT, poison)).state is not JobState.FAILED:
                 await asyncio.sleep(0.01)
 
 
 # ---- Stopped ----
 
 
-async def test_a_worker_that_is_stopped_lets_running_responses_end(shop: Bench) -> None:
-    records = [await shop.create() for _ in range(2)]
-    shop.engine.pause_s = 0.005
-    async with shop.worker(slots=1) as only:
-        await shop.until(lambda: shop.engine.running == 1)
+async def test_a_worker_that_is_stopped_lets_running_responses_end(system: Bench) -> None:
+    records = [await system.create() for _ in range(2)]
+    system.engine.pause_s = 0.005
+    async with system.worker(slots=1) as only:
+        await system.until(lambda: system.engine.running == 1)
         await only.part.stop()
-        states = [(await shop.edge.current(TENANT, record.id)).status for record in records]
+        states = [(await system.edge.current(TENANT, record.id)).status for record in records]
         assert sorted(states) == [Status.COMPLETED, Status.QUEUED]
 
 
-async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench) -> None:
-    shop.timing = replace(TIMING, job_lease_ms=3_600_000)
-    record = await shop.create()
-    shop.engine.holds_at = 5
-    async with shop.worker(drain_s=0.05) as first:
-        await shop.logged(record.id, ids=5)
+async def test_response_that_outlasts_the_drain_is_released_to_another_worker(system: Bench) -> None:
+    system.timing = replace(TIMING, job_lease_ms=3_600_000)
+    record = await system.create()
+    system.engine.holds_at = 5
+    async with system.worker(drain_s=0.05) as first:
+        await system.logged(record.id, ids=5)
         await first.part.stop()
-    assert shop.engine.running == 0
-    shop.engine.holds_at = None
-    async with shop.worker():
-        await require_whole(shop, record.id)
-    assert shop.engine.starts == [0, 5]
+    assert system.engine.running == 0
+    system.engine.holds_at = None
+    async with system.worker():
+        await require_whole(system, record.id)
+    assert system.engine.starts == [0, 5]
 
 
-async def test_an_idle_worker_stops_at_once(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_worker_stops_at_once(system: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
-    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(WAIT_MAX_S):
+    async with system.worker(slots=64, drain_s=60) as idle, asyncio.timeout(WAIT_MAX_S):
         await asyncio.sleep(0.02)
         await idle.part.stop()
 
 
-async def test_one_slot_at_a_time_asks_for_jobs(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_slot_at_a_time_asks_for_jobs(system: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
-    async with shop.worker(slots=16) as idle:
-        await shop.until(lambda: bool(idle.store.calls))
+    async with system.worker(slots=16) as idle:
+        await system.until(lambda: bool(idle.store.calls))
         await asyncio.sleep(0.05)
         assert [name for name, _ in idle.store.calls if name != "ready"] == ["claim_job"]
 
 
-async def test_nothing_is_written_behind_a_response_that_was_handed_on(shop: Bench) -> None:
-    await shop.create()
-    async with shop.worker(drain_s=0.02) as first:
+async def test_no_event_log_writer_remains_after_a_response_was_released(system: Bench) -> None:
+    await system.create()
+    async with system.worker(drain_s=0.02) as first:
         arrived = asyncio.Event()
 
         async def hang() -> None:
@@ -308,117 +310,119 @@ async def test_nothing_is_written_behind_a_response_that_was_handed_on(shop: Ben
 # ---- Cancelled ----
 
 
-async def test_cancelling_reaches_the_model_from_any_replica(shop: Bench) -> None:
-    record = await shop.create()
-    following = asyncio.create_task(shop.frames(record.id))
-    shop.engine.holds_at = 6
-    async with shop.worker():
-        await shop.until(lambda: len(shop.engine.told) == 6)
-        ended = whole(await shop.replica().cancel(TENANT, record.id))
-        assert shop.engine.running == 0
+async def test_cancellation_at_any_replica_stops_the_model(system: Bench) -> None:
+    record = await system.create()
+    following = asyncio.create_task(system.frames(record.id))
+    system.engine.holds_at = 6
+    async with system.worker():
+        await system.until(lambda: len(system.engine.told) == 6)
+        ended = whole(await system.replica().cancel(TENANT, record.id))
+        assert system.engine.running == 0
     assert ended["status"] == "cancelled"
-    assert shop.engine.text.startswith(text_of(ended))
+    assert system.engine.text.startswith(text_of(ended))
     log = events.decode(await following)
     assert (log[-1]["type"], log[-1]["response"]) == (events.CANCELLED, ended)
-    state = (await shop.store.describe_job(TENANT, record.id)).state
-    assert state in (JobState.RUNNING, JobState.CANCELLED)  # the record comes first
+    state = (await system.store.describe_job(TENANT, record.id)).state
+    assert state in (JobState.RUNNING, JobState.CANCELLED)  # the record is committed before the job is settled
 
 
-def test_a_model_hears_of_it_within_a_second() -> None:
+def test_cancellation_is_polled_at_least_twice_a_second() -> None:
     assert TurnTiming().cancel_pace.every_s <= 0.5
 
 
-async def test_one_cancelled_in_its_conversation_stands_in_it(shop: Bench) -> None:
+async def test_cancelled_response_becomes_the_head_of_its_conversation(system: Bench) -> None:
     talk = new_conversation_id(RandomIds())
-    record = await shop.edge.create(TENANT, background_request(), session_id=talk)
-    shop.engine.holds_at = 6
-    async with shop.worker():
-        await shop.until(lambda: len(shop.engine.told) == 6)
-        await shop.store.cancel_job(TENANT, record.id)
-        assert (await shop.ended(record.id)).status is Status.CANCELLED
-    session = await shop.store.describe_session(TENANT, talk)
+    record = await system.edge.create(TENANT, background_request(), session_id=talk)
+    system.engine.holds_at = 6
+    async with system.worker():
+        await system.until(lambda: len(system.engine.told) == 6)
+        await system.store.cancel_job(TENANT, record.id)
+        assert (await system.ended(record.id)).status is Status.CANCELLED
+    session = await system.store.describe_session(TENANT, talk)
     assert (session.head_id, session.lease) == (record.id, None)
 
 
-async def test_a_response_that_ends_while_it_is_cancelled_has_one_end(shop: Bench) -> None:
-    shop.engine.pause_s = 0.001
-    records = [await shop.create() for _ in range(12)]
-    async with shop.worker(slots=4):
+async def test_cancellation_that_races_with_the_end_leaves_one_terminal_event(system: Bench) -> None:
+    system.engine.pause_s = 0.001
+    records = [await system.create() for _ in range(12)]
+    async with system.worker(slots=4):
         for number, record in enumerate(records):
             await asyncio.sleep(0.002 * number)
-            await shop.edge.cancel(TENANT, record.id)
+            await system.edge.cancel(TENANT, record.id)
         for record in records:
-            ended = whole(await shop.ended(record.id))
-            log = await shop.log(record.id)
+            ended = whole(await system.ended(record.id))
+            log = await system.log(record.id)
             kinds = [event["type"] for event in log]
             assert sum(kind in events.TERMINAL for kind in kinds) == 1
             assert log[-1]["response"] == fold(log) == ended
             assert ended["status"] in ("completed", "cancelled")
 
 
-# ---- A store that is away ----
+# ---- Outages of the store ----
 
 
 @pytest.mark.parametrize("call", ["heartbeat_job", "claim_job", "settle_job", "append_events", "describe_job"])
 @pytest.mark.parametrize("executes", [False, True])
-async def test_calls_that_fail_or_seem_to_cost_nothing(shop: Bench, call: str, executes: bool) -> None:
-    shop.engine.pause_s = 0.005
-    async with shop.worker() as only:
+async def test_failed_and_unacknowledged_store_calls_do_not_restart_a_response(
+    system: Bench, call: str, executes: bool
+) -> None:
+    system.engine.pause_s = 0.005
+    async with system.worker() as only:
         only.store.failing[call], only.store.executes = 2, executes
-        records = [await shop.create() for _ in range(2)]
-        if call == "claim_job" and executes:  # nobody knows of these claims: they expire
-            await shop.until(lambda: not only.store.failing[call])
-            shop.clock.advance(LEASE_MS / 1000)
+        records = [await system.create() for _ in range(2)]
+        if call == "claim_job" and executes:  # the worker does not know of these claims: they must expire
+            await system.until(lambda: not only.store.failing[call])
+            system.clock.advance(LEASE_MS / 1000)
         for record in records:
-            await require_whole(shop, record.id)
-    assert shop.engine.starts == [0, 0]
+            await require_whole(system, record.id)
+    assert system.engine.starts == [0, 0]
 
 
-async def test_a_heartbeat_that_fails_does_not_stop_a_response(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.holds_at = 3
-    async with shop.worker() as only:
-        await shop.until(lambda: len(shop.engine.told) == 3)
+async def test_a_heartbeat_that_fails_does_not_stop_a_response(system: Bench) -> None:
+    record = await system.create()
+    system.engine.holds_at = 3
+    async with system.worker() as only:
+        await system.until(lambda: len(system.engine.told) == 3)
         only.store.failing["heartbeat_job"] = 3
         async with asyncio.timeout(WAIT_MAX_S):
             while only.store.failing["heartbeat_job"]:
                 await asyncio.sleep(0.005)
-        assert shop.engine.starts == [0]
-        await shop.edge.cancel(TENANT, record.id)
-    assert shop.engine.starts == [0]
+        assert system.engine.starts == [0]
+        await system.edge.cancel(TENANT, record.id)
+    assert system.engine.starts == [0]
 
 
-async def test_a_store_that_was_lost_for_a_while(shop: Bench) -> None:
-    record = await shop.create()
-    shop.engine.holds_at = 4
-    shop.engine.pause_s = 0.005
-    async with shop.worker() as only:
-        await shop.logged(record.id, ids=4)
+async def test_response_completes_after_a_store_outage(system: Bench) -> None:
+    record = await system.create()
+    system.engine.holds_at = 4
+    system.engine.pause_s = 0.005
+    async with system.worker() as only:
+        await system.logged(record.id, ids=4)
         only.store.lost = True
-        shop.engine.goes_on.set()
-        await shop.until(lambda: shop.engine.running == 0)
+        system.engine.goes_on.set()
+        await system.until(lambda: system.engine.running == 0)
         only.store.lost = False
-        shop.clock.advance(LEASE_MS / 1000)
-        await require_whole(shop, record.id)
-    assert shop.engine.starts[0] == 0
-    assert shop.engine.starts[1] >= 4
+        system.clock.advance(LEASE_MS / 1000)
+        await require_whole(system, record.id)
+    assert system.engine.starts[0] == 0
+    assert system.engine.starts[1] >= 4
 
 
-async def test_a_session_lease_lost_in_mid_run_is_no_fault_of_the_model(
-    shop: Bench, monkeypatch: pytest.MonkeyPatch
+async def test_session_lease_lost_in_mid_run_is_not_counted_as_a_model_failure(
+    system: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults: list[str] = []
     monkeypatch.setattr(ModelHealth, "failed", lambda _health, model: faults.append(model))
-    shop.timing = replace(TIMING, session_pace=PACE)
+    system.timing = replace(TIMING, session_pace=PACE)
     talk = new_conversation_id(RandomIds())
-    record = await shop.edge.create(TENANT, background_request(), session_id=talk)
-    shop.engine.holds_at = 6
-    async with shop.worker():
-        await shop.logged(record.id, ids=6)
-        lease = (await shop.store.describe_session(TENANT, talk)).lease
-        await shop.store.release_session(TENANT, lease.fence)
-        await shop.until(lambda: len(shop.engine.starts) == 2)
-        shop.engine.goes_on.set()
-        await require_whole(shop, record.id)
-    assert shop.engine.starts == [0, 6]
+    record = await system.edge.create(TENANT, background_request(), session_id=talk)
+    system.engine.holds_at = 6
+    async with system.worker():
+        await system.logged(record.id, ids=6)
+        lease = (await system.store.describe_session(TENANT, talk)).lease
+        await system.store.release_session(TENANT, lease.fence)
+        await system.until(lambda: len(system.engine.starts) == 2)
+        system.engine.goes_on.set()
+        await require_whole(system, record.id)
+    assert system.engine.starts == [0, 6]
     assert faults == []

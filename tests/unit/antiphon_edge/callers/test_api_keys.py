@@ -43,16 +43,16 @@ def guard(files: KeyFiles, clock: ManualClock | None = None) -> KeyGuard:
     return KeyGuard(files.keys, files.pepper, clock=clock or ManualClock())
 
 
-def test_a_key_is_known_again_and_gives_its_tenant(files: KeyFiles) -> None:
+def test_valid_key_identifies_its_tenant(files: KeyFiles) -> None:
     secrets = {tenant: files.make(tenant) for tenant in ("acme", "globex")}
-    door = guard(files)
-    assert {tenant: door.identify(secret).tenant for tenant, secret in secrets.items()} == {
+    key_guard = guard(files)
+    assert {tenant: key_guard.identify(secret).tenant for tenant, secret in secrets.items()} == {
         "acme": "acme",
         "globex": "globex",
     }
 
 
-def test_a_key_says_what_it_is_and_has_256_random_bits() -> None:
+def test_new_key_has_its_prefix_its_id_and_256_random_bits() -> None:
     drawn = {api_keys.new_key("0123456789ab") for _ in range(100)}
     assert len(drawn) == 100
     for key in drawn:
@@ -60,7 +60,7 @@ def test_a_key_says_what_it_is_and_has_256_random_bits() -> None:
         assert (prefix, key_id, len(bytes.fromhex(secret))) == ("ak", "0123456789ab", 32)
 
 
-def test_neither_the_file_nor_a_repr_has_what_a_key_is_made_of(files: KeyFiles) -> None:
+def test_secrets_and_pepper_are_neither_in_the_file_nor_in_a_repr(files: KeyFiles) -> None:
     secret = files.make("acme")
     kept = files.keys.read_text()
     assert secret.split("_")[2] not in kept
@@ -71,19 +71,19 @@ def test_neither_the_file_nor_a_repr_has_what_a_key_is_made_of(files: KeyFiles) 
 
 
 def flipped(secret: str, bit: int) -> str:
-    """The key with one bit of its characters turned."""
+    """The key with one bit flipped."""
     raw = bytearray(secret.encode())
     raw[bit // 8] ^= 1 << (bit % 8)
     return raw.decode("latin-1")
 
 
-def test_ten_thousand_wrong_keys_and_none_is_let_in(files: KeyFiles) -> None:
+def test_ten_thousand_wrong_keys_are_all_rejected(files: KeyFiles) -> None:
     secret = files.make("acme")
     ring = KeyRing([PEPPER.encode()], read_keys(files.keys))
     draw = random.Random(1)
     wrong = [flipped(secret, bit) for bit in range(8 * len(secret))]
     digits = "0123456789abcdef"
-    while len(wrong) < 6_000:  # the right id, another secret: what only the digest tells apart
+    while len(wrong) < 6_000:  # the right id, another secret: only the digest differs
         wrong.append(secret[:16] + "".join(draw.choices(digits, k=64)))
     while len(wrong) < 8_000:  # the right secret under other ids
         wrong.append(f"ak_{''.join(draw.choices(digits, k=12))}_{secret[16:]}")
@@ -96,7 +96,7 @@ def test_ten_thousand_wrong_keys_and_none_is_let_in(files: KeyFiles) -> None:
     assert ring.identify(secret, 0).tenant == "acme"
 
 
-def test_digests_are_compared_in_constant_time_whether_there_is_such_an_id_or_not(
+def test_digests_are_compared_in_constant_time_for_known_and_unknown_ids(
     files: KeyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = files.make("acme")
@@ -114,7 +114,7 @@ def test_digests_are_compared_in_constant_time_whether_there_is_such_an_id_or_no
     assert [len(one) for pair in compared for one in pair] == [32] * 4
 
 
-def test_an_id_that_nobody_has_does_not_match_the_digest_of_nobody(files: KeyFiles) -> None:
+def test_unknown_key_id_is_rejected_by_an_empty_key_ring(files: KeyFiles) -> None:
     ring = KeyRing([b"p" * 32], {})
     with pytest.raises(InvalidApiKey, match=r"Incorrect API key provided: ak_ffffffffffff_\*\*\*\."):
         ring.identify(api_keys.new_key("ffffffffffff"), 0)
@@ -127,19 +127,19 @@ def test_another_pepper_makes_the_keys_worthless(files: KeyFiles) -> None:
         guard(files).identify(secret)
 
 
-def test_a_key_ends_when_it_expires_and_when_it_is_revoked_and_its_holder_is_told(files: KeyFiles) -> None:
+def test_expired_and_revoked_keys_are_rejected_with_the_reason(files: KeyFiles) -> None:
     clock = ManualClock(NOON_MS)
     expiring = files.make("acme", expires_at_ms=NOON_MS + 60_000)
     revoked = files.make("acme", revoked_at_ms=NOON_MS - 60_000)
-    door = guard(files, clock)
-    assert door.identify(expiring).state(clock.now_ms()) == "valid"
+    key_guard = guard(files, clock)
+    assert key_guard.identify(expiring).state(clock.now_ms()) == "valid"
     with pytest.raises(InvalidApiKey, match=rf"ak_{id_of(revoked)}_\*\*\* is revoked"):
-        door.identify(revoked)
+        key_guard.identify(revoked)
     clock.advance(60)
     with pytest.raises(InvalidApiKey, match="is expired"):
-        door.identify(expiring)
+        key_guard.identify(expiring)
     with pytest.raises(InvalidApiKey, match="Incorrect API key"):
-        door.identify(expiring[:-1] + ("0" if expiring[-1] != "0" else "1"))
+        key_guard.identify(expiring[:-1] + ("0" if expiring[-1] != "0" else "1"))
 
 
 def test_changed_files_are_read_again_and_broken_ones_change_nothing(
@@ -147,24 +147,24 @@ def test_changed_files_are_read_again_and_broken_ones_change_nothing(
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     old = files.make("acme")
-    door = guard(files)
+    key_guard = guard(files)
     new = files.make("globex")
-    assert door.identify(new).tenant == "globex"
+    assert key_guard.identify(new).tenant == "globex"
     files.keys.write_text("half a line")
-    assert door.identify(old).tenant == "acme"
+    assert key_guard.identify(old).tenant == "acme"
     assert "cannot be used, the last content stays valid" in caplog.text
     files.keys.unlink()
-    assert door.identify(old).tenant == "acme"
+    assert key_guard.identify(old).tenant == "acme"
 
 
 @pytest.mark.parametrize("name", ["", "the ci runner", "läufer 2"])
 @pytest.mark.parametrize("ends_at_ms", [None, NOON_MS])
-def test_a_line_says_all_of_a_key(name: str, ends_at_ms: int | None) -> None:
+def test_key_is_restored_from_its_line(name: str, ends_at_ms: int | None) -> None:
     key = ApiKey("0123456789ab", "acme/eu", bytes(range(32)), NOON_MS, ends_at_ms, ends_at_ms, name)
     assert parse_keys(key.line(), "keys") == {key.id: key}
 
 
-def test_comments_and_empty_lines_are_nothing() -> None:
+def test_comments_and_empty_lines_are_ignored() -> None:
     assert list(parse_keys(f"# what\n\n  \n  # more\n{LINE}\r\n", "keys")) == ["0123456789ab"]
 
 
@@ -182,14 +182,14 @@ def test_comments_and_empty_lines_are_nothing() -> None:
         (f"{LINE}\n# x\n{LINE}", "line 3: an earlier line has the same id"),
     ],
 )
-def test_what_is_wrong_with_a_line_is_said_without_repeating_it(text: str, says: str) -> None:
+def test_bad_line_is_reported_without_its_content(text: str, says: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_keys(text, "keys")
     assert f"keys, {says}" in str(caught.value)
     assert "0" * 63 not in str(caught.value)
 
 
-def test_files_that_will_not_do(files: KeyFiles) -> None:
+def test_unusable_keys_and_pepper_files_are_rejected_with_the_reason(files: KeyFiles) -> None:
     with pytest.raises(SettingsError, match="Cannot read the keys file"):
         read_keys(files.keys)
     files.keys.write_text("# nobody yet\n")
@@ -217,15 +217,15 @@ def test_times_are_utc_in_whole_seconds() -> None:
     assert (show_time(NOON_MS + 999), show_time(None)) == ("2026-11-21T12:00:00Z", "-")
 
 
-def test_watching_says_nothing_secret(
+def test_reload_of_key_files_logs_no_secret(
     files: KeyFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
     caplog.set_level(logging.DEBUG)
     secret: Any = files.make("acme")
-    door = guard(files)
+    key_guard = guard(files)
     files.keys.write_text(files.keys.read_text() + "broken\n")
-    door.identify(secret)
+    key_guard.identify(secret)
     assert caplog.text
     for canary in (secret.split("_")[2], PEPPER, digest(PEPPER.encode(), secret).hex()):
         assert canary not in caplog.text

@@ -6,7 +6,7 @@ from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_edge.callers.tenancy import set_tenant, tenant_of
 
 
-def test_a_request_speaks_for_the_tenant_that_was_set() -> None:
+def test_request_has_the_tenant_that_was_set() -> None:
     request = make_mocked_request("GET", "/")
     assert tenant_of(request) == DEFAULT_TENANT
     set_tenant(request, "acme")

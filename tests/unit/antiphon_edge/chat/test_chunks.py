@@ -36,7 +36,7 @@ def chunks_of(log: list[Object], *, include_usage: bool = False) -> list[Object]
 
 
 def added_up(chunks: list[Object]) -> Object:
-    """The message that the deltas are, as a client puts them together."""
+    """The message that a client puts together from the deltas."""
     message: Object = {"content": "", "reasoning_content": "", "tool_calls": []}
     for chunk in chunks:
         for choice in chunk["choices"]:
@@ -76,7 +76,7 @@ def test_chunks_add_up_to_the_completion(said: tuple[str, ...], request_: dict[s
 
 
 @given(cuts=st.sets(st.integers(0, 30)))
-def test_how_frames_come_together_does_not_matter(cuts: set[int]) -> None:
+def test_chunks_do_not_depend_on_how_frames_are_batched(cuts: set[int]) -> None:
     log = log_of_play("Hi there", *CALL, tools=[WEATHER])
     stream, told, pending = ChunkStream(include_usage=True), b"", b""
     for index, event in enumerate(log):
@@ -95,7 +95,7 @@ def test_usage_comes_last_and_only_when_asked_for() -> None:
     assert (last["choices"], last["usage"]) == ([], completion_of(log[-1]["response"])["usage"])
 
 
-def test_a_failure_is_an_envelope_and_no_finish() -> None:
+def test_failure_ends_the_chunks_with_an_error_and_no_finish_reason() -> None:
     log = log_of_play("Hi")[:4]
     log.append(events.error_event(4, InternalError("Broken.")))
     log.append({"type": events.FAILED, "sequence_number": 5, "response": log[0]["response"]})
@@ -104,7 +104,7 @@ def test_a_failure_is_an_envelope_and_no_finish() -> None:
     assert all(choice["finish_reason"] is None for chunk in chunks[:-1] for choice in chunk["choices"])
 
 
-def test_log_probabilities_stand_beside_their_text() -> None:
+def test_log_probabilities_are_in_the_chunk_of_their_text() -> None:
     log = log_of_play("Hi")
     token = {"token": "Hi", "logprob": -0.5, "bytes": None, "top_logprobs": []}
     for event in log:

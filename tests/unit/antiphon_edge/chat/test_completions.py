@@ -45,7 +45,7 @@ def message(*output: Object) -> Object:
     return found
 
 
-def test_a_text() -> None:
+def test_text_response_becomes_a_whole_completion() -> None:
     assert completion(text("Hi")) == {
         "id": "chatcmpl-" + "0" * 48,
         "object": "chat.completion",
@@ -71,12 +71,12 @@ def test_a_text() -> None:
     }
 
 
-def test_nothing_is_an_empty_text_and_calls_alone_are_none() -> None:
+def test_content_is_empty_without_output_and_null_with_calls_alone() -> None:
     assert message()["content"] == ""
     assert message(CALL)["content"] is None
 
 
-def test_thoughts_texts_and_calls_stand_side_by_side() -> None:
+def test_reasoning_texts_and_calls_become_members_of_one_message() -> None:
     made = message(THOUGHT, text("I "), text("look."), CALL, CUSTOM)
     assert (made["reasoning_content"], made["content"]) == ("Hm.", "I look.")
     assert made["tool_calls"] == [
@@ -85,7 +85,7 @@ def test_thoughts_texts_and_calls_stand_side_by_side() -> None:
     ]
 
 
-def test_reasoning_that_is_sealed_only_is_not_told() -> None:
+def test_reasoning_without_content_is_left_out() -> None:
     assert "reasoning_content" not in message({"id": "rs_1", "type": "reasoning", "summary": []}, text("a"))
 
 
@@ -100,11 +100,13 @@ def test_reasoning_that_is_sealed_only_is_not_told() -> None:
         ([text("a")], "content_filter", "content_filter"),
     ],
 )
-def test_finish_reasons(output: list[Object], reason: str | None, finish_reason: str) -> None:
+def test_finish_reason_follows_from_the_output_and_its_incomplete_reason(
+    output: list[Object], reason: str | None, finish_reason: str
+) -> None:
     details = None if reason is None else {"reason": reason}
     assert completion(*output, incomplete_details=details)["choices"][0]["finish_reason"] == finish_reason
 
 
-def test_log_probabilities() -> None:
+def test_log_probabilities_of_all_texts_are_joined() -> None:
     made = completion(text("Hi", TOKEN), text("Hi", TOKEN))
     assert made["choices"][0]["logprobs"] == {"content": [TOKEN, TOKEN], "refusal": None}

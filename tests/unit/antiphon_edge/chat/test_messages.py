@@ -18,13 +18,13 @@ def items(*messages: Object) -> list[tuple[Object, str]]:
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "user"])
-def test_what_people_say(role: str) -> None:
+def test_text_message_becomes_a_message_item(role: str) -> None:
     assert items({"role": role, "content": "Hi"}) == [
         ({"type": "message", "role": role, "content": "Hi"}, "messages[0]")
     ]
 
 
-def test_parts() -> None:
+def test_content_parts_become_input_parts() -> None:
     parts = [
         {"type": "text", "text": "Look:"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
@@ -43,7 +43,7 @@ def test_parts() -> None:
     ]
 
 
-def test_what_the_model_said_thought_and_called() -> None:
+def test_assistant_message_becomes_reasoning_message_and_call_items() -> None:
     message = {"role": "assistant", "content": "I look.", "reasoning_content": "Hm.", "tool_calls": [CALL, CUSTOM]}
     assert items({"role": "user", "content": "a"}, message)[1:] == [
         (
@@ -59,7 +59,7 @@ def test_what_the_model_said_thought_and_called() -> None:
     ]
 
 
-def test_results_know_what_kind_of_call_they_answer() -> None:
+def test_tool_result_becomes_the_output_item_of_its_kind_of_call() -> None:
     found = items(
         {"role": "assistant", "tool_calls": [CALL, CUSTOM]},
         {"role": "tool", "tool_call_id": "call_1", "content": "one"},
@@ -75,8 +75,10 @@ def test_results_know_what_kind_of_call_they_answer() -> None:
     ]
 
 
-def test_refusals() -> None:
+def test_refusal_becomes_a_refusal_part() -> None:
     ((item, _),) = items({"role": "assistant", "content": "Well.", "refusal": "No."})
+    assert item["content"] == [{"type": "output_text", "text": "Well."}, {"type": "refusal", "refusal": "No."}]
+    ((item, _),) = items({"role": "assistant", "content": [{"type": "text", "text": "Well."}], "refusal": "No."})
     assert item["content"] == [{"type": "output_text", "text": "Well."}, {"type": "refusal", "refusal": "No."}]
     ((item, _),) = items({"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]})
     assert item["content"] == [{"type": "refusal", "refusal": "No."}]
@@ -91,7 +93,7 @@ def test_refusals() -> None:
         ({"role": "tool", "tool_call_id": "call_1"}, "messages[0].content"),
     ],
 )
-def test_what_a_role_needs(message: Object, field: str) -> None:
+def test_message_without_a_member_that_its_role_needs_is_rejected(message: Object, field: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         items(message)
     assert (caught.value.field, caught.value.code) == (field, "missing_required_parameter")

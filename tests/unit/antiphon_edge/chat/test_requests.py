@@ -23,14 +23,14 @@ def asked(**members: Any) -> dict[str, Any]:
     return turn(**members).create.asked()
 
 
-def test_the_least() -> None:
+def test_minimal_chat_request_becomes_an_unstored_create_request() -> None:
     made = turn()
     assert made.create.input_given == [{"type": "message", "role": "user", "content": "Hi"}]
     assert made.create.asked() == {"model": "m", "store": False, "tools": [], "text": {}, "reasoning": {}}
     assert (made.stream, made.include_usage) == (False, False)
 
 
-def test_how_it_is_told() -> None:
+def test_stream_options_are_read_from_the_chat_request() -> None:
     made = turn(stream=True, stream_options={"include_usage": True})
     assert (made.stream, made.include_usage, made.create.stream) == (True, True, True)
 
@@ -86,7 +86,7 @@ def test_how_it_is_told() -> None:
         ({"nvext": {"top_k": 3}, "user": "u", "metadata": {"a": "b"}}, {"user": "u", "metadata": {"a": "b"}}),
     ],
 )
-def test_each_member(members: dict[str, Any], becomes: dict[str, Any]) -> None:
+def test_chat_parameter_becomes_its_create_parameter(members: dict[str, Any], becomes: dict[str, Any]) -> None:
     found = asked(**members)
     assert {name: found[name] for name in becomes} == becomes
 
@@ -134,7 +134,9 @@ def test_each_member(members: dict[str, Any], becomes: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_by_the_callers_names(members: dict[str, Any], field: str, code: str) -> None:
+def test_invalid_chat_request_is_rejected_with_chat_parameter_names(
+    members: dict[str, Any], field: str, code: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         turn(**members)
     assert (caught.value.field, caught.value.code) == (field, code)
@@ -144,6 +146,6 @@ def test_what_is_wrong_is_told_by_the_callers_names(members: dict[str, Any], fie
 @pytest.mark.parametrize(
     "tool", [{"type": [], "function": {"name": "f"}}, {"type": {}}, {"type": None}, {"": {}}, {"type": "function"}]
 )
-def test_what_is_no_tool_in_a_choice_is_left_to_who_knows_all_tools(tool: dict[str, Any]) -> None:
+def test_invalid_tool_in_a_choice_is_passed_on_unchanged(tool: dict[str, Any]) -> None:
     choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tool]}}
     assert asked(tool_choice=choice)["tool_choice"]["tools"] == [tool]

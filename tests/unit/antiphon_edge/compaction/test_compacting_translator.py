@@ -26,7 +26,9 @@ from tests.support.translators import ScriptedTranslator
 USER: Object = {"id": "u", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
 ANSWER: Object = {"id": "a", "type": "message", "role": "assistant", "content": []}
 TRIGGER: Object = {"id": "x", "type": "compaction_trigger"}
-LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # as the script counts
+LONG: Object = {
+    "context_management": [{"type": "compaction", "compact_threshold": 3}]
+}  # the scripted translator counts 3 tokens
 
 
 def turn(*given: Object, **request: Any) -> Turn:
@@ -39,8 +41,8 @@ async def run(translator: ScriptedTranslator, turn: Turn, **options: Any) -> lis
     return batches
 
 
-def told(batches: Sequence[Batch]) -> list[Object]:
-    """The events, whose numbers must be those that the batches say."""
+def events_of(batches: Sequence[Batch]) -> list[Object]:
+    """The events of the batches. Checks their sequence numbers against those of the batches."""
     found: list[Object] = []
     for batch in batches:
         decoded = events.decode(batch.frames)
@@ -58,7 +60,7 @@ def types(turn: Turn) -> list[str]:
 async def test_a_long_turn_begins_with_a_compaction() -> None:
     translator = ScriptedTranslator()
     batches = await run(translator, turn(**LONG))
-    log = told(batches)
+    log = events_of(batches)
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert [event["type"] for event in log[:6]] == [
         events.CREATED,
@@ -95,13 +97,13 @@ async def test_a_short_turn_is_passed_on_as_it_is(request_: Object) -> None:
     assert batches == [batch async for batch in generated(ScriptedTranslator(), asked)]
 
 
-async def test_what_cannot_shrink_is_not_summed_up_again_and_again() -> None:
+async def test_context_that_cannot_shrink_is_not_compacted_again() -> None:
     translator, item = ScriptedTranslator(), {"id": "cmp_1", "type": "compaction", "summary": []}
     await run(translator, turn(item, USER, **LONG))
     assert len(translator.turns) == 1
 
 
-async def test_without_a_threshold_the_models_context_decides() -> None:
+async def test_default_threshold_is_a_share_of_the_models_context() -> None:
     translator = ScriptedTranslator()
 
     async def count(turn: Turn) -> int:
@@ -109,13 +111,13 @@ async def test_without_a_threshold_the_models_context_decides() -> None:
 
     translator.count_tokens = count  # type: ignore[method-assign]
     batches = await run(translator, turn(context_management=[{"type": "compaction"}]))
-    assert len(told(batches)[-1]["response"]["output"]) == 2
+    assert len(events_of(batches)[-1]["response"]["output"]) == 2
     with pytest.raises(ModelNotFound):
         await run(translator, turn(context_management=[{"type": "compaction"}], model="other"))
 
 
 @pytest.mark.parametrize(("rule", "turns"), [({}, 1), ({"compact_threshold": 3}, 2)])
-async def test_a_context_of_unknown_length_gives_no_threshold(rule: Object, turns: int) -> None:
+async def test_context_of_unknown_length_has_no_default_threshold(rule: Object, turns: int) -> None:
     translator = ScriptedTranslator()
 
     async def models() -> tuple[Model, ...]:
@@ -126,9 +128,9 @@ async def test_a_context_of_unknown_length_gives_no_threshold(rule: Object, turn
     assert len(translator.turns) == turns
 
 
-async def test_a_turn_that_is_resumed_is_compacted_only_if_it_said_nothing_yet() -> None:
+async def test_resumed_turn_is_compacted_only_before_its_first_token() -> None:
     opening = await run(Opened(), turn(**LONG), resume=Resume(3))
-    log = told(opening)
+    log = events_of(opening)
     assert log[0] == log[0] | {"type": events.OUTPUT_ITEM_ADDED, "sequence_number": 3}
     assert all(not batch.token_ids for batch in opening)
     translator = Opened()
@@ -137,7 +139,7 @@ async def test_a_turn_that_is_resumed_is_compacted_only_if_it_said_nothing_yet()
 
 
 class Opened(ScriptedTranslator):
-    """Goes on behind the opening of a stream, at its third event."""
+    """A translator that resumes behind the two opening events of a stream."""
 
     async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
         is_summary = turn.response_id != "resp_1"
@@ -155,7 +157,7 @@ class Opened(ScriptedTranslator):
 async def test_a_trigger_makes_a_response_of_a_compaction_alone() -> None:
     translator = ScriptedTranslator()
     batches = await run(translator, turn(USER, TRIGGER))
-    log = told(batches)
+    log = events_of(batches)
     assert [event["type"] for event in log] == [
         events.CREATED,
         events.IN_PROGRESS,
@@ -167,11 +169,11 @@ async def test_a_trigger_makes_a_response_of_a_compaction_alone() -> None:
     assert fold(log) == log[-1]["response"]
     assert [item["type"] for item in log[-1]["response"]["output"]] == ["compaction"]
     assert len(translator.turns) == 1
-    resumed = told(await run(ScriptedTranslator(), turn(USER, TRIGGER), resume=Resume(3)))
+    resumed = events_of(await run(ScriptedTranslator(), turn(USER, TRIGGER), resume=Resume(3)))
     assert [event["sequence_number"] for event in resumed] == [3, 4, 5, 6]
 
 
-def test_a_trigger_must_come_last() -> None:
+def test_trigger_before_other_input_is_rejected() -> None:
     assert is_triggered(turn(USER, TRIGGER))
     assert not is_triggered(turn(USER))
     with pytest.raises(InvalidRequest) as raised:
@@ -179,12 +181,12 @@ def test_a_trigger_must_come_last() -> None:
     assert (raised.value.field, raised.value.code) == ("input[0]", "invalid_value")
 
 
-async def test_what_goes_wrong_in_summing_up_is_raised_before_the_first_event() -> None:
+async def test_error_of_the_summary_is_raised_before_the_first_event() -> None:
     with pytest.raises(EngineUnavailable):
         await run(ScriptedTranslator(fault=EngineUnavailable("gone")), turn(**LONG))
 
 
-async def test_an_answer_that_breaks_behind_its_summary_says_what_the_summary_took() -> None:
+async def test_error_after_a_summary_has_the_usage_of_the_summary() -> None:
     class Breaking(ScriptedTranslator):
         async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
             if turn.response_id == "resp_1":
@@ -210,12 +212,12 @@ async def test_a_response_that_fails_behind_its_compaction_has_the_usage_of_the_
             receive(Batch(0, 1, frames, Final(Status.FAILED, body, output_items)))
 
     (*_, last) = await run(Failing(), turn(**LONG))
-    (*_, failed) = told([last])
+    (*_, failed) = events_of([last])
     assert last.final is not None
     assert failed["response"]["usage"]["total_tokens"] == loads(last.final.body)["usage"]["total_tokens"] == 5
 
 
-async def test_all_else_is_the_inner_translators() -> None:
+async def test_other_calls_are_passed_to_the_inner_translator() -> None:
     inner = ScriptedTranslator(unready=TranslatorUnavailable("no"))
     translator = CompactingTranslator(inner, clock=SystemClock())
     assert await translator.count_tokens(turn()) == 3
@@ -229,5 +231,5 @@ async def test_a_turn_that_is_too_long_to_be_counted_is_compacted() -> None:
         async def count_tokens(self, turn: Turn) -> int:
             raise ContextLengthExceeded.of(input_tokens=9, context_length=8, is_floor=True)
 
-    log = told(await run(Uncounting(), turn(**LONG)))
+    log = events_of(await run(Uncounting(), turn(**LONG)))
     assert log[2]["item"]["type"] == "compaction"

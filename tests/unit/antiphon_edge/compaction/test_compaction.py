@@ -27,7 +27,7 @@ REQUEST = {
 TURN = Turn("resp_1", 7, dumps(REQUEST), b'[{"id":"h"}]', b'[{"id":"i"}]')
 
 
-async def test_the_model_sums_up_all_that_the_turn_would_show() -> None:
+async def test_summary_covers_the_history_and_the_input_of_the_turn() -> None:
     translator = ScriptedTranslator()
     summary = await compaction.summarise(translator, TURN)
     assert summary.item["summary"] == [{"type": "summary_text", "text": "Hello there"}]
@@ -37,7 +37,7 @@ async def test_the_model_sums_up_all_that_the_turn_would_show() -> None:
     assert loads(asked.input)[0]["content"][0]["text"] == compaction.INSTRUCTION
 
 
-def test_the_summary_is_asked_for_with_the_same_prompt_and_in_no_form() -> None:
+def test_summary_request_keeps_the_prompt_and_drops_the_output_format() -> None:
     asked = loads(compaction.summary_turn(TURN, 20).request)
     assert asked == {name: REQUEST[name] for name in ("model", "instructions", "tools", "reasoning")} | {
         "tool_choice": "none",
@@ -45,13 +45,13 @@ def test_the_summary_is_asked_for_with_the_same_prompt_and_in_no_form() -> None:
     }
 
 
-async def test_a_summary_has_the_same_name_wherever_it_is_made() -> None:
+async def test_summary_of_a_turn_always_has_the_same_id() -> None:
     first, second = [await compaction.summarise(ScriptedTranslator(), TURN) for _ in range(2)]
     assert first.item["id"] == second.item["id"]
     assert first.item["id"].startswith("cmp_")
 
 
-async def test_what_is_wrong_is_raised() -> None:
+async def test_unknown_model_and_engine_failure_are_raised() -> None:
     with pytest.raises(ModelNotFound):
         await compaction.summarise(ScriptedTranslator(), Turn("resp_1", 0, b'{"model":"other"}'))
     with pytest.raises(EngineUnavailable):
@@ -73,7 +73,7 @@ def written(status: Status, text: str, usage: Object = USAGE) -> Final:
 
 
 class Writer(ScriptedTranslator):
-    """Ends its attempts like this, one after the other, the last one again and again."""
+    """A translator whose attempts end with `ends`, one after the other; the last end is repeated."""
 
     def __init__(self, *ends: Final | Exception, context_length: int = 100) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ async def test_a_model_that_writes_no_summary_is_an_error(end: Final, error: typ
         await compaction.summarise(Writer(end), TURN)
 
 
-async def test_a_summary_without_an_end_is_written_again_without_repetition() -> None:
+async def test_incomplete_summary_is_retried_with_a_frequency_penalty() -> None:
     translator = Writer(written(Status.INCOMPLETE, "and and and"), written(Status.COMPLETED, "Whole."))
     summary = await compaction.summarise(translator, TURN)
     assert summary.item["summary"][0]["text"] == "Whole."
@@ -116,14 +116,14 @@ async def test_a_summary_without_an_end_is_written_again_without_repetition() ->
     assert len({turn.response_id for turn in translator.turns}) == 2
 
 
-async def test_a_second_summary_that_fills_its_limit_is_used_as_far_as_it_goes() -> None:
+async def test_second_summary_that_fills_its_limit_is_used_with_a_note() -> None:
     translator = Writer(written(Status.INCOMPLETE, "and and"), written(Status.INCOMPLETE, "They agreed.", FULL))
     summary = await compaction.summarise(translator, TURN)
     assert summary.item["summary"][0]["text"] == f"They agreed.{compaction.CUT_NOTE}"
     assert summary.usage["output_tokens"] == 3 + LIMIT
 
 
-async def test_an_engine_that_takes_no_penalty_has_its_first_summary_used() -> None:
+async def test_first_summary_is_used_when_the_engine_rejects_the_penalty() -> None:
     translator = Writer(written(Status.INCOMPLETE, "and and", FULL), InvalidRequest("no such control"))
     summary = await compaction.summarise(translator, TURN)
     assert summary.item["summary"][0]["text"] == f"and and{compaction.CUT_NOTE}"
@@ -136,7 +136,7 @@ async def test_the_limit_of_a_summary_is_a_share_of_the_context(context_length: 
     assert loads(translator.turns[0].request).get("max_output_tokens") == limit
 
 
-async def test_an_error_says_what_was_generated_in_vain_before_it() -> None:
+async def test_error_has_the_usage_of_the_failed_attempts_before_it() -> None:
     for second in (written(Status.INCOMPLETE, "half of"), EngineUnavailable("gone")):
         with pytest.raises(AntiphonError) as raised:
             await compaction.summarise(Writer(written(Status.INCOMPLETE, "half of"), second), TURN)

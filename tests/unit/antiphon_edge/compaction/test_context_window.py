@@ -23,12 +23,12 @@ def turn(history: list[Object], given: list[Object], **request: object) -> Turn:
     return Turn("resp_1", 0, dumps({"model": "m"} | request), dumps(history), dumps(given))
 
 
-def test_without_a_compaction_all_is_shown_and_not_even_read() -> None:
+def test_turn_without_a_compaction_is_returned_unparsed() -> None:
     unread = Turn("resp_1", 0, b"{}", history=b"not", input=b"JSON")
     assert context_window.shown(unread) is unread
 
 
-def test_what_the_assistant_said_and_did_before_a_compaction_is_not_shown() -> None:
+def test_assistant_items_before_a_compaction_are_not_shown() -> None:
     everything = [SYSTEM, USER, SHORT, THOUGHT, CALL, RESULT, ASSISTANT, TOOLS]
     shown = context_window.shown(turn([*everything, FIRST, ASSISTANT], [USER]))
     assert loads(shown.history) == [SYSTEM, USER, SHORT, TOOLS, FIRST, ASSISTANT]
@@ -36,18 +36,18 @@ def test_what_the_assistant_said_and_did_before_a_compaction_is_not_shown() -> N
     assert context_window.kept(everything) == [SYSTEM, USER, SHORT, TOOLS]
 
 
-def test_the_last_compaction_counts_also_in_the_input() -> None:
+def test_last_compaction_decides_also_when_it_is_in_the_input() -> None:
     shown = context_window.shown(turn([USER, FIRST, ASSISTANT], [CALL, RESULT, SECOND, USER]))
     assert loads(shown.history) == [USER]
     assert loads(shown.input) == [SECOND, USER]
 
 
-def test_what_is_shown_stays_what_is_shown() -> None:
+def test_showing_an_already_shown_turn_changes_nothing() -> None:
     once = context_window.shown(turn([USER, ASSISTANT, FIRST], [USER]))
     assert context_window.shown(once) == once
 
 
-def test_updates_change_the_settings_in_their_order() -> None:
+def test_configuration_updates_change_the_settings_in_their_order() -> None:
     first = {"type": "configuration_update", "reasoning": {"effort": "high"}, "text": {"format": {"type": "text"}}}
     second = {"type": "configuration_update", "reasoning": {"effort": "low"}, "text": None}
     asked = turn([first, ASSISTANT], [second, USER], reasoning={"summary": "auto"}, text={"verbosity": "low"})
@@ -58,21 +58,21 @@ def test_updates_change_the_settings_in_their_order() -> None:
     }
 
 
-def test_updates_outlive_a_compaction() -> None:
+def test_configuration_updates_survive_a_compaction() -> None:
     update = {"type": "configuration_update", "reasoning": {"effort": "high"}}
     shown = context_window.shown(turn([update, ASSISTANT, FIRST], [USER]))
     assert loads(shown.request)["reasoning"] == {"effort": "high"}
     assert loads(shown.history) == [update, FIRST]
 
 
-def test_what_others_said_and_a_compaction_cannot_shrink() -> None:
+def test_context_without_assistant_items_cannot_shrink() -> None:
     assert not context_window.can_shrink(turn([SYSTEM, USER, SHORT, TOOLS, FIRST], [USER]))
     for item in (ASSISTANT, CALL, RESULT, THOUGHT):
         assert context_window.can_shrink(turn([USER, FIRST], [item, USER]))
 
 
 @pytest.mark.parametrize("items", [[], [TOOLS], [{"type": "compaction_trigger"}]])
-def test_nothing_cannot_be_summed_up(items: list[Object]) -> None:
+def test_compaction_of_a_context_without_messages_is_rejected(items: list[Object]) -> None:
     with pytest.raises(InvalidRequest) as raised:
         context_window.require_compactable(items)
     assert (raised.value.field, raised.value.code) == ("input", "empty_array")

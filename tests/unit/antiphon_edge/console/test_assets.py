@@ -28,7 +28,7 @@ def test_libraries_are_sent_as_they_are_and_nothing_else_is_sent() -> None:
         assert files[path].body == (ROOT / path).read_bytes() == gzip.decompress(files[path].compressed)
 
 
-def test_everything_together_is_small() -> None:
+def test_compressed_console_stays_within_its_size_limit() -> None:
     made = page(assets(), trace_url="")
     sizes = {name: len(asset.compressed) for name, asset in assets().files.items()}
     total = sum(sizes.values()) + len(gzip.compress(made.body))

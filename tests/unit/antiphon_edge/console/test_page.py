@@ -17,7 +17,7 @@ def test_the_policy_allows_nothing_unsafe_and_the_one_inline_script_by_its_hash(
     assert not re.search(rb"<style|\sstyle=|\son\w+=", made.body)
 
 
-def test_every_path_is_relative_and_there() -> None:
+def test_every_path_in_the_page_is_relative_and_names_an_asset() -> None:
     made = page(assets(), trace_url="")
     paths = re.findall(r'(?:href|src)="([^"]+)"', made.body.decode())
     imports = loads(re.findall(rb"<script type=\"importmap\">(.*?)</script>", made.body)[0])["imports"]

@@ -52,6 +52,6 @@ def test_modules_that_import_each_other_are_refused() -> None:
 
 
 @pytest.mark.parametrize("line", ["export default 1;", 'export * from "./b.js";', "export { a };", "import('x');"])
-def test_other_forms_are_refused_and_not_guessed_at(line: str) -> None:
+def test_unsupported_import_or_export_is_rejected(line: str) -> None:
     with pytest.raises(ValueError, match=r"a\.js has an import or export of an unsupported form"):
         linked("a.js", {"a.js": line + "\n"}.__getitem__)

@@ -6,7 +6,7 @@ from antiphon_core.errors import RequestRateExceeded, Unavailable
 from antiphon_edge.http.byte_budget import ByteBudget, Excess, Tally
 
 
-def test_a_holder_has_its_share_and_all_have_the_total() -> None:
+def test_bytes_beyond_the_share_or_the_total_are_rejected() -> None:
     budget = ByteBudget("bodies", total=15, share=10)
     assert budget.take("a", 10) is None
     assert budget.take("a", 1) is Excess.SHARE
@@ -17,7 +17,7 @@ def test_a_holder_has_its_share_and_all_have_the_total() -> None:
     assert budget.held == 10
 
 
-def test_a_tally_gives_back_what_it_counted() -> None:
+def test_tally_returns_its_bytes_when_its_block_ends() -> None:
     budget = ByteBudget("bodies", total=15, share=10)
     with Tally(budget, "a") as tally:
         tally.add(4)

@@ -36,13 +36,13 @@ def table_of(
     return table
 
 
-def test_with_room_nothing_is_closed() -> None:
+def test_no_connection_is_closed_while_there_is_room() -> None:
     connection = Connection("a")
     assert table_of(connection).make_room("a")
     assert not connection.is_shed
 
 
-def test_a_peer_that_has_too_many_loses_its_own_idlest() -> None:
+def test_peer_at_its_limit_loses_its_longest_idle_connection() -> None:
     mine = [Connection("a", 3.0), Connection("a", 1.0), Connection("a", None)]
     other = Connection("b", 0.0)
     table = table_of(*mine, other, total=9)
@@ -51,31 +51,31 @@ def test_a_peer_that_has_too_many_loses_its_own_idlest() -> None:
     assert len(table) == 3
 
 
-def test_a_peer_whose_connections_are_all_busy_gets_no_more() -> None:
+def test_peer_at_its_limit_with_only_busy_connections_is_rejected() -> None:
     table = table_of(*(Connection("a", None) for _ in range(3)), total=9)
     assert not table.make_room("a")
     assert table.make_room("b")
 
 
-def test_a_proxy_may_have_any_number() -> None:
+def test_exempt_proxy_may_have_any_number_of_connections() -> None:
     table = table_of(*(Connection("proxy", None) for _ in range(5)), total=9)
     assert table.make_room("proxy")
 
 
-def test_at_the_total_the_peer_with_the_most_loses_one() -> None:
+def test_at_the_total_the_peer_with_the_most_connections_loses_one() -> None:
     many = [Connection("a", 5.0), Connection("a", 6.0)]
     few = Connection("b", 1.0)
     assert table_of(*many, few, Connection("c")).make_room("d")
     assert [each.is_shed for each in (*many, few)] == [True, False, False]
 
 
-def test_at_the_total_another_idle_one_is_closed_where_the_most_are_busy() -> None:
+def test_at_the_total_an_idle_connection_of_a_smaller_peer_is_closed() -> None:
     few = Connection("b", 1.0)
     assert table_of(Connection("a", None), Connection("a", None), few, total=3).make_room("d")
     assert few.is_shed
 
 
-def test_at_the_total_without_an_idle_one_nobody_gets_in() -> None:
+def test_at_the_total_without_an_idle_connection_a_new_one_is_rejected() -> None:
     assert not table_of(*(Connection(str(number), None) for number in range(4))).make_room("d")
 
 
@@ -92,7 +92,7 @@ def test_connections_that_arrive_count_towards_the_limit_of_their_peer() -> None
     assert table_of(Connection("proxy", None), total=9).make_room("proxy", arriving=["proxy"] * 3)
 
 
-def test_one_line_tells_of_many(caplog: pytest.LogCaptureFixture) -> None:
+def test_many_rejected_connections_are_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     table = table_of(*(Connection("a", None) for _ in range(3)), clock=clock)
     with caplog.at_level(logging.WARNING):

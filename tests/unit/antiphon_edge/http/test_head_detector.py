@@ -47,7 +47,7 @@ class Parsed:
 
 
 def incomplete_head_bytes(requests: list[bytes], sent: int) -> int:
-    """How many of the first `sent` bytes of the requests belong to an incomplete head."""
+    """The number of bytes of the first `sent` bytes that belong to an incomplete head."""
     for request in requests:
         if sent <= len(request):
             complete = request.find(b"\r\n\r\n") + 4 if request != NEXT else len(NEXT) + 1
@@ -86,7 +86,7 @@ async def test_an_empty_line_behind_a_request_is_no_head(request_: bytes) -> Non
 
 @pytest.mark.parametrize("body", [BLANK_LINES, BLANK_LINES + NEXT])
 async def test_blank_lines_before_a_request_hide_no_head(body: bytes) -> None:
-    """The number is an upper bound then."""
+    """Blank lines make the counted number an upper bound."""
     parsed = Parsed()
     parsed.feed(b"\r\n\r\n" + post(body) + NEXT)
     assert parsed.pending >= len(NEXT)
@@ -113,7 +113,7 @@ async def test_a_compressed_body_ends_where_its_length_says() -> None:
 
 
 async def test_a_request_that_the_parser_had_buffered_is_followed_to_its_end() -> None:
-    """The parser pauses in a body that is not read, and goes on with the rest later."""
+    """The parser pauses in a body that is not read, and parses the rest when it is fed again."""
     parsed = Parsed()
     ((_, body),) = parsed.feed(post(b"x" * 2**18) + NO_BODY + NEXT)
     assert not body.is_eof()

@@ -15,13 +15,13 @@ def test_pieces_of_a_head_count_until_it_is_complete() -> None:
     assert budget.held == 0
 
 
-def test_one_head_has_a_limit_of_its_own() -> None:
+def test_head_beyond_its_own_limit_is_rejected() -> None:
     head = HeadBound(ByteBudget("heads", total=10**9, share=10**9))
     assert head.try_add("a", HEAD_BYTES_MAX)
     assert not head.try_add("a", 1)
 
 
-def test_the_refusal_is_an_answer_in_the_envelope() -> None:
+def test_rejection_of_a_head_is_a_431_answer_with_an_error_body() -> None:
     head, _, body = HEAD_REJECTED.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 431 ")
     assert b"Content-Length: %d" % len(body) in head

@@ -17,7 +17,7 @@ CHUNK: Object = {
 }
 
 
-def test_a_chunk_or_an_error_is_streamed() -> None:
+def test_schema_of_streamed_data_accepts_chunks_and_errors() -> None:
     require("ChatStreamed", CHUNK)
     require("ChatStreamed", {"error": {"message": "m", "type": "server_error", "param": None, "code": None}})
 
@@ -31,6 +31,6 @@ def test_a_chunk_or_an_error_is_streamed() -> None:
         {"usage": {"prompt_tokens": 1}},
     ],
 )
-def test_others_are_not(wrong: Object) -> None:
+def test_schema_of_chunks_rejects_invalid_chunks(wrong: Object) -> None:
     with pytest.raises(AssertionError):
         require("ChatChunk", CHUNK | wrong)

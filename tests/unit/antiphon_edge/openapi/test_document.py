@@ -1,4 +1,4 @@
-"""The document is whole, and true of the server that serves it."""
+"""The OpenAPI document is complete and agrees with the server."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from antiphon_edge.openapi.document import ANYWHERE, document
 from antiphon_edge.openapi.operations import OPERATIONS
 
 
-def test_every_reference_leads_somewhere_and_no_schema_is_left_over() -> None:
+def test_every_reference_has_its_schema_and_every_schema_is_referenced() -> None:
     schemas = document()["components"]["schemas"]
     text = dumps(document()).decode()
     referred = set(re.findall(r'"#/components/schemas/(\w+)"', text))
     assert referred == set(schemas)
 
 
-def test_every_schema_is_one() -> None:
+def test_every_schema_is_valid_json_schema() -> None:
     for schema in document()["components"]["schemas"].values():
         jsonschema_rs.meta.validate(schema)
 
 
-def test_errors_are_told_with_their_codes() -> None:
+def test_error_answers_list_their_codes() -> None:
     answers = document()["paths"]["/v1/responses"]["post"]["responses"]
     assert ContextLengthExceeded.reason.lower() in answers["400"]["description"]
     assert ModelNotFound.reason.lower() in answers["404"]["description"]
@@ -35,13 +35,13 @@ def test_errors_are_told_with_their_codes() -> None:
 @pytest.mark.parametrize(
     ("operation", "code"),
     [
-        ("createResponse", "limit_exceeded"),  # a session may make only so many
-        ("getTree", "limit_exceeded"),  # a walk takes only so many steps
+        ("createResponse", "limit_exceeded"),  # a session has a limit of responses
+        ("getTree", "limit_exceeded"),  # a walk has a limit of steps
         ("listLeaves", "limit_exceeded"),
-        ("forkSession", "conversation_locked"),  # a turn runs in the session that is to be made
+        ("forkSession", "conversation_locked"),  # a turn runs in the session that the fork names
     ],
 )
-def test_refusals_that_are_seldom_seen_are_told_as_well(operation: str, code: str) -> None:
+def test_rare_error_codes_are_documented(operation: str, code: str) -> None:
     (told,) = [
         described
         for methods in document()["paths"].values()
@@ -51,7 +51,7 @@ def test_refusals_that_are_seldom_seen_are_told_as_well(operation: str, code: st
     assert code in told["responses"]["400"]["description"]
 
 
-def test_what_any_route_can_answer_is_told_everywhere() -> None:
+def test_statuses_that_any_route_can_have_are_documented_on_every_route() -> None:
     statuses = {str(row.http_status) for row in TABLE} & {str(status) for status in ANYWHERE}
     for methods in document()["paths"].values():
         for operation in methods.values():
@@ -60,24 +60,24 @@ def test_what_any_route_can_answer_is_told_everywhere() -> None:
 
 BODIES = ("CreateRequest", "CountRequest", "CompactRequest", "ChatRequest", "CreateConversation", "AddItems")
 ANSWERS = ("Response", "Usage", "ItemList", "Conversation", "ResponseNode", "NodeList", "Session", "Model")
-COMMON = {"id", "name", "status", "role"}  # of items: the same in all, and said by their names
+COMMON = {"id", "name", "status", "role"}  # members of all items, described by their names
 
 
 @pytest.mark.parametrize("name", [*BODIES, "UpdateConversation", "ForkSession", *ANSWERS])
-def test_every_member_says_what_it_is(name: str) -> None:
+def test_every_schema_member_has_a_description(name: str) -> None:
     members = document()["components"]["schemas"][name]["properties"]
     constant = {member for member, form in members.items() if "const" in form}
     assert not [member for member, form in members.items() if "description" not in form and member not in constant]
 
 
-def test_every_member_of_an_output_item_says_what_it_is() -> None:
+def test_every_member_of_an_output_item_has_a_description() -> None:
     schemas = document()["components"]["schemas"]
     for name in (form["$ref"].rpartition("/")[2] for form in schemas["OutputItem"]["anyOf"]):
         members = {member: form for member, form in schemas[name]["properties"].items() if "const" not in form}
         assert not [member for member, form in members.items() if "description" not in form and member not in COMMON]
 
 
-def test_what_is_said_of_an_operation_is_told() -> None:
+def test_document_has_the_description_of_every_operation() -> None:
     told = {
         operation["operationId"]: operation.get("description")
         for methods in document()["paths"].values()
@@ -86,6 +86,6 @@ def test_what_is_said_of_an_operation_is_told() -> None:
     assert told == {operation.name: operation.description or None for operation in OPERATIONS}
 
 
-def test_streams_are_a_second_form_of_the_answer() -> None:
+def test_create_is_documented_with_a_json_and_a_stream_answer() -> None:
     content = document()["paths"]["/v1/responses"]["post"]["responses"]["200"]["content"]
     assert set(content) == {"application/json", "text/event-stream"}

@@ -1,4 +1,4 @@
-"""The words that schemas are written with."""
+"""The functions that build schemas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antiphon_edge.openapi.forms import (
 )
 
 
-def test_a_record_needs_its_members_and_may_have_more() -> None:
+def test_record_schema_requires_its_members_and_allows_unknown_ones() -> None:
     schema = record({"id": STRING}, {"count": INTEGER}, description="A thing.")
     assert schema["description"] == "A thing."
     accepts = jsonschema_rs.validator_for(schema).is_valid
@@ -30,7 +30,7 @@ def test_a_record_needs_its_members_and_may_have_more() -> None:
     assert not accepts({"id": "a", "count": "1"})
 
 
-def test_the_others_say_what_they_are_called() -> None:
+def test_schema_of_each_kind_accepts_only_values_of_its_kind() -> None:
     schema = record(
         {
             "list": array(nullable(INTEGER)),
@@ -46,12 +46,12 @@ def test_the_others_say_what_they_are_called() -> None:
         assert not accepts(good | bad)
 
 
-def test_names_point_into_the_document() -> None:
+def test_named_schema_is_a_reference_into_the_document() -> None:
     assert named("Error") == {"$ref": "#/components/schemas/Error"}
     assert any_of("A", "B") == {"anyOf": [named("A"), named("B")]}
 
 
-def test_a_frame_tells_what_its_data_is() -> None:
+def test_frame_schema_names_the_schema_of_its_data() -> None:
     schema = frame("StreamEvent", "One of them.")
     assert schema["properties"]["data"]["anyOf"][1]["contentSchema"] == named("StreamEvent")
     assert schema["required"] == ["data"]

@@ -24,7 +24,7 @@ class Child(Parent):
     last: int = 0
 
 
-def test_the_text_behind_a_member_is_found_by_its_name_in_json() -> None:
+def test_docstring_behind_a_member_is_found_by_its_json_name() -> None:
     assert member_docs(Child) == {
         "inherited": "What a child has, too.",
         "replaced": "What the child\nsays of it.",

@@ -1,4 +1,4 @@
-"""The page shows what the document says, and loads nothing."""
+"""The page shows the whole document, and loads nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Links(HTMLParser):
         self.targets.add(given.get("href") or "")
 
 
-def test_all_operations_and_schemas_are_there() -> None:
+def test_page_has_all_operations_and_schemas() -> None:
     for path in document()["paths"]:
         assert path in page()
     for name in document()["components"]["schemas"]:
@@ -35,7 +35,7 @@ def test_operations_are_described() -> None:
     assert f"<p>{described}</p>" in page()
 
 
-def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere() -> None:
+def test_page_loads_nothing_external_and_has_no_dead_links() -> None:
     links = Links()
     links.feed(page())
     assert not links.tags & {"script", "link", "img", "iframe"}
@@ -44,6 +44,6 @@ def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere() -> None:
     assert {target for target in links.targets if target and not target.startswith("#")} == {"openapi.json"}
 
 
-def test_text_stays_text() -> None:
+def test_page_escapes_html_in_texts() -> None:
     assert "<DIR>" not in page()
     assert "&quot;" in page()

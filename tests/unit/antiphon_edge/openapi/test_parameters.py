@@ -1,4 +1,4 @@
-"""Parameters as the document tells them."""
+"""Parameters in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from antiphon_edge.openapi import parameters as p
 from antiphon_edge.openapi.operations import OPERATIONS
 
 
-def test_a_parameter_of_a_path_is_needed_and_others_are_not() -> None:
+def test_path_parameter_is_required_and_query_parameter_is_optional() -> None:
     assert p.RESPONSE_ID.as_object()["required"] is True
     assert p.ORDER.as_object() == {
         "name": "order",
@@ -18,7 +18,7 @@ def test_a_parameter_of_a_path_is_needed_and_others_are_not() -> None:
     }
 
 
-def test_what_can_be_included_is_one_list_and_means_something_on_responses() -> None:
+def test_sealed_include_has_the_common_values_and_is_used_by_two_reads() -> None:
     assert p.INCLUDE_SEALED.schema == p.INCLUDE.schema
     assert "reasoning.encrypted_content" in p.INCLUDE_SEALED.description
     told = {operation.name for operation in OPERATIONS if p.INCLUDE_SEALED in operation.parameters}

@@ -1,4 +1,4 @@
-"""The schemas of what is accepted agree with what is accepted."""
+"""The schemas of requests agree with the validation of requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from antiphon_edge.openapi.forms import PATH
 
 @cache
 def schemas() -> Object:
-    """All schemas. They take a tenth of a second."""
+    """All schemas, cached because building them takes a tenth of a second."""
     return dict(request_forms.schemas())
 
 
@@ -42,7 +42,7 @@ FUNCTION = {"type": "function", "name": "f"}
         {"temperature": None, "stop": ["a"], "metadata": {"a": "b"}},
     ],
 )
-def test_what_is_accepted_is_in_the_schema(members: Object) -> None:
+def test_accepted_request_matches_the_schema(members: Object) -> None:
     body = {"model": "m", "input": "hi"} | members
     CreateRequest.parse(dumps(body))
     assert accepts("CreateRequest", body)
@@ -60,14 +60,14 @@ def test_what_is_accepted_is_in_the_schema(members: Object) -> None:
         {"max_output_tokens": 0},
     ],
 )
-def test_what_is_refused_is_not(members: Object) -> None:
+def test_rejected_request_does_not_match_the_schema(members: Object) -> None:
     body: dict[str, Any] = {"model": "m", "input": "hi"} | members
     with pytest.raises(InvalidRequest):
         CreateRequest.parse(dumps(body))
     assert not accepts("CreateRequest", body)
 
 
-def test_what_is_counted_needs_no_input() -> None:
+def test_count_request_matches_its_schema_without_input() -> None:
     assert accepts("CountRequest", {"model": "m", "previous_response_id": "resp_1", "personality": "friendly"})
     assert not accepts("CountRequest", {"model": "m", "input": 42})
     assert not accepts("CreateRequest", {"model": "m"})

@@ -14,7 +14,7 @@ SEVEN = QuotaRequest([Draw("requests", 1, 1, 7, 7)])
 
 
 class Store:
-    """Counts, breaks, or does not answer."""
+    """A store that counts, raises `fault`, or does not answer."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.counts = OwnShare(1, clock)
@@ -54,14 +54,14 @@ async def admitted(counts: SharedCounts | OwnShare, times: int) -> int:
     return sum([(await counts.take_quota("acme", SEVEN)).shortage is None for _ in range(times)])
 
 
-async def test_the_store_counts_for_all(store: Store, shared: SharedCounts, clock: ManualClock) -> None:
+async def test_edges_share_the_counts_of_one_store(store: Store, shared: SharedCounts, clock: ManualClock) -> None:
     another = SharedCounts(store, OwnShare(2, clock), clock)
     assert await admitted(shared, 5) == 5
     assert await admitted(another, 5) == 2
 
 
 @pytest.mark.parametrize("fault", [StoreUnavailable("gone"), Unimplemented("an older store")])
-async def test_without_the_store_each_counts_its_part_and_says_so_once(
+async def test_without_the_store_an_edge_counts_its_share_and_logs_once(
     store: Store, shared: SharedCounts, fault: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.fault = fault
@@ -71,7 +71,7 @@ async def test_without_the_store_each_counts_its_part_and_says_so_once(
     assert (record.levelno, str(fault) in record.getMessage()) == (logging.WARNING, True)
 
 
-async def test_one_in_a_while_asks_for_all_whether_it_is_back(
+async def test_one_request_per_pause_checks_whether_the_store_is_back(
     store: Store, shared: SharedCounts, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.fault = StoreUnavailable("gone")
@@ -85,7 +85,7 @@ async def test_one_in_a_while_asks_for_all_whether_it_is_back(
     assert [record.getMessage() for record in caplog.records][1:] == ["rate limits are shared again: the store answers"]
 
 
-async def test_nobody_waits_for_a_store_that_does_not_answer(
+async def test_request_to_a_silent_store_times_out_and_is_counted_locally(
     store: Store, shared: SharedCounts, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("antiphon_edge.quotas.counting.STORE_TIMEOUT_S", 0.01)
@@ -99,15 +99,15 @@ async def test_nobody_waits_for_a_store_that_does_not_answer(
     while store.asked == 10:
         await asyncio.sleep(0)
     await admitted(shared, 5)
-    assert store.asked == 11  # one waits, the others do not
+    assert store.asked == 11  # one request probes the store, the others do not wait
     await probing
 
 
-def test_a_caller_waits_a_quarter_of_a_second_at_most() -> None:
+def test_store_timeout_is_at_most_a_quarter_of_a_second() -> None:
     assert STORE_TIMEOUT_S <= 0.25
 
 
-async def test_who_goes_away_stops_asking(store: Store, shared: SharedCounts) -> None:
+async def test_cancelled_request_cancels_its_store_call(store: Store, shared: SharedCounts) -> None:
     store.hangs = True
     asking = asyncio.create_task(shared.take_quota("acme", SEVEN))
     while not store.asked:
@@ -119,10 +119,10 @@ async def test_who_goes_away_stops_asking(store: Store, shared: SharedCounts) ->
         await asyncio.sleep(0)
     store.hangs = False
     assert (await shared.take_quota("acme", SEVEN)).shortage is None
-    assert store.asked == 2  # nothing was wrong with the store
+    assert store.asked == 2  # the cancellation was not taken for a store outage
 
 
-async def test_a_fault_of_our_own_is_no_fault_of_the_stores(store: Store, shared: SharedCounts) -> None:
+async def test_unexpected_error_is_raised_and_not_taken_for_a_store_outage(store: Store, shared: SharedCounts) -> None:
     store.fault = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
         await shared.take_quota("acme", SEVEN)
@@ -135,14 +135,14 @@ async def test_each_of_several_edges_enforces_its_part(clock: ManualClock) -> No
     assert level.capacity == 3.5
 
 
-def test_a_part_of_a_spend() -> None:
+def test_divided_request_has_a_share_of_the_rates_and_slots() -> None:
     whole = QuotaRequest([Draw("b", 5, 1, 60, 60), Draw("c", 5)], Hold(("p",), 100, most=3), ["q"])
     assert divided(whole, 1) == whole
     assert divided(whole, 2) == QuotaRequest([Draw("b", 5, 1, 30, 30), Draw("c", 5)], Hold(("p",), 100, most=2), ["q"])
     assert divided(QuotaRequest(hold=Hold(("p",), 100)), 2).hold == Hold(("p",), 100)
 
 
-async def test_a_share_of_less_than_one_request_is_one_now_and_then(clock: ManualClock) -> None:
+async def test_share_below_one_request_admits_one_request_at_intervals(clock: ManualClock) -> None:
     seldom, own = QuotaRequest([Draw("requests", 1, 1, 1, 1)]), OwnShare(3, clock)
     assert (await own.take_quota("acme", seldom)).shortage is None
     shortage = (await own.take_quota("acme", seldom)).shortage

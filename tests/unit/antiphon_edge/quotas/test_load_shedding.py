@@ -12,7 +12,7 @@ def shedder(turns: int, *, lag_s: float = 0.0) -> LoadShedder:
 
 
 def admitted(shedding: LoadShedder, tenant: str, tries: int) -> int:
-    """How many of so many turns are begun."""
+    """The number of turns that are admitted in so many tries."""
     count = 0
     for _ in range(tries):
         try:
@@ -23,7 +23,7 @@ def admitted(shedding: LoadShedder, tenant: str, tries: int) -> int:
     return count
 
 
-def test_a_tenant_alone_gets_four_fifths() -> None:
+def test_single_tenant_gets_four_fifths_of_the_turns() -> None:
     assert admitted(shedder(100), "a", 200) == 80
 
 
@@ -43,5 +43,5 @@ def test_a_turn_that_ended_is_not_counted() -> None:
             assert int(refused.value.facts["retry_after_ms"]) >= 1_000
 
 
-def test_without_limits_nothing_is_refused() -> None:
+def test_without_limits_nothing_is_rejected() -> None:
     assert admitted(shedder(0), "a", 5_000) == 5_000

@@ -18,7 +18,7 @@ Make = Callable[..., RateLimiter]
 
 
 class Counting:
-    """Counts in this process, and what it was asked."""
+    """Counts in this process, and keeps the quota requests."""
 
     def __init__(self, clock: Clock) -> None:
         self.inner = OwnShare(1, clock)
@@ -55,7 +55,7 @@ async def limiter(clock: ManualClock, counts: Counting) -> AsyncIterator[Make]:
         yield make
 
 
-async def refused(counting: RateLimiter, tenant: str = "acme", *, generates: bool = True) -> AntiphonError:
+async def rejected(counting: RateLimiter, tenant: str = "acme", *, generates: bool = True) -> AntiphonError:
     with pytest.raises(AntiphonError) as caught:
         await counting.admit(tenant, generates=generates)
     return caught.value
@@ -66,36 +66,38 @@ async def charged(counting: RateLimiter, tenant: str, tokens: int) -> None:
     await counting._settling.close()
 
 
-async def test_requests_are_counted_and_the_refusal_says_when_to_come_back(limiter: Make, clock: ManualClock) -> None:
+async def test_request_over_the_rate_limit_is_rejected_with_the_time_to_retry(
+    limiter: Make, clock: ManualClock
+) -> None:
     counting = limiter(requests_per_minute=3)
     for _ in range(3):
         await counting.admit("acme", generates=False)
-    error = await refused(counting)
+    error = await rejected(counting)
     assert isinstance(error, RequestRateExceeded)
     assert error.message == "Rate limit reached on requests per minute: Limit 3. Please try again in 20s."
     assert error.facts["retry_after_ms"] == "20000"
     clock.advance(19.9)
-    assert (await refused(counting)).facts["retry_after_ms"] == "100"
+    assert (await rejected(counting)).facts["retry_after_ms"] == "100"
     clock.advance(0.1)
     await counting.admit("acme", generates=False)
-    await refused(counting)
+    await rejected(counting)
 
 
-async def test_one_tenant_does_not_use_up_what_is_anothers(limiter: Make) -> None:
+async def test_one_tenant_does_not_use_up_the_quota_of_another(limiter: Make) -> None:
     counting = limiter(requests_per_minute=1, tokens_per_minute=1, streams=1)
     async with counting.running("acme", generates=True):
         await charged(counting, "acme", 100)
         async with counting.running("globex", generates=True):
             pass
-    assert isinstance(await refused(counting, "acme"), TokenRateExceeded)
+    assert isinstance(await rejected(counting, "acme"), TokenRateExceeded)
 
 
-async def test_tokens_are_a_debt_that_only_generation_waits_for(limiter: Make, clock: ManualClock) -> None:
+async def test_token_debt_rejects_only_requests_that_generate(limiter: Make, clock: ManualClock) -> None:
     counting = limiter(tokens_per_minute=600)
     assert counting.counts_tokens
     await counting.admit("acme", generates=True)
     await charged(counting, "acme", 900)
-    error = await refused(counting)
+    error = await rejected(counting)
     assert isinstance(error, TokenRateExceeded)
     assert error.message == "Rate limit reached on tokens per minute: Limit 600. Please try again in 30.1s."
     await counting.admit("acme", generates=False)
@@ -103,33 +105,33 @@ async def test_tokens_are_a_debt_that_only_generation_waits_for(limiter: Make, c
     await counting.admit("acme", generates=True)
 
 
-async def test_a_request_that_waits_for_tokens_is_not_counted(limiter: Make) -> None:
+async def test_request_rejected_for_lack_of_tokens_is_not_counted(limiter: Make) -> None:
     counting = limiter(tokens_per_minute=600, requests_per_minute=2)
     levels = counting.levels_of("acme")
     await charged(counting, "acme", 900)
     for _ in range(5):
-        assert isinstance(await refused(counting), TokenRateExceeded)
+        assert isinstance(await rejected(counting), TokenRateExceeded)
     assert [quota.remaining for quota in levels.quotas()] == [2, 0]
 
 
-async def test_one_question_for_requests_tokens_and_a_place(limiter: Make, counts: Counting) -> None:
+async def test_one_quota_request_covers_requests_tokens_and_a_stream_slot(limiter: Make, counts: Counting) -> None:
     counting = limiter(requests_per_minute=3, tokens_per_minute=600, streams=2)
     async with counting.running("acme", generates=True):
         (asked,) = counts.asked
         assert asked.draws == [Draw("tokens", 0, 1, 600, 600), Draw("requests", 1, 1, 3, 3)]
         assert asked.hold is not None
-        (place,) = asked.hold.ids
-        assert asked.hold == Hold((place,), 30_000, most=2)
+        (slot,) = asked.hold.ids
+        assert asked.hold == Hold((slot,), 30_000, most=2)
     await counting.close()
-    assert counts.asked[1:] == [QuotaRequest((), None, [place])]
+    assert counts.asked[1:] == [QuotaRequest((), None, [slot])]
 
 
-async def test_places_are_given_back_whatever_happens(limiter: Make) -> None:
+async def test_stream_slots_are_released_after_success_and_after_errors(limiter: Make) -> None:
     counting = limiter(streams=2)
     async with counting.running("acme", generates=True), counting.running("acme", generates=False):
         with pytest.raises(RequestRateExceeded, match="responses in progress at once: Limit 2") as caught:
             async with counting.running("acme", generates=True):
-                raise AssertionError("there is no place")
+                raise AssertionError("there is no slot")
         assert caught.value.facts["retry_after_ms"] == "1000"
     with pytest.raises(ZeroDivisionError):
         async with counting.running("acme", generates=True):
@@ -138,8 +140,8 @@ async def test_places_are_given_back_whatever_happens(limiter: Make) -> None:
         pass
 
 
-async def test_a_place_that_ended_is_free_for_the_next_at_once(limiter: Make, counts: Counting) -> None:
-    """Also before whoever counts has heard of it."""
+async def test_released_stream_slot_is_free_at_once(limiter: Make, counts: Counting) -> None:
+    """The release is sent together with the next quota request."""
     counting = limiter(streams=1)
     for _ in range(3):
         async with counting.running("acme", generates=True):
@@ -148,7 +150,7 @@ async def test_a_place_that_ended_is_free_for_the_next_at_once(limiter: Make, co
 
 
 @pytest.mark.parametrize("fault", [asyncio.CancelledError(), ZeroDivisionError()])
-async def test_a_place_that_may_have_been_taken_is_given_back(
+async def test_stream_slot_that_may_have_been_taken_is_released(
     limiter: Make, counts: Counting, fault: BaseException
 ) -> None:
     counting, counts.fault = limiter(streams=1), fault
@@ -160,7 +162,7 @@ async def test_a_place_that_may_have_been_taken_is_given_back(
         pass
 
 
-async def test_no_limit_means_none_and_costs_nothing(limiter: Make, counts: Counting) -> None:
+async def test_without_limits_nothing_is_counted(limiter: Make, counts: Counting) -> None:
     counting = limiter()
     assert not RateLimits().any
     assert not counting.counts_tokens
@@ -175,17 +177,17 @@ async def test_no_limit_means_none_and_costs_nothing(limiter: Make, counts: Coun
 
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "streams"])
-def test_any_limit_is_one(name: str) -> None:
+def test_any_single_limit_enables_counting(name: str) -> None:
     limits: dict[str, Any] = {name: 1}
     assert RateLimits(**limits).any
 
 
-async def test_the_state_of_the_limits(limiter: Make, clock: ManualClock) -> None:
+async def test_levels_show_the_remaining_quota_before_and_after_settling(limiter: Make, clock: ManualClock) -> None:
     counting = limiter(requests_per_minute=60, tokens_per_minute=6_000)
     levels = counting.levels_of("acme")
     await counting.admit("acme", generates=True)
     counting.charge("acme", 7_500)
-    for _ in range(2):  # before and after it was counted
+    for _ in range(2):  # before and after the charge is settled
         requests, tokens = levels.quotas()
         assert (requests.kind, requests.limit, requests.remaining, requests.reset_s) == ("requests", 60, 59, 1.0)
         assert (tokens.kind, tokens.limit, tokens.remaining, tokens.reset_s) == ("tokens", 6_000, 0, 75.0)

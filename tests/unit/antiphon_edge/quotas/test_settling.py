@@ -67,22 +67,22 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_what_comes_up_meanwhile_goes_together(
+async def test_charges_and_ends_during_a_call_are_settled_in_one_call(
     settling: Make, counts: Counts, heard: list[tuple[str, QuotaAnswer]]
 ) -> None:
-    books = settling(30.0)
+    settler = settling(30.0)
     counts.may_answer.clear()
-    books.charge("acme", 5)
+    settler.charge("acme", 5)
     await until(lambda: len(counts.asked) == 1)
     for tokens in (1, 2, 3):
-        books.charge("acme", tokens)
-        books.end("acme", f"p{tokens}")
-    books.charge("globex", 7)
-    books.charge("globex", 0)
+        settler.charge("acme", tokens)
+        settler.end("acme", f"p{tokens}")
+    settler.charge("globex", 7)
+    settler.charge("globex", 0)
     await until(lambda: len(counts.asked) == 2)
-    assert sorted(books.ended("acme")) == ["p1", "p2", "p3"]
+    assert sorted(settler.ended("acme")) == ["p1", "p2", "p3"]
     counts.may_answer.set()
-    await books.close()
+    await settler.close()
     assert [
         (tenant, [draw.amount for draw in asked.draws], sorted(asked.release)) for tenant, asked in counts.asked
     ] == [
@@ -91,67 +91,67 @@ async def test_what_comes_up_meanwhile_goes_together(
         ("acme", [6], ["p1", "p2", "p3"]),
     ]
     assert sorted(tenant for tenant, _ in heard) == ["acme", "acme", "globex"]
-    assert (books.ended("acme"), books._unsettled) == ([], {})
+    assert (settler.ended("acme"), settler._unsettled) == ([], {})
 
 
-async def test_places_are_held_until_their_end(settling: Make, counts: Counts) -> None:
-    books = settling(0.03)
-    for place in ("a", "b"):
-        books.hold("acme", place)
-    books.hold("globex", "c")
+async def test_stream_slots_are_renewed_until_their_end(settling: Make, counts: Counts) -> None:
+    settler = settling(0.03)
+    for slot in ("a", "b"):
+        settler.hold("acme", slot)
+    settler.hold("globex", "c")
     await until(lambda: len(counts.asked) >= 4)
     for tenant, held in (("acme", ["a", "b"]), ("globex", ["c"])):
         assert [asked for who, asked in counts.asked if who == tenant][:2] == [QuotaRequest(hold=Hold(held, 30))] * 2
-    books.end("acme", "a")
-    books.end("globex", "c")
+    settler.end("acme", "a")
+    settler.end("globex", "c")
     await until(lambda: counts.asked[-1] == ("acme", QuotaRequest(hold=Hold(["b"], 30))))
-    books.end("acme", "b")
-    renewing = books._renewing
+    settler.end("acme", "b")
+    renewing = settler._renewing
     assert renewing is not None
-    await until(renewing.done)  # nobody is held any more
-    books.hold("acme", "d")
+    await until(renewing.done)  # no slot is held any more
+    settler.hold("acme", "d")
     await until(lambda: counts.asked[-1] == ("acme", QuotaRequest(hold=Hold(["d"], 30))))
 
 
-async def test_a_place_is_not_held_again_behind_its_end(settling: Make, counts: Counts) -> None:
-    books = settling(0.03)
-    books.hold("acme", "a")
+async def test_stream_slot_is_not_renewed_after_its_end(settling: Make, counts: Counts) -> None:
+    settler = settling(0.03)
+    settler.hold("acme", "a")
     counts.may_answer.clear()
-    await until(lambda: len(counts.asked) == 1)  # it is about to be held for longer
-    books.end("acme", "a")
+    await until(lambda: len(counts.asked) == 1)  # the renewal of the slot is on its way
+    settler.end("acme", "a")
     await asyncio.sleep(0.05)
     assert len(counts.asked) == 1
     counts.may_answer.set()
-    await books.close()
+    await settler.close()
     assert counts.asked[1:] == [("acme", QuotaRequest((), None, ["a"]))]
 
 
-async def test_more_places_than_fit_into_one_spend(settling: Make, counts: Counts) -> None:
-    books = settling(0.03)
-    places = [f"p{number}" for number in range(limits.QUOTA_SLOTS_ITEMS_MAX + 1)]
-    for place in places:
-        books.hold("acme", place)
+async def test_slots_beyond_the_limit_of_one_quota_request_are_split(settling: Make, counts: Counts) -> None:
+    settler = settling(0.03)
+    slots = [f"p{number}" for number in range(limits.QUOTA_SLOTS_ITEMS_MAX + 1)]
+    for slot in slots:
+        settler.hold("acme", slot)
     await until(lambda: len(counts.asked) >= 2)
     holds = [asked.hold for _tenant, asked in counts.asked[:2]]
     assert [len(hold.ids) for hold in holds if hold is not None] == [limits.QUOTA_SLOTS_ITEMS_MAX, 1]
     counts.asked.clear()
-    for place in places:
-        books.end("acme", place)
-    assert len(books.ended("acme")) == limits.QUOTA_SLOTS_ITEMS_MAX
-    await books.close()
-    assert {place for _tenant, asked in counts.asked for place in asked.release} == set(places)
+    for slot in slots:
+        settler.end("acme", slot)
+    assert len(settler.ended("acme")) == limits.QUOTA_SLOTS_ITEMS_MAX
+    await settler.close()
+    assert {slot for _tenant, asked in counts.asked for slot in asked.release} == set(slots)
 
 
-async def test_a_fault_is_logged_and_the_next_is_settled(
+async def test_failed_settlement_is_logged_and_the_next_one_is_sent(
     settling: Make, counts: Counts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    books, counts.fault = settling(30.0), ZeroDivisionError()
-    books.charge("acme", 5)
-    await books.close()
+    settler, counts.fault = settling(30.0), ZeroDivisionError()
+    settler.charge("acme", 5)
+    await settler.close()
     assert [record.getMessage() for record in caplog.records] == [
         "the tokens or stream slots of acme could not be settled"
     ]
     counts.fault = None
-    books.charge("acme", 6)
-    await books.close()
+    settler.charge("acme", 6)
+    await settler.close()
     assert counts.asked[-1][1].draws[0].amount == 6

@@ -5,51 +5,51 @@ import asyncio
 from antiphon_edge.quotas.stream_slots import StreamSlot, held_by_task
 
 
-class Given:
+class CountedSlot:
     def __init__(self) -> None:
         self.times = 0
-        self.place = StreamSlot(self.back)
+        self.slot = StreamSlot(self.release)
 
-    def back(self) -> None:
+    def release(self) -> None:
         self.times += 1
 
 
-async def test_it_is_given_back_once_when_the_last_lets_go() -> None:
-    given, end = Given(), asyncio.Event()
+async def test_slot_is_released_once_when_its_last_holder_ends() -> None:
+    counted, end = CountedSlot(), asyncio.Event()
 
     async def work() -> None:
         with held_by_task():
             await end.wait()
 
-    with given.place.held_by_request():
-        begun = [asyncio.create_task(work()) for _ in range(2)]
+    with counted.slot.held_by_request():
+        tasks = [asyncio.create_task(work()) for _ in range(2)]
         await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert given.times == 0
+    assert counted.times == 0
     end.set()
-    await asyncio.gather(*begun)
-    assert given.times == 1
+    await asyncio.gather(*tasks)
+    assert counted.times == 1
 
 
-async def test_what_a_request_waits_for_ends_with_it() -> None:
-    given = Given()
-    with given.place.held_by_request(), held_by_task():
+async def test_slot_held_by_a_request_and_its_own_task_is_released_once() -> None:
+    counted = CountedSlot()
+    with counted.slot.held_by_request(), held_by_task():
         pass
-    assert given.times == 1
+    assert counted.times == 1
 
 
-async def test_what_no_request_began_has_no_place() -> None:
-    given = Given()
-    with given.place.held_by_request():
+async def test_task_that_begins_outside_a_request_holds_no_slot() -> None:
+    counted = CountedSlot()
+    with counted.slot.held_by_request():
         pass
     with held_by_task():
-        assert given.times == 1
+        assert counted.times == 1
 
 
-async def test_each_request_has_its_own() -> None:
-    outer, inner = Given(), Given()
-    with outer.place.held_by_request():
-        with inner.place.held_by_request():
+async def test_nested_request_holds_a_slot_of_its_own() -> None:
+    outer, inner = CountedSlot(), CountedSlot()
+    with outer.slot.held_by_request():
+        with inner.slot.held_by_request():
             pass
         assert (outer.times, inner.times) == (0, 1)
         with held_by_task():

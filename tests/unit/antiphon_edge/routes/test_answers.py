@@ -5,7 +5,7 @@ from antiphon_core.ports.store import ItemPage
 from antiphon_edge.routes import answers
 
 
-def test_an_object_and_its_bytes_are_one_answer() -> None:
+def test_object_and_its_bytes_give_the_same_answer() -> None:
     for body in ({"a": 1}, b'{"a":1}'):
         answer = answers.json(body, status=201)
         assert (answer.status, answer.body, answer.content_type) == (201, b'{"a":1}', "application/json")

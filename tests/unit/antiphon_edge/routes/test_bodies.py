@@ -53,13 +53,13 @@ async def test_a_body_counts_while_it_is_read_and_parsed() -> None:
     assert (held, BUDGET.held) == (100, 0)
 
 
-async def test_more_than_the_share_of_a_tenant_is_refused() -> None:
+async def test_body_beyond_the_share_of_its_tenant_is_rejected() -> None:
     with pytest.raises(RequestRateExceeded):
         await bodies.parsed(request_with(b"x" * (SHARE + 1)), len)
     assert BUDGET.held == 0
 
 
-async def test_more_than_a_body_may_have_is_refused() -> None:
+async def test_body_over_the_size_limit_is_rejected() -> None:
     wide = ByteBudget("bodies", total=9 * SHARE, share=9 * SHARE)
     request = request_with(b"x" * (2 * SHARE + 1))
     request.app[bodies._BUDGET] = wide

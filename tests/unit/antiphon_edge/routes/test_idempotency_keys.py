@@ -14,28 +14,28 @@ def request(key: str) -> web.Request:
     return make_mocked_request("POST", "/", headers={"Idempotency-Key": key})
 
 
-def test_a_request_has_the_key_that_it_brings() -> None:
+def test_key_is_read_from_its_header() -> None:
     assert key_of(make_mocked_request("POST", "/")) is None
     for key in ("a", "x" * 255, "schlüssel 1"):
         assert key_of(request(key)) == key
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ü" * 128])
-def test_a_key_that_cannot_be_kept_is_refused(key: str) -> None:
+def test_empty_or_too_long_key_is_rejected(key: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         key_of(request(key))
     assert (caught.value.field, caught.value.code) == ("Idempotency-Key", "invalid_value")
 
 
-def test_two_keys_are_refused() -> None:
-    """A proxy may have gone by the other one."""
+def test_two_keys_are_rejected() -> None:
+    """A proxy in front may have used the other key."""
     headers = CIMultiDict([("Idempotency-Key", "a"), ("Idempotency-Key", "b")])
     with pytest.raises(InvalidRequest) as caught:
         key_of(make_mocked_request("POST", "/", headers=headers))
     assert (caught.value.field, caught.value.code) == ("Idempotency-Key", "invalid_value")
 
 
-def test_under_a_key_the_same_request_names_the_same_things() -> None:
+def test_repeated_keyed_request_gets_the_same_ids() -> None:
     def name(ids: Ids) -> str:
         return ids.hex(48)
 
@@ -46,6 +46,6 @@ def test_under_a_key_the_same_request_names_the_same_things() -> None:
     assert len(names | {first}) == 4
 
 
-def test_without_a_key_everything_is_new() -> None:
+def test_request_without_a_key_gets_new_ids() -> None:
     ids = SequentialIds()
     assert ids_under(None, ids, "items") is ids

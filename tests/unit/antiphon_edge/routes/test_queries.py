@@ -8,7 +8,7 @@ from antiphon_core.ports.store import Order
 from antiphon_edge.routes import queries
 
 
-def test_what_is_not_said_has_a_default() -> None:
+def test_missing_query_parameters_have_defaults() -> None:
     request = make_mocked_request("GET", "/")
     assert (queries.limit(request), queries.order(request), queries.flag(request, "stream")) == (
         20,
@@ -18,7 +18,7 @@ def test_what_is_not_said_has_a_default() -> None:
     assert queries.number(request, "starting_after", least=0, most=9) is None
 
 
-def test_what_is_said_counts() -> None:
+def test_given_query_parameters_are_read() -> None:
     request = make_mocked_request("GET", "/?limit=3&order=asc&stream=True&starting_after=0")
     assert (queries.limit(request), queries.order(request), queries.flag(request, "stream")) == (
         3,
@@ -28,7 +28,7 @@ def test_what_is_said_counts() -> None:
     assert queries.number(request, "starting_after", least=0, most=9) == 0
 
 
-def test_what_is_wished_for_besides_may_stand_in_brackets() -> None:
+def test_include_is_read_with_and_without_brackets() -> None:
     one, two = "reasoning.encrypted_content", "message.output_text.logprobs"
     for url in (f"/?include={one}&include={two}", f"/?include[]={one}&include[]={two}"):
         assert queries.include(make_mocked_request("GET", url)) == {one, two}
@@ -56,7 +56,7 @@ def test_what_is_wished_for_besides_may_stand_in_brackets() -> None:
         ("include=everything", "include", "invalid_value"),
     ],
 )
-def test_what_is_wrong_is_named(query: str, field: str, code: str) -> None:
+def test_invalid_parameter_is_rejected_by_name(query: str, field: str, code: str) -> None:
     request = make_mocked_request("GET", f"/?{query}")
     with pytest.raises(InvalidRequest) as caught:
         queries.limit(request)

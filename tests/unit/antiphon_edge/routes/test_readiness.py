@@ -6,13 +6,13 @@ from antiphon_edge.routes.readiness import Readiness
 FAULT = [ConnectionError("away")]
 
 
-def test_an_edge_is_not_ready_before_all_is_there() -> None:
+def test_edge_is_not_ready_before_its_dependencies() -> None:
     readiness = Readiness(hold_s=10, clock=ManualClock())
     assert not readiness.update(FAULT)
     assert readiness.update([])
 
 
-def test_an_absence_counts_once_it_has_lasted() -> None:
+def test_edge_becomes_unready_only_after_a_lasting_fault() -> None:
     clock = ManualClock()
     readiness = Readiness(hold_s=10, clock=clock)
     readiness.update([])
@@ -23,7 +23,7 @@ def test_an_absence_counts_once_it_has_lasted() -> None:
     assert not readiness.update(FAULT)
 
 
-def test_what_is_back_counts_at_once() -> None:
+def test_edge_is_ready_at_once_when_the_fault_ends() -> None:
     clock = ManualClock()
     readiness = Readiness(hold_s=10, clock=clock)
     readiness.update([])

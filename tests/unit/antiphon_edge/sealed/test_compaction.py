@@ -27,19 +27,19 @@ def sealer() -> Sealer:
     return Sealer(SealingKeys.ephemeral(), ttl_s=60, clock=SystemClock())
 
 
-def test_what_was_sealed_is_opened_also_without_its_other_members(sealer: Sealer) -> None:
+def test_compaction_is_opened_from_its_encrypted_content_alone(sealer: Sealer) -> None:
     item = sealed_compaction.sealed(ITEM, sealer, "t")
     bare = {"type": "compaction", "encrypted_content": item["encrypted_content"]}
     assert sealed_compaction.opened([OTHER, bare], sealer, "t") == [OTHER, bare | {"summary": ITEM["summary"]}]
 
 
-def test_what_is_sealed_counts_whatever_stands_beside_it(sealer: Sealer) -> None:
+def test_sealed_summary_replaces_a_changed_summary_beside_it(sealer: Sealer) -> None:
     item = sealed_compaction.sealed(ITEM, sealer, "t") | {"summary": [{"type": "summary_text", "text": "a lie"}]}
     assert sealed_compaction.opened([item], sealer, "t")[0]["summary"] == ITEM["summary"]
 
 
 @pytest.mark.parametrize("what", ["foreign", "reasoning", "tenant", "empty"])
-def test_what_cannot_be_opened_is_refused_by_its_path(sealer: Sealer, what: str) -> None:
+def test_unreadable_encrypted_content_is_rejected_with_its_path(sealer: Sealer, what: str) -> None:
     blobs = {
         "foreign": "gAAAAABpM0Yj",
         "reasoning": sealer.seal("t", "so far"),
@@ -51,7 +51,7 @@ def test_what_cannot_be_opened_is_refused_by_its_path(sealer: Sealer, what: str)
     assert (raised.value.field, raised.value.code) == ("items[0].encrypted_content", "invalid_encrypted_content")
 
 
-def test_a_response_tells_one_seal_everywhere(sealer: Sealer) -> None:
+def test_compaction_has_one_seal_in_events_and_record(sealer: Sealer) -> None:
     change = CompactionSealer(sealer, "t")
     added: Object = {"type": events.OUTPUT_ITEM_ADDED, "item": ITEM | {"summary": []}}
     done: Object = {"type": events.OUTPUT_ITEM_DONE, "item": ITEM}

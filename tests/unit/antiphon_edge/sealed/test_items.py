@@ -58,7 +58,7 @@ def test_a_turn_is_sealed_as_its_request_asks(
     assert sealed_members(change(last())) == sealed
 
 
-def test_a_trigger_asks_for_a_compaction_too(sealer: Sealer) -> None:
+def test_compaction_made_by_a_trigger_is_sealed(sealer: Sealer) -> None:
     change = sealed_items.changes_of("t", turn_of({}, given=b'[{"type":"compaction_trigger"}]'), sealer)
     assert sealed_members(change(last())) == {"compaction"}
 
@@ -68,7 +68,7 @@ def test_a_plain_turn_is_not_changed(sealer: Sealer) -> None:
 
 
 @pytest.mark.parametrize("item_type", ["reasoning", "compaction"])
-def test_whatever_is_sealed_is_opened_on_its_way_in(sealer: Sealer, item_type: str) -> None:
+def test_input_item_with_garbled_encrypted_content_is_rejected(sealer: Sealer, item_type: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         sealed_items.opened([{"type": item_type, "encrypted_content": "garbled"}], sealer, "t", where="items")
     assert raised.value.field == "items[0].encrypted_content"

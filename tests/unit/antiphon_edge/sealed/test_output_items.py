@@ -21,7 +21,7 @@ def loud(item: Object) -> Object:
     return item | {"said": "loud"} if item["type"] == "note" else item
 
 
-def test_an_item_is_changed_where_it_ends_and_nowhere_before() -> None:
+def test_item_is_changed_in_its_done_event_and_not_before() -> None:
     added: Object = {"type": events.OUTPUT_ITEM_ADDED, "item": NOTE}
     done: Object = {"type": events.OUTPUT_ITEM_DONE, "item": NOTE}
     told = events.decode(changed(batch_of(added, done), MARK, loud).frames)
@@ -36,7 +36,7 @@ def test_an_item_is_changed_in_the_end_of_the_stream_and_in_the_record() -> None
     assert told["response"]["output"] == loads(made.final.output_items) == [NOTE | {"said": "loud"}, OTHER]
 
 
-def test_what_has_no_such_item_is_passed_on_untouched() -> None:
+def test_batch_without_the_item_is_passed_on_unchanged() -> None:
     for event in (
         {"type": events.OUTPUT_ITEM_DONE, "item": OTHER},
         {"type": events.OUTPUT_ITEM_ADDED, "item": NOTE},

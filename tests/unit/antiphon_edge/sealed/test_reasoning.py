@@ -27,7 +27,7 @@ def sealer() -> Sealer:
 
 
 async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
-    """The batches of a turn, sealed in two parts by different sealers, as if two processes had sent them."""
+    """The batches of a turn that two processes sent: each seals one part."""
     batches = [batch async for batch in generated(losable(Sayer(*said)), turn("Hi"))]
     first = sealer_of("t", turn("Hi", **request), sealer)
     cut = len(batches) - 2  # behind the reasoning
@@ -42,7 +42,7 @@ def log_of(batches: Sequence[Batch]) -> list[Object]:
     return [event for batch in batches for event in events.decode(batch.frames)]
 
 
-async def test_reasoning_has_the_same_seal_wherever_it_is_told(sealer: Sealer) -> None:
+async def test_reasoning_has_one_seal_in_events_and_record(sealer: Sealer) -> None:
     batches = await play(sealer, *SAID, include=[INCLUDE])
     log = log_of(batches)
     done = next(event["item"] for event in log if event["type"] == events.OUTPUT_ITEM_DONE)
@@ -53,7 +53,7 @@ async def test_reasoning_has_the_same_seal_wherever_it_is_told(sealer: Sealer) -
 
 
 @pytest.mark.parametrize("request_", [{}, {"include": []}, {"metadata": {"a": INCLUDE}}])
-async def test_who_does_not_ask_gets_what_the_translator_sent(sealer: Sealer, request_: Object) -> None:
+async def test_batches_without_the_include_are_passed_on_unchanged(sealer: Sealer, request_: Object) -> None:
     assert sealer_of("t", turn("Hi", **request_), sealer) is unchanged
     assert b"encrypted_content" not in b"".join(batch.frames for batch in await play(sealer, *SAID, **request_))
 
@@ -64,7 +64,7 @@ async def test_an_answer_without_reasoning_passes_as_it_is(sealer: Sealer) -> No
         assert change(batch) is batch
 
 
-def test_a_seal_alone_is_opened(sealer: Sealer) -> None:
+def test_reasoning_is_opened_from_its_seal_alone(sealer: Sealer) -> None:
     items: list[Object] = [
         {"role": "user", "content": "Hi"},
         {"type": "reasoning", "summary": [], "encrypted_content": sealer.seal("t", THOUGHT)},
@@ -75,13 +75,13 @@ def test_a_seal_alone_is_opened(sealer: Sealer) -> None:
     assert second["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
 
 
-def test_a_summary_is_sealed_where_it_stands_for_the_reasoning(sealer: Sealer) -> None:
+def test_summary_is_sealed_when_the_reasoning_has_no_content(sealer: Sealer) -> None:
     item = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}], "content": []}
     sealed = ReasoningSealer(sealer, "t").item(item)
     assert sealer.open("t", sealed["encrypted_content"]) == THOUGHT
 
 
-def test_a_text_beside_its_seal_stays(sealer: Sealer) -> None:
+def test_reasoning_text_beside_its_seal_is_kept(sealer: Sealer) -> None:
     content = [{"type": "reasoning_text", "text": "edited"}]
     item = {"type": "reasoning", "content": content, "encrypted_content": sealer.seal("t", THOUGHT)}
     assert opened([item], sealer, "t") == [item]
@@ -89,13 +89,13 @@ def test_a_text_beside_its_seal_stays(sealer: Sealer) -> None:
 
 @pytest.mark.parametrize("members", [{}, {"content": [{"type": "reasoning_text", "text": "x"}]}])
 @pytest.mark.parametrize("seal", ["gAAAAABo", ""])
-def test_what_is_no_seal_of_ours_is_refused_with_its_path(sealer: Sealer, members: Object, seal: str) -> None:
+def test_foreign_encrypted_content_is_rejected_with_its_path(sealer: Sealer, members: Object, seal: str) -> None:
     item = {"type": "reasoning", "encrypted_content": seal} | members
     with pytest.raises(InvalidRequest) as caught:
         opened([{"role": "user", "content": "Hi"}, item], sealer, "t")
     assert (caught.value.field, caught.value.code) == ("input[1].encrypted_content", "invalid_encrypted_content")
 
 
-def test_other_items_with_such_a_member_are_left_alone(sealer: Sealer) -> None:
+def test_encrypted_content_of_other_items_is_left_alone(sealer: Sealer) -> None:
     item = {"type": "message", "role": "user", "content": "x", "encrypted_content": "?"}
     assert opened([item], sealer, "t") == [item]

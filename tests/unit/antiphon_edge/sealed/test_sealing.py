@@ -22,21 +22,21 @@ def sealer(tmp_path: Path, *lines: str, clock: ManualClock | None = None, ttl_s:
 
 
 @given(st.text())
-def test_what_was_sealed_is_opened(text: str) -> None:
+def test_sealed_text_is_opened_unchanged(text: str) -> None:
     made = Sealer.of(None, ttl_s=1, clock=ManualClock())
     sealed = made.seal("t", text)
     assert made.open("t", sealed) == text
     assert sealed.isascii()
 
 
-def test_a_seal_tells_nothing_and_is_never_the_same_twice() -> None:
+def test_seal_hides_its_text_and_differs_each_time() -> None:
     made = Sealer.of(None, ttl_s=1, clock=ManualClock())
     first, second = made.seal("t", "the secret"), made.seal("t", "the secret")
     assert first != second
     assert b"secret" not in urlsafe_b64decode(first.rpartition(".")[2])
 
 
-def test_any_replica_with_the_key_opens_it_and_no_other(tmp_path: Path) -> None:
+def test_seal_is_opened_only_by_replicas_with_its_key(tmp_path: Path) -> None:
     sealed = sealer(tmp_path, f"1 {OLD}").seal("t", "x")
     assert sealer(tmp_path, f"1 {OLD}").open("t", sealed) == "x"
     for keys in ([f"1 {NEW}"], [f"2 {OLD}"]):
@@ -57,13 +57,13 @@ def test_keys_are_rotated_newest_first(tmp_path: Path) -> None:
         sealer(tmp_path, f"2 {NEW}").open("t", old)
 
 
-def test_another_tenants_is_none_of_ours(tmp_path: Path) -> None:
+def test_seal_of_another_tenant_is_rejected(tmp_path: Path) -> None:
     made = sealer(tmp_path, f"1 {OLD}")
     with pytest.raises(BadSeal):
         made.open("other", made.seal("t", "x"))
 
 
-def test_it_expires(tmp_path: Path) -> None:
+def test_seal_expires_after_its_ttl(tmp_path: Path) -> None:
     clock = ManualClock()
     made = sealer(tmp_path, f"1 {OLD}", clock=clock, ttl_s=100)
     sealed = made.seal("t", "x")
@@ -78,13 +78,13 @@ def test_it_expires(tmp_path: Path) -> None:
     "given_",
     ["", "v1", "v1.", "v1.ephemeral", "v1.ephemeral.", "v1.ephemeral.AAAA", "gAAAA", "42", "v1.ephemeral.ü"],
 )
-def test_garbage_is_no_seal(given_: str) -> None:
+def test_garbage_is_rejected_as_a_seal(given_: str) -> None:
     with pytest.raises(BadSeal):
         Sealer.of(None, ttl_s=1, clock=ManualClock()).open("t", given_)
 
 
 @given(st.integers(min_value=0), st.integers(1, 255))
-def test_one_changed_byte_breaks_it(at: int, flip: int) -> None:
+def test_seal_with_one_changed_byte_is_rejected(at: int, flip: int) -> None:
     made = Sealer.of(None, ttl_s=1, clock=ManualClock())
     head, _, encoded = made.seal("t", "some text").rpartition(".")
     raw = bytearray(urlsafe_b64decode(encoded))
@@ -105,14 +105,14 @@ def test_one_changed_byte_breaks_it(at: int, flip: int) -> None:
         ((f"a.b {OLD}",), "line 1"),
     ],
 )
-def test_a_bad_key_file_is_refused_without_telling_keys(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
+def test_bad_key_file_is_rejected_without_showing_keys(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         sealer(tmp_path, *lines)
     assert message in str(caught.value)
     assert OLD[:-1] not in str(caught.value)
 
 
-def test_a_key_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_missing_or_binary_key_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(SettingsError):
         SealingKeys.read(tmp_path / "none")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
@@ -120,6 +120,6 @@ def test_a_key_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> N
         SealingKeys.read(tmp_path / "binary")
 
 
-def test_what_a_client_is_told() -> None:
+def test_bad_seal_error_has_its_field_and_code() -> None:
     error = bad_seal_error("input[1].encrypted_content")
     assert (error.field, error.code) == ("input[1].encrypted_content", "invalid_encrypted_content")

@@ -9,10 +9,10 @@ RESPONSE_ID = new_response_id(RandomIds())
 TURN = Turn(RESPONSE_ID, 1, b"{}", input=b'[{"id":"msg_1"}]')
 
 
-def test_the_record_says_what_was_asked_where_it_stands_and_what_came_of_it() -> None:
-    begun = AcceptedTurn("t", TURN, parent_id="resp_0", lease=Lease(Fence("s", 3), RESPONSE_ID, 9))
+def test_record_of_an_ended_turn_has_its_input_output_parent_and_session() -> None:
+    accepted = AcceptedTurn("t", TURN, parent_id="resp_0", lease=Lease(Fence("s", 3), RESPONSE_ID, 9))
     final = Final(Status.FAILED, b'{"a":1}', b"[]")
-    assert begun.ended(final) == Record(
+    assert accepted.ended(final) == Record(
         id=RESPONSE_ID,
         status=Status.FAILED,
         body=b'{"a":1}',
@@ -23,12 +23,12 @@ def test_the_record_says_what_was_asked_where_it_stands_and_what_came_of_it() ->
     )
 
 
-def test_without_a_lease_it_stands_in_no_session() -> None:
+def test_record_of_a_turn_without_a_lease_has_no_session() -> None:
     record = AcceptedTurn("t", TURN).record(Status.QUEUED, b"{}", b"[]")
     assert (record.session_id, record.parent_id, record.status) == (None, None, Status.QUEUED)
 
 
-def test_as_a_root_it_has_its_history_in_its_input() -> None:
+def test_turn_made_a_root_has_its_history_in_its_input() -> None:
     turn = Turn(RESPONSE_ID, 1, b"{}", history=b'[{"id":"msg_0"}]', input=TURN.input)
     root = AcceptedTurn("t", turn, parent_id="resp_0", key="k").as_root()
     record = root.record(Status.QUEUED, b"{}", b"[]")

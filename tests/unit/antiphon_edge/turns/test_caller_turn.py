@@ -37,7 +37,7 @@ async def bench() -> AsyncIterator[Bench]:
     await bench.backend.close()
 
 
-async def heard_to_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterator[Batch]:
+async def until_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterator[Batch]:
     """The batches up to the first text of the answer."""
     async for batch in batches:
         yield batch
@@ -45,8 +45,10 @@ async def heard_to_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterat
             return
 
 
-async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[AcceptedTurn, list[Object]]:
-    """A turn whose log cannot be written behind its first events."""
+async def without_event_log(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> tuple[AcceptedTurn, list[Object]]:
+    """A turn whose event log cannot be written behind its first events, and the events of its stream."""
 
     async def refuse(*_: Any, **__: Any) -> int:
         raise error
@@ -63,7 +65,7 @@ async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exceptio
     return accepted, log
 
 
-async def test_a_turn_ends_in_its_record(bench: Bench) -> None:
+async def test_completed_turn_is_stored_and_has_no_event_log(bench: Bench) -> None:
     accepted = await bench.begin()
     log = await bench.play(accepted)
     assert fold(log) == log[-1]["response"] == await bench.stored(accepted)
@@ -71,13 +73,13 @@ async def test_a_turn_ends_in_its_record(bench: Bench) -> None:
         await bench.logged(accepted)
 
 
-async def test_under_a_key_its_log_is_its_stream_and_its_job_is_done(bench: Bench) -> None:
+async def test_keyed_turn_logs_its_stream_and_settles_its_job(bench: Bench) -> None:
     accepted = await bench.begin(key="k")
     assert await bench.play(accepted) == await bench.logged(accepted)
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
 
 
-async def test_a_caller_that_leaves_during_the_commit_cannot_undo_it(bench: Bench) -> None:
+async def test_client_disconnect_during_the_commit_does_not_undo_it(bench: Bench) -> None:
     bench.slow.go.clear()
     accepted = await bench.begin(session_id="s")
     caller = asyncio.create_task(bench.play(accepted))
@@ -91,7 +93,7 @@ async def test_a_caller_that_leaves_during_the_commit_cannot_undo_it(bench: Benc
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
 
 
-async def test_a_caller_that_leaves_before_stops_the_model_and_is_recorded(bench: Bench) -> None:
+async def test_client_disconnect_in_mid_stream_stops_the_model_and_records_cancelled(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     accepted = await bench.begin(session_id="s")
     async with aclosing(bench.run(accepted)) as batches:
@@ -104,15 +106,15 @@ async def test_a_caller_that_leaves_before_stops_the_model_and_is_recorded(bench
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
 
 
-async def test_what_a_turn_took_is_charged_once(bench: Bench) -> None:
+async def test_usage_of_a_turn_is_charged_once(bench: Bench) -> None:
     log = await bench.play(await bench.begin())
     assert bench.charged == [(TENANT, log[-1]["response"]["usage"]["total_tokens"])]
 
 
-async def test_what_was_said_to_a_caller_that_left_is_charged(bench: Bench) -> None:
+async def test_output_sent_before_a_client_disconnect_is_charged(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     async with aclosing(bench.run(await bench.begin())) as batches:
-        async for _ in heard_to_its_text(batches):
+        async for _ in until_its_text(batches):
             pass
     await bench.settle()
     sent_ids = [token for batch in bench.sent for token in batch.token_ids]
@@ -120,20 +122,20 @@ async def test_what_was_said_to_a_caller_that_left_is_charged(bench: Bench) -> N
     assert sent_ids
 
 
-async def test_a_turn_that_nobody_told_anything_of_is_free(bench: Bench) -> None:
+async def test_turn_rejected_before_its_first_event_is_not_charged(bench: Bench) -> None:
     with pytest.raises(ModelNotFound):
         await bench.play(await bench.begin(model="other"))
     assert bench.charged == []
 
 
-async def test_what_was_said_of_a_turn_that_broke_is_charged() -> None:
+async def test_broken_turn_without_token_ids_is_charged_zero_tokens() -> None:
     bench = Bench(ScriptedTranslator(fault=ZeroDivisionError()))
     await bench.backend.open()
     assert (await bench.play(await bench.begin()))[-1]["type"] == events.FAILED
-    assert bench.charged == [(TENANT, 0)]  # this one brings no ids
+    assert bench.charged == [(TENANT, 0)]  # this translator sends no token ids
 
 
-async def test_a_turn_is_charged_for_the_summary_that_came_to_nothing() -> None:
+async def test_turn_is_charged_for_its_failed_summary() -> None:
     fault = EngineUnavailable("gone")
     fault.usage = {"total_tokens": 7}
     bench = Bench(ScriptedTranslator(fault=fault))
@@ -142,17 +144,17 @@ async def test_a_turn_is_charged_for_the_summary_that_came_to_nothing() -> None:
     assert bench.charged == [(TENANT, 7), (TENANT, 0)]
 
 
-async def test_a_turn_under_a_key_is_charged_by_whoever_ends_it(bench: Bench) -> None:
+async def test_interrupted_keyed_turn_is_not_charged_by_its_first_edge(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k")
     async with aclosing(bench.run(accepted)) as batches:
-        async for _ in heard_to_its_text(batches):
+        async for _ in until_its_text(batches):
             pass
     await bench.settle()
     assert bench.charged == []
 
 
-async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(bench: Bench) -> None:
+async def test_rejected_turn_has_released_its_session_and_key_when_the_error_is_raised(bench: Bench) -> None:
     for options in ({"session_id": "s"}, {"key": "k"}):
         accepted = await bench.begin(model="other", **options)
         with pytest.raises(ModelNotFound):
@@ -162,7 +164,7 @@ async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(be
         await bench.play(again)
 
 
-async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(
+async def test_keyed_turn_whose_failure_cannot_be_stored_is_queued_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.use(WITHOUT_RETRIES)
@@ -173,35 +175,39 @@ async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.QUEUED
 
 
-async def test_what_cannot_be_given_back_does_not_hide_the_error(bench: Bench) -> None:
+async def test_failed_release_does_not_hide_the_error_of_the_turn(bench: Bench) -> None:
     accepted = await bench.begin(model="other", session_id="s")
     bench.backend.plan(Fault("abort_turn", When.BEFORE))
     with pytest.raises(ModelNotFound):
         await bench.play(accepted)
 
 
-async def test_a_turn_is_more_than_its_log(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    accepted, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+async def test_turn_completes_when_its_event_log_cannot_be_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted, log = await without_event_log(bench, monkeypatch, StoreUnavailable("full"))
     assert log[-1]["type"] == events.COMPLETED
     assert await bench.stored(accepted) == log[-1]["response"]
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
 
 
-async def test_who_repeats_it_is_told_all_of_it_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    accepted, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+async def test_turn_with_an_incomplete_event_log_is_replayed_from_its_record(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted, log = await without_event_log(bench, monkeypatch, StoreUnavailable("full"))
     again = sent(bench.turns, TENANT, request_of(), key="k")
     async with asyncio.timeout(5):
         told = [event async for batch in again for event in events.decode(batch.frames)]
     assert fold(told) == log[-1]["response"] == await bench.stored(accepted)
 
 
-async def test_a_turn_that_somebody_else_runs_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_turn_taken_over_by_another_edge_ends_as_failed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     stale = StaleFence.of("s", token=1)
-    _, log = await refused(bench, monkeypatch, stale)
+    _, log = await without_event_log(bench, monkeypatch, stale)
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
 
 
-async def test_a_turn_that_could_not_be_held_is_forgotten(bench: Bench) -> None:
+async def test_keyed_turn_whose_job_cannot_be_enqueued_releases_its_key(bench: Bench) -> None:
     bench.backend.plan(Fault("enqueue_job", When.BEFORE))
     with pytest.raises(StoreUnavailable):
         await bench.begin(key="k")

@@ -9,24 +9,24 @@ from antiphon_edge.turns import carried_history
 CARRIED = b'[{"type":"message","role":"user","content":"before"}]'
 
 
-def test_without_it_nothing_changes() -> None:
+def test_turn_without_carried_history_is_unchanged() -> None:
     assert carried_history.history_and_input(None, b"[1]", "hi", keep=True) == (b"[1]", "hi")
 
 
-def test_it_goes_before_what_the_store_had() -> None:
+def test_carried_history_comes_before_the_stored_history() -> None:
     history, given = carried_history.history_and_input(CARRIED, b"[1]", "hi", keep=False)
     assert loads(history) == [*loads(CARRIED), 1]
     assert given == "hi"
 
 
 @pytest.mark.parametrize("given", ["hi", [{"role": "user", "content": "hi"}]])
-def test_a_turn_that_is_kept_takes_it_into_its_input(given: str | list[dict[str, str]]) -> None:
+def test_stored_turn_takes_the_carried_history_into_its_input(given: str | list[dict[str, str]]) -> None:
     history, joined = carried_history.history_and_input(CARRIED, b"[]", given, keep=True)
     assert history == b"[]"
     assert joined == [*loads(CARRIED), {"role": "user", "content": "hi"}]
 
 
-def test_a_session_excludes_it() -> None:
+def test_carried_history_in_a_session_is_rejected() -> None:
     carried_history.require_no_session(None, "s")
     carried_history.require_no_session(CARRIED, None)
     with pytest.raises(InvalidRequest) as raised:

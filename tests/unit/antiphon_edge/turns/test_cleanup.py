@@ -32,7 +32,7 @@ async def test_a_caller_that_is_cancelled_leaves_the_work_running() -> None:
     assert work.is_done
 
 
-async def test_the_result_and_the_error_are_the_callers() -> None:
+async def test_result_and_error_of_the_work_reach_the_caller() -> None:
     async def fail() -> None:
         raise StoreUnavailable("gone")
 
@@ -44,7 +44,7 @@ async def test_the_result_and_the_error_are_the_callers() -> None:
     await cleanup.settle()
 
 
-async def test_what_fails_later_is_logged_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_scheduled_work_is_logged_and_not_raised(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
         raise StoreUnavailable("gone")
 
@@ -55,7 +55,7 @@ async def test_what_fails_later_is_logged_and_hurts_nobody(caplog: pytest.LogCap
     assert caplog.messages == ["the record is lost: gone"]
 
 
-async def test_settling_waits_for_what_was_begun_meanwhile() -> None:
+async def test_settling_waits_for_work_that_scheduled_work_adds() -> None:
     cleanup, work = Cleanup(), Work()
 
     async def begin_more() -> None:

@@ -61,7 +61,7 @@ def batch(number: int, *ids: int, count: int = 1) -> Batch:
     return Batch(number, count, frames, token_ids=ids)
 
 
-async def test_what_is_put_is_written_with_its_ids(log: Log) -> None:
+async def test_batches_are_written_with_their_token_ids(log: Log) -> None:
     writer = log.writer()
     for each in (batch(0, count=2), batch(2, 7), batch(3, 8, 9)):
         writer.put(each)
@@ -80,7 +80,7 @@ async def test_ids_go_on_behind_those_of_an_earlier_writer(log: Log) -> None:
 
 
 class Recorder:
-    """A log that lets nothing through before `go`."""
+    """A log whose appends wait for `go`."""
 
     def __init__(self) -> None:
         self.appends: list[EventAppend] = []
@@ -101,7 +101,7 @@ def recorded(logs: Any, **options: Any) -> EventLogWriter:
     return EventLogWriter(logs, TENANT, RESPONSE_ID, **options)
 
 
-async def test_what_comes_while_one_is_written_is_written_together() -> None:
+async def test_batches_put_during_an_append_are_written_in_one_append() -> None:
     logs = Recorder()
     writer = recorded(logs, timing=ONE_ATTEMPT)
     writer.put(batch(0))
@@ -138,7 +138,7 @@ async def test_no_append_is_larger_than_the_store_takes(batches: Sequence[Batch]
 
 
 @pytest.mark.parametrize("when", When)
-async def test_a_store_that_is_gone_for_a_while_is_asked_again(log: Log, when: When) -> None:
+async def test_append_is_retried_while_the_store_is_unavailable(log: Log, when: When) -> None:
     log.backend.plan(Fault("append_events", when), Fault("append_events", when))
     timing = TurnTiming(append_retry=RetryPolicy(for_s=30, first_s=0.001), linger_s=0)
     writer = log.writer(timing=timing)
@@ -149,7 +149,7 @@ async def test_a_store_that_is_gone_for_a_while_is_asked_again(log: Log, when: W
 
 
 @pytest.mark.parametrize("when", When)
-async def test_nothing_is_left_out_when_the_store_is_away_for_long(log: Log, when: When) -> None:
+async def test_event_log_is_complete_after_a_long_store_outage(log: Log, when: When) -> None:
     log.backend.plan(*[Fault("append_events", when)] * 2)
     writer = log.writer()
     for number in range(3):
@@ -165,7 +165,7 @@ async def test_nothing_is_left_out_when_the_store_is_away_for_long(log: Log, whe
 
 
 class AwayTwice(Recorder):
-    """A log that cannot be reached by the first two appends."""
+    """A log that is unavailable to the first two appends."""
 
     async def append_events(self, _tenant: str, append: EventAppend, **_: Any) -> int:
         await super().append_events(_tenant, append)
@@ -174,7 +174,7 @@ class AwayTwice(Recorder):
         return 0
 
 
-async def test_a_flow_that_waits_for_the_log_goes_on_when_the_store_is_back() -> None:
+async def test_full_writer_appends_again_when_the_store_is_back() -> None:
     logs = AwayTwice()
     writer = recorded(logs, timing=ONE_ATTEMPT)
     writer.put(batch(0))
@@ -185,7 +185,7 @@ async def test_a_flow_that_waits_for_the_log_goes_on_when_the_store_is_back() ->
     assert [each.expected_position for each in logs.appends] == [0, 0, 0, 1]
 
 
-async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None:
+async def test_append_at_a_wrong_position_is_reported_once_and_not_retried(log: Log) -> None:
     lost: list[AntiphonError] = []
     writer = log.writer(on_lost=lost.append)
     writer.put(batch(3))
@@ -197,10 +197,10 @@ async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None
         await writer.flush()
 
 
-async def test_closing_gives_up_what_is_not_written() -> None:
+async def test_close_discards_unwritten_batches() -> None:
     logs = Recorder()
     writer = recorded(logs, timing=ONE_ATTEMPT)
-    await writer.close()  # nothing was put yet
+    await writer.close()  # before the first batch
     writer.put(batch(0))
     await logs.until_asked(1)
     writer.put(batch(1))
@@ -210,7 +210,7 @@ async def test_closing_gives_up_what_is_not_written() -> None:
     assert [append.expected_position for append in logs.appends] == [0]
 
 
-async def test_events_wait_for_more_before_they_are_appended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_linger_and_are_appended_together(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, due = asyncio.get_running_loop(), list[Callable[[], None]]()
     call_at = loop.call_at
 
@@ -244,7 +244,7 @@ async def test_all_writers_append_at_multiples_of_their_linger(begun_s: float, m
     assert due_s == [120]
 
 
-async def test_what_comes_while_one_is_written_waits_for_the_next_moment() -> None:
+async def test_batch_put_during_an_append_waits_for_the_next_linger() -> None:
     logs = Recorder()
     writer = recorded(logs, timing=TurnTiming(linger_s=1e9))
     writer.put(Batch(0, 1, frame(0, EVENT_LOG_APPEND_BYTES)))
@@ -259,7 +259,7 @@ async def test_what_comes_while_one_is_written_waits_for_the_next_moment() -> No
     assert [each.expected_position for each in logs.appends] == [0, 1]
 
 
-async def test_many_bytes_do_not_wait() -> None:
+async def test_large_batch_is_appended_without_lingering() -> None:
     logs = Recorder()
     logs.go.set()
     writer = recorded(logs, timing=TurnTiming(linger_s=1e9))

@@ -15,7 +15,7 @@ SLOW_S = 0.02
 
 
 class Store:
-    """Answers when `go` is set, and says that it is ready, or that it is not."""
+    """A store that answers when `go` is set, and is ready while `is_there`."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
@@ -52,15 +52,15 @@ def asked(store: Store) -> Any:
     return fail_fast(typed, StoreWatch(typed))
 
 
-def test_every_name_is_one_of_the_stores() -> None:
+def test_every_fail_fast_call_is_a_method_of_the_store() -> None:
     assert [name for name in FAIL_FAST_CALLS if not hasattr(FullStore, name)] == []
 
 
-def test_every_listing_is_told_soon() -> None:
+def test_every_list_method_of_the_store_fails_fast() -> None:
     assert {name for name in dir(FullStore) if name.startswith("list_")} <= FAIL_FAST_CALLS
 
 
-async def test_a_store_that_is_gone_is_told_soon_and_asked_no_longer(store: Store) -> None:
+async def test_call_to_a_frozen_store_fails_fast_and_is_cancelled(store: Store) -> None:
     store.is_there = False
     with pytest.raises(StoreUnavailable):
         await asyncio.wait_for(asked(store).get("t", "r"), 5)
@@ -68,14 +68,14 @@ async def test_a_store_that_is_gone_is_told_soon_and_asked_no_longer(store: Stor
     assert store.cancelled == 1
 
 
-async def test_one_that_is_only_slow_is_waited_for(store: Store) -> None:
+async def test_slow_store_is_waited_for(store: Store) -> None:
     waiting = asyncio.create_task(asked(store).get("t", response_id="r"))
     await asyncio.sleep(10 * SLOW_S)
     store.go.set()
     assert await waiting == "t r"
 
 
-async def test_its_errors_are_its_own(store: Store) -> None:
+async def test_error_of_the_store_is_raised_unchanged(store: Store) -> None:
     store.go.set()
     store.error = ResponseNotFound.of("r")
     with pytest.raises(ResponseNotFound):
@@ -89,7 +89,7 @@ async def test_a_missed_deadline_says_that_the_store_is_unavailable(store: Store
         await asked(store).get("t", "r")
 
 
-async def test_what_takes_long_by_itself_waits(store: Store) -> None:
+async def test_call_that_does_not_fail_fast_waits_for_a_frozen_store(store: Store) -> None:
     store.is_there = False
     waiting = asyncio.create_task(asked(store).begin_turn("t", "r"))
     await asyncio.sleep(10 * SLOW_S)

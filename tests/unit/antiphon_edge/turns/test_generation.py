@@ -24,14 +24,14 @@ SAID = ("<think>", "Hm.", "</think>", "Ja. Nein.")
 
 
 class Collected:
-    """A generation, and what it sent."""
+    """A generation, and the batches that it sent."""
 
     def __init__(self, translator: Translator, asked: Turn, **options: Any) -> None:
         self.batches: list[Batch] = []
         self.generation = Generation(translator, asked, self.batches.append, flow=Flow(), **options)
 
     async def run(self) -> list[Batch]:
-        """All batches, the terminal one at the end."""
+        """Returns all batches, the terminal one at the end."""
         terminal = await self.generation.run()
         return [*self.batches, terminal]
 
@@ -45,7 +45,7 @@ async def whole() -> list[Object]:
 
 
 @pytest.mark.parametrize("lost_at", range(1, 20))
-async def test_a_translator_lost_at_any_batch_is_not_noticed(lost_at: int) -> None:
+async def test_translator_lost_at_any_batch_leaves_the_events_unchanged(lost_at: int) -> None:
     translator = losable(Sayer(*SAID))
     translator.losses = [lost_at, 1]
     collected = Collected(translator, turn("Hi"))
@@ -55,7 +55,7 @@ async def test_a_translator_lost_at_any_batch_is_not_noticed(lost_at: int) -> No
     assert collected.generation.state.next_sequence == before
 
 
-async def test_every_batch_ends_where_its_ids_end_and_the_last_one_closes_what_is_open() -> None:
+async def test_every_middle_batch_has_token_ids_and_the_last_closes_open_items() -> None:
     opening, *middle, last = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
     assert opening.token_ids == ()
     assert all(batch.token_ids for batch in middle)
@@ -69,7 +69,7 @@ async def test_every_batch_ends_where_its_ids_end_and_the_last_one_closes_what_i
     assert last.count == 4
 
 
-async def test_what_another_process_said_is_gone_on_with() -> None:
+async def test_generation_resumes_from_the_log_state_of_another_process() -> None:
     first = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
     for cut in range(1, len(first)):
         state = LogState(token_ids=array("q", (each for batch in first[:cut] for each in batch.token_ids)))
@@ -79,7 +79,7 @@ async def test_what_another_process_said_is_gone_on_with() -> None:
         assert log_of([*first[:cut], *rest]) == log_of(first)
 
 
-async def test_the_translator_is_replaced_only_so_often() -> None:
+async def test_translator_is_replaced_only_up_to_the_limit() -> None:
     translator = losable(Sayer(*SAID))
     translator.losses = [3, *[1] * 9]
     with pytest.raises(TranslatorUnavailable):
@@ -87,7 +87,7 @@ async def test_the_translator_is_replaced_only_so_often() -> None:
     assert len(translator.turns) == REPLACEMENTS_MAX + 1
 
 
-async def test_a_translator_that_is_not_there_at_all_is_not_asked_again() -> None:
+async def test_translator_lost_before_its_first_batch_is_not_retried() -> None:
     translator = losable(Sayer(*SAID))
     translator.losses = [0]
     with pytest.raises(TranslatorUnavailable):
@@ -95,13 +95,13 @@ async def test_a_translator_that_is_not_there_at_all_is_not_asked_again() -> Non
     assert len(translator.turns) == 1
 
 
-async def test_what_is_wrong_with_the_turn_is_raised() -> None:
+async def test_turn_for_an_unknown_model_raises_model_not_found() -> None:
     with pytest.raises(ModelNotFound):
         await Collected(losable(Sayer(*SAID)), turn("Hi", model="other")).run()
 
 
 class Blind:
-    """A translator whose batches bring no ids; it is lost behind so many of them."""
+    """A translator that sends no token ids. Its first stream is lost at the event number `lost_at`."""
 
     def __init__(self, lost_at: int) -> None:
         self.inner = ScriptedTranslator()
@@ -118,7 +118,7 @@ class Blind:
                     receive(batch)
 
 
-async def test_without_ids_a_turn_goes_on_only_as_long_as_it_said_nothing() -> None:
+async def test_turn_without_token_ids_is_resumed_only_before_its_output() -> None:
     translator: Any = Blind(2)
     assert fold(log_of(await Collected(translator, turn("Hi")).run()))["status"] == "completed"
     assert translator.resumes == [None, Resume(2)]
@@ -128,7 +128,7 @@ async def test_without_ids_a_turn_goes_on_only_as_long_as_it_said_nothing() -> N
     assert translator.resumes == [None]
 
 
-async def test_what_was_said_without_ids_is_not_begun_again() -> None:
+async def test_output_without_token_ids_is_not_generated_again() -> None:
     said = LogState()
     async for batch in generated(ScriptedTranslator(), turn("Hi")):
         if batch.first_sequence < 4:

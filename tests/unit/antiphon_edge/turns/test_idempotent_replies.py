@@ -49,7 +49,7 @@ TIMING = TurnTiming(
 SAID = ("<think>", "Hm.", "</think>", "Hello there.")
 
 
-class Line:
+class StoreConnection:
     """An edge's connection to the store, until it is cut."""
 
     def __init__(self, store: StoreService) -> None:
@@ -59,7 +59,7 @@ class Line:
 
     def __getattr__(self, name: str) -> Any:
         if self.is_cut:
-            raise StoreUnavailable("the line is cut")
+            raise StoreUnavailable("the connection is cut")
         return getattr(self._store, name)
 
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
@@ -71,13 +71,13 @@ class Line:
 
 class Edge:
     def __init__(self, backend: RowBackend, translator: LosableTranslator, clock: ManualClock) -> None:
-        self.line = Line(StoreService(backend))
-        line: Any = self.line
-        self._service = partial(TurnService, line, translator, clock=clock, ids=RandomIds())
+        self.connection = StoreConnection(StoreService(backend))
+        connection: Any = self.connection
+        self._service = partial(TurnService, connection, translator, clock=clock, ids=RandomIds())
         self.use(TIMING)
 
     def use(self, timing: TurnTiming) -> None:
-        """From now on it has this timing."""
+        """Gives the edge another timing."""
         self.turns = self._service(timing=timing)
 
     async def ask(self, key: str = "k", **members: Any) -> list[Object]:
@@ -90,8 +90,8 @@ class Edge:
                 for event in events.decode(batch.frames):
                     yield event
 
-    async def begin_to_ask(self) -> asyncio.Task[list[Object]]:
-        """A reading that has got something."""
+    async def begin_stream(self) -> asyncio.Task[list[Object]]:
+        """Starts a request and returns its task after the first event."""
         has_accepted = asyncio.Event()
 
         async def read() -> list[Object]:
@@ -112,11 +112,11 @@ class Edge:
         return answer
 
     def kill(self) -> None:
-        """Nothing that it does reaches anybody any more."""
-        self.line.is_cut = True
+        """Cuts the edge off from the store: none of its writes arrives any more."""
+        self.connection.is_cut = True
 
 
-class Town:
+class System:
     """Three edges over one store."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class Town:
         self.edges = [Edge(self.backend, self.translator, self.clock) for _ in range(3)]
 
     async def until_it_pauses(self) -> None:
-        """Waits until the model has said what it says before `go`; that is about to be written, if it is not yet."""
+        """Waits until the model pauses, and 50 ms more, in which its output reaches the event log."""
         async with asyncio.timeout(30):
             await self.sayer.paused.wait()
         await asyncio.sleep(0.05)
@@ -140,111 +140,111 @@ class Town:
 
 
 @pytest.fixture
-async def town(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
-    town = Town()
-    await town.backend.open()
-    yield town
-    town.sayer.go.set()
-    for edge in town.edges:
+async def system(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[System]:
+    system = System()
+    await system.backend.open()
+    yield system
+    system.sayer.go.set()
+    for edge in system.edges:
         await edge.turns.settle()
-    await town.backend.close()
+    await system.backend.close()
 
 
 def numbers(log: list[Object]) -> list[int]:
     return [event["sequence_number"] for event in log]
 
 
-async def test_thirty_two_at_once_are_one(town: Town) -> None:
-    logs = await asyncio.gather(*(town.edges[n % 3].ask() for n in range(32)))
+async def test_thirty_two_concurrent_requests_with_one_key_run_one_turn(system: System) -> None:
+    logs = await asyncio.gather(*(system.edges[n % 3].ask() for n in range(32)))
     assert all(log == logs[0] for log in logs)
-    assert len(town.sayer.requests) == 1
-    assert fold(logs[0]) == await town.stored(logs[0][0]["response"]["id"])
+    assert len(system.sayer.requests) == 1
+    assert fold(logs[0]) == await system.stored(logs[0][0]["response"]["id"])
 
 
-async def test_who_comes_later_gets_the_same_from_the_beginning(town: Town) -> None:
-    town.sayer.pause_at = 9
-    first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_pauses()
-    second = asyncio.create_task(town.edges[1].ask())
+async def test_later_request_with_the_key_gets_the_stream_from_its_start(system: System) -> None:
+    system.sayer.pause_at = 9
+    first = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
+    second = asyncio.create_task(system.edges[1].ask())
     await asyncio.sleep(0.1)
-    town.sayer.go.set()
-    assert await first == await second == await town.edges[2].ask()
-    whole = await town.edges[2].complete()
+    system.sayer.go.set()
+    assert await first == await second == await system.edges[2].ask()
+    whole = await system.edges[2].complete()
     assert whole == (await first)[-1]["response"]
-    assert len(town.sayer.requests) == 1
+    assert len(system.sayer.requests) == 1
 
 
-async def test_when_the_log_is_gone_it_is_told_again(town: Town) -> None:
-    first = await town.edges[0].ask()
-    town.clock.advance(2 * 3600)
-    again = await town.edges[1].ask()
+async def test_repeated_request_is_replayed_from_the_record_when_the_log_is_gone(system: System) -> None:
+    first = await system.edges[0].ask()
+    system.clock.advance(2 * 3600)
+    again = await system.edges[1].ask()
     assert again[-1]["response"] == first[-1]["response"]
     assert numbers(again) == list(range(len(again)))
 
 
-async def test_another_request_under_the_key_is_refused_at_any_time(town: Town) -> None:
-    town.sayer.pause_at = 5
-    first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_pauses()
+async def test_another_request_with_the_key_is_rejected_during_and_after_the_turn(system: System) -> None:
+    system.sayer.pause_at = 5
+    first = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
     with pytest.raises(IdempotencyMismatch):
-        await town.edges[1].ask(input="other")
-    town.sayer.go.set()
+        await system.edges[1].ask(input="other")
+    system.sayer.go.set()
     await first
     with pytest.raises(IdempotencyMismatch):
-        await town.edges[1].ask(input="other")
+        await system.edges[1].ask(input="other")
 
 
-async def test_a_first_one_that_came_to_nothing_leaves_its_place(town: Town) -> None:
-    asked = [town.edges[n % 3].ask(model="other") for n in range(6)]
+async def test_concurrent_requests_with_one_key_all_get_the_error_of_a_rejected_turn(system: System) -> None:
+    asked = [system.edges[n % 3].ask(model="other") for n in range(6)]
     for outcome in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(outcome, ModelNotFound)
 
 
-async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+async def test_key_of_a_request_whose_edge_died_at_once_is_released(
+    system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     releases = 0
 
     async def abort_turn(*arguments: Any, **options: Any) -> None:
-        """Releases only the turn of the dead edge. The next turn lives, and keeps the key for as long as it needs."""
+        """Releases only the turn of the dead edge. The next turn runs, and keeps the key until it ends."""
         nonlocal releases
         releases += 1
         if releases == 1:
-            await town.store.abort_turn(*arguments, **options)
+            await system.store.abort_turn(*arguments, **options)
 
-    for edge in town.edges:
+    for edge in system.edges:
         edge.use(replace(TIMING, stale_key_s=0.3))
-        monkeypatch.setattr(edge.line, "abort_turn", abort_turn, raising=False)
+        monkeypatch.setattr(edge.connection, "abort_turn", abort_turn, raising=False)
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
-    dead = await town.edges[0].turns.starter.begin(TENANT, request, key="k")
+    dead = await system.edges[0].turns.starter.begin(TENANT, request, key="k")
     assert isinstance(dead, AcceptedTurn)
-    logs = await asyncio.gather(*(town.edges[n % 3].ask() for n in range(8)))
+    logs = await asyncio.gather(*(system.edges[n % 3].ask() for n in range(8)))
     assert all(log == logs[0] for log in logs)
     assert logs[0][-1]["type"] == events.COMPLETED
     assert logs[0][0]["response"]["id"] != dead.response_id
-    assert len(town.sayer.requests) == 1
+    assert len(system.sayer.requests) == 1
 
 
-async def test_a_first_one_that_is_slow_keeps_its_key_for_a_while(town: Town) -> None:
+async def test_slow_first_request_keeps_its_key(system: System) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
-    slow = await town.edges[0].turns.starter.begin(TENANT, request, key="k")
+    slow = await system.edges[0].turns.starter.begin(TENANT, request, key="k")
     assert isinstance(slow, AcceptedTurn)
-    asking = asyncio.create_task(town.edges[1].ask())
+    asking = asyncio.create_task(system.edges[1].ask())
     await asyncio.sleep(0.5)
-    held = await town.edges[0].turns._keyed_turns.hold(slow)
+    held = await system.edges[0].turns._keyed_turns.hold(slow)
     assert held is not None
     batches: list[Batch] = []
-    await town.edges[0].turns._keyed_turns.run(held, batches.append, Flow())
+    await system.edges[0].turns._keyed_turns.run(held, batches.append, Flow())
     told = [event for batch in batches for event in events.decode(batch.frames)]
     assert await asking == told
-    assert len(town.sayer.requests) == 1
+    assert len(system.sayer.requests) == 1
 
 
-async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+async def test_turn_that_outlasts_its_key_claim_is_still_found_by_its_key(
+    system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pace = RenewalPace(every_s=0.005, retry_s=0.005)
-    for edge in town.edges:
+    for edge in system.edges:
         edge.use(replace(TIMING, job_pace=pace, key_pace=pace, job_lease_ms=600_000))
     claims, claim_key = 0, KeyedJobs._claim_key
 
@@ -254,166 +254,168 @@ async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
         claims += 1
 
     async def until_claimed_again() -> None:
-        """A whole beat."""
+        """Waits for two more claims of the key; the second one began after this call."""
         enough = claims + 2
         async with asyncio.timeout(30):
             while claims < enough:
                 await asyncio.sleep(0.001)
 
     monkeypatch.setattr(KeyedJobs, "_claim_key", counted)
-    town.sayer.pause_at = 9
-    first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_pauses()
+    system.sayer.pause_at = 9
+    first = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
     for _ in range(5):
-        town.clock.advance(300)
+        system.clock.advance(300)
         await until_claimed_again()
-    second = asyncio.create_task(town.edges[1].ask())
+    second = asyncio.create_task(system.edges[1].ask())
     await asyncio.sleep(0.1)
-    town.sayer.go.set()
+    system.sayer.go.set()
     assert await first == await second
-    assert len(town.sayer.requests) == 1
+    assert len(system.sayer.requests) == 1
 
 
-async def test_a_caller_that_comes_back_finds_it_going_on(town: Town) -> None:
-    town.sayer.pause_at = 9
-    async with aclosing(town.edges[0].stream()) as stream:
+async def test_keyed_turn_continues_after_a_client_disconnect(system: System) -> None:
+    system.sayer.pause_at = 9
+    async with aclosing(system.edges[0].stream()) as stream:
         first = await anext(stream)
-    town.sayer.go.set()
-    log = await town.edges[1].ask()
+    system.sayer.go.set()
+    log = await system.edges[1].ask()
     assert (log[0], log[-1]["type"]) == (first, events.COMPLETED)
-    assert len(town.sayer.requests) == 1
+    assert len(system.sayer.requests) == 1
 
 
 @pytest.mark.parametrize("pause_at", [0, 3, 9, 14])
-async def test_when_its_edge_dies_another_goes_on_and_readers_notice_nothing(town: Town, pause_at: int) -> None:
-    town.sayer.pause_at = pause_at
-    dying = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_pauses()
-    readers = [asyncio.create_task(town.edges[n].ask()) for n in (1, 2, 1)]
+async def test_turn_of_a_dead_edge_is_taken_over_and_its_readers_get_one_stream(system: System, pause_at: int) -> None:
+    system.sayer.pause_at = pause_at
+    dying = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
+    readers = [asyncio.create_task(system.edges[n].ask()) for n in (1, 2, 1)]
     await asyncio.sleep(0.05)
-    town.edges[0].kill()
-    town.sayer.pause_at = None
-    town.clock.advance(JOB_LEASE_MS / 1000)
+    system.edges[0].kill()
+    system.sayer.pause_at = None
+    system.clock.advance(JOB_LEASE_MS / 1000)
     logs = await asyncio.gather(*readers)
     assert all(log == logs[0] for log in logs)
     assert numbers(logs[0]) == list(range(len(logs[0])))
-    other = await town.edges[1].ask(key="other")
+    other = await system.edges[1].ask(key="other")
     assert [event["type"] for event in logs[0]] == [event["type"] for event in other]
     ended = logs[0][-1]["response"]
-    assert fold(logs[0]) == ended == await town.stored(ended["id"])
-    assert len(town.sayer.requests) == 3  # accepted, gone on with, and the other one
-    town.sayer.go.set()
+    assert fold(logs[0]) == ended == await system.stored(ended["id"])
+    assert len(system.sayer.requests) == 3  # the first attempt, the takeover, and the other turn
+    system.sayer.go.set()
     await asyncio.gather(dying, return_exceptions=True)
-    assert await town.stored(ended["id"]) == ended
+    assert await system.stored(ended["id"]) == ended
 
 
-async def test_who_comes_after_the_death_goes_on_with_it(town: Town) -> None:
-    town.sayer.pause_at = 9
-    dying = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_pauses()
-    town.edges[0].kill()
-    town.sayer.pause_at = None
-    town.clock.advance(JOB_LEASE_MS / 1000)
-    ended = await town.edges[1].complete()
+async def test_request_after_the_death_of_an_edge_takes_its_turn_over(system: System) -> None:
+    system.sayer.pause_at = 9
+    dying = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
+    system.edges[0].kill()
+    system.sayer.pause_at = None
+    system.clock.advance(JOB_LEASE_MS / 1000)
+    ended = await system.edges[1].complete()
     assert ended["output"][-1]["content"][0]["text"] == "Hello there."
-    town.sayer.go.set()
+    system.sayer.go.set()
     await asyncio.gather(dying, return_exceptions=True)
 
 
-async def test_a_response_that_could_not_be_stored_is_finished_by_who_comes_next(town: Town) -> None:
-    town.edges[0].line.commit_error = StoreUnavailable("gone")
-    (*_, last) = await town.edges[0].ask()
+async def test_turn_whose_commit_failed_is_finished_by_the_next_request(system: System) -> None:
+    system.edges[0].connection.commit_error = StoreUnavailable("gone")
+    (*_, last) = await system.edges[0].ask()
     assert last["type"] == events.FAILED
-    ended = await town.edges[1].complete()
+    ended = await system.edges[1].complete()
     assert (ended["id"], ended["status"]) == (last["response"]["id"], "completed")
 
 
-async def test_one_that_can_never_be_stored_fails_for_all(town: Town) -> None:
-    town.edges[0].line.commit_error = TooLarge("The response is too large.")
-    first = await town.edges[0].ask()
+async def test_turn_that_can_never_be_stored_fails_for_every_request(system: System) -> None:
+    system.edges[0].connection.commit_error = TooLarge("The response is too large.")
+    first = await system.edges[0].ask()
     assert [event["code"] for event in first[-2:-1]] == ["request_too_large"]
-    assert await town.edges[1].ask() == first
+    assert await system.edges[1].ask() == first
     with pytest.raises(TooLarge):
-        await town.edges[2].complete()
+        await system.edges[2].complete()
 
 
 @pytest.mark.parametrize("is_logged", [True, False])
-async def test_a_failure_is_remembered_as_what_it_was(town: Town, is_logged: bool) -> None:
-    town.sayer.pause_at, town.sayer.fault = 3, EngineUnavailable("gone in mid-answer")
-    first = await town.edges[0].ask()
+async def test_failure_is_replayed_with_its_error(system: System, is_logged: bool) -> None:
+    system.sayer.pause_at, system.sayer.fault = 3, EngineUnavailable("gone in mid-answer")
+    first = await system.edges[0].ask()
     if not is_logged:
-        town.clock.advance(2 * 3600)
+        system.clock.advance(2 * 3600)
     with pytest.raises(EngineUnavailable, match="gone in mid-answer"):
-        await town.edges[1].complete()
-    again = await town.edges[2].ask()
+        await system.edges[1].complete()
+    again = await system.edges[2].ask()
     assert [event["type"] for event in again[-2:]] == [events.ERROR, events.FAILED]
     assert again[-2]["error"] == first[-2]["error"]
     assert again[-1]["response"] == first[-1]["response"]
-    assert len(town.sayer.requests) == 1
+    assert len(system.sayer.requests) == 1
 
 
-async def test_what_the_engine_found_wrong_before_it_said_anything_is_remembered_too(town: Town) -> None:
-    town.sayer.pause_at = 0
-    town.sayer.fault = InvalidRequest("Not that schema.", field="text.format", code="unsupported_value")
-    for edge in town.edges:
+async def test_rejection_by_the_engine_is_replayed_without_a_second_turn(system: System) -> None:
+    system.sayer.pause_at = 0
+    system.sayer.fault = InvalidRequest("Not that schema.", field="text.format", code="unsupported_value")
+    for edge in system.edges:
         with pytest.raises(InvalidRequest) as caught:
             await edge.complete()
         assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_value")
-    assert len(town.sayer.requests) == 1
+    assert len(system.sayer.requests) == 1
 
 
 @pytest.mark.parametrize("fault", [EngineUnavailable("overloaded"), EngineTimeout("no token")])
-async def test_what_came_to_nothing_is_served_anew(town: Town, fault: AntiphonError) -> None:
-    town.sayer.pause_at, town.sayer.fault = 0, fault
-    failed = await town.edges[0].ask()
-    assert failed[-1]["response"] == await town.stored(failed[0]["response"]["id"])
+async def test_turn_that_failed_before_output_runs_again_for_the_next_request(
+    system: System, fault: AntiphonError
+) -> None:
+    system.sayer.pause_at, system.sayer.fault = 0, fault
+    failed = await system.edges[0].ask()
+    assert failed[-1]["response"] == await system.stored(failed[0]["response"]["id"])
     with pytest.raises(type(fault)):
-        await town.edges[1].complete()
-    town.sayer.pause_at = None
-    ended = await town.edges[2].complete()
+        await system.edges[1].complete()
+    system.sayer.pause_at = None
+    ended = await system.edges[2].complete()
     assert ended["status"] == "completed"
-    assert await town.edges[1].complete() == ended
-    assert len(town.sayer.requests) == 3
+    assert await system.edges[1].complete() == ended
+    assert len(system.sayer.requests) == 3
 
 
-async def test_a_reader_is_told_when_the_store_stays_away(town: Town) -> None:
-    town.edges[1].use(replace(TIMING, look_again=RetryPolicy(for_s=0.05, first_s=0.01)))
-    town.sayer.pause_at = 9
-    first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_pauses()
-    reader = await town.edges[1].begin_to_ask()
-    town.edges[1].kill()
-    town.edges[2].kill()
+async def test_stream_ends_with_failed_when_the_store_stays_unavailable(system: System) -> None:
+    system.edges[1].use(replace(TIMING, look_again=RetryPolicy(for_s=0.05, first_s=0.01)))
+    system.sayer.pause_at = 9
+    first = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
+    reader = await system.edges[1].begin_stream()
+    system.edges[1].kill()
+    system.edges[2].kill()
     with pytest.raises(StoreUnavailable):
-        await town.edges[2].ask()
+        await system.edges[2].ask()
     log = await reader
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert numbers(log) == list(range(len(log)))
-    town.sayer.go.set()
+    system.sayer.go.set()
     assert (await first)[-1]["type"] == events.COMPLETED
 
 
-async def test_a_store_that_is_away_for_a_moment_is_not_noticed(town: Town) -> None:
-    town.sayer.pause_at = 9
-    first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_pauses()
-    reader = await town.edges[1].begin_to_ask()
-    town.edges[1].line.is_cut = True
+async def test_short_store_outage_does_not_change_the_stream(system: System) -> None:
+    system.sayer.pause_at = 9
+    first = asyncio.create_task(system.edges[0].ask())
+    await system.until_it_pauses()
+    reader = await system.edges[1].begin_stream()
+    system.edges[1].connection.is_cut = True
     await asyncio.sleep(0.05)
-    town.edges[1].line.is_cut = False
-    town.sayer.go.set()
+    system.edges[1].connection.is_cut = False
+    system.sayer.go.set()
     assert await reader == await first
 
 
-async def test_a_key_that_stays_taken_for_nothing_is_an_error_in_the_end(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+async def test_key_held_by_a_dead_edge_is_an_error_after_the_last_round(
+    system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotent_replies, "ROUNDS_MAX", 2)
     monkeypatch.setattr(idempotent_replies, "AGAIN_S", 0)
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
-    accepted = await town.edges[0].turns.starter.begin(TENANT, request, key="k")  # and then its edge died
+    accepted = await system.edges[0].turns.starter.begin(TENANT, request, key="k")  # and then the edge died
     assert isinstance(accepted, AcceptedTurn)
     with pytest.raises(Unavailable):
-        await town.edges[1].ask()
-    town.clock.advance(600)
-    assert (await town.edges[1].ask())[-1]["type"] == events.COMPLETED
+        await system.edges[1].ask()
+    system.clock.advance(600)
+    assert (await system.edges[1].ask())[-1]["type"] == events.COMPLETED

@@ -7,14 +7,14 @@ import pytest
 from antiphon_edge.turns.interrupt import Interrupt
 
 
-async def test_work_that_is_not_broken_off_gives_its_result() -> None:
+async def test_work_without_an_interrupt_returns_its_result() -> None:
     async def work() -> int:
         return 7
 
     assert await Interrupt().run(work()) == 7
 
 
-async def test_work_that_is_broken_off_is_cancelled_and_raises_the_first_error() -> None:
+async def test_interrupted_work_is_cancelled_and_raises_the_first_error() -> None:
     interrupt, stopped = Interrupt(), asyncio.Event()
 
     async def work() -> None:
@@ -33,7 +33,7 @@ async def test_work_that_is_broken_off_is_cancelled_and_raises_the_first_error()
     assert task.cancelling() == 0
 
 
-async def test_work_that_begins_later_fails_at_once() -> None:
+async def test_work_that_begins_after_the_interrupt_fails_at_once() -> None:
     interrupt = Interrupt()
     interrupt.break_off(ValueError("over"))
 

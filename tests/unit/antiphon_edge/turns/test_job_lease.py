@@ -19,8 +19,8 @@ TENANT = "t"
 TTL_MS = 1_000
 
 
-class Shelf:
-    """One job, held by `mine`."""
+class Bench:
+    """A store with one job, leased by the worker `mine`."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -43,7 +43,7 @@ class Shelf:
         return JobLease(self.store, TENANT, job, claim)
 
     async def write(self, fence: Fence) -> int:
-        """Any write under a fence; the token that it was done with."""
+        """Writes under a fence and returns the token of the fence."""
         await self.store.heartbeat_job(TENANT, fence, lease_ttl_ms=TTL_MS)
         return fence.token
 
@@ -52,83 +52,83 @@ class Shelf:
 
 
 @pytest.fixture
-async def shelf() -> AsyncIterator[Shelf]:
-    shelf = Shelf()
-    await shelf.backend.open()
-    yield shelf
-    await shelf.backend.close()
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.backend.open()
+    yield bench
+    await bench.backend.close()
 
 
-async def test_a_lease_that_nobody_took_up_is_its_holders_again(shelf: Shelf) -> None:
-    hold = await shelf.hold()
+async def test_expired_job_lease_that_was_not_taken_is_claimed_again(bench: Bench) -> None:
+    hold = await bench.hold()
     tokens = []
     for _ in range(3):
-        tokens += [await hold.under_fence(shelf.write), await hold.under_fence(shelf.write)]
-        shelf.clock.advance(TTL_MS / 1000)
+        tokens += [await hold.under_fence(bench.write), await hold.under_fence(bench.write)]
+        bench.clock.advance(TTL_MS / 1000)
     assert tokens == [1, 1, 2, 2, 3, 3]
 
 
-async def test_many_writes_that_find_out_claim_it_once(shelf: Shelf) -> None:
-    hold = await shelf.hold()
-    shelf.clock.advance(TTL_MS / 1000)
-    shelf.backend.plan(Fault("claim_job", When.BEFORE, error=None, delay_s=0.02))
-    assert await asyncio.gather(*(hold.under_fence(shelf.write) for _ in range(5))) == [2] * 5
-    assert shelf.claims == 2
+async def test_concurrent_writes_after_the_expiry_claim_the_job_once(bench: Bench) -> None:
+    hold = await bench.hold()
+    bench.clock.advance(TTL_MS / 1000)
+    bench.backend.plan(Fault("claim_job", When.BEFORE, error=None, delay_s=0.02))
+    assert await asyncio.gather(*(hold.under_fence(bench.write) for _ in range(5))) == [2] * 5
+    assert bench.claims == 2
 
 
-async def test_a_claim_that_got_no_answer_is_made_again(shelf: Shelf) -> None:
-    hold = await shelf.hold()
-    shelf.clock.advance(TTL_MS / 1000)
-    shelf.backend.plan(Fault("claim_job", When.AFTER))
+async def test_claim_without_an_answer_is_retried(bench: Bench) -> None:
+    hold = await bench.hold()
+    bench.clock.advance(TTL_MS / 1000)
+    bench.backend.plan(Fault("claim_job", When.AFTER))
     with pytest.raises(Exception, match="injected"):
-        await hold.under_fence(shelf.write)
-    assert await hold.under_fence(shelf.write) == 2
+        await hold.under_fence(bench.write)
+    assert await hold.under_fence(bench.write) == 2
 
 
-async def test_what_somebody_else_has_is_theirs(shelf: Shelf) -> None:
-    hold = await shelf.hold()
-    shelf.clock.advance(TTL_MS / 1000)
-    theirs = await shelf.claim("theirs")
+async def test_job_leased_by_another_worker_is_not_claimed(bench: Bench) -> None:
+    hold = await bench.hold()
+    bench.clock.advance(TTL_MS / 1000)
+    theirs = await bench.claim("theirs")
     assert theirs is not None
     for _ in range(2):
         with pytest.raises(StaleFence):
-            await hold.under_fence(shelf.write)
-    await shelf.write(theirs.fence)
+            await hold.under_fence(bench.write)
+    await bench.write(theirs.fence)
 
 
 @pytest.mark.parametrize("ends", ["given back", "run out"])
-async def test_what_somebody_else_had_is_left_to_the_next(shelf: Shelf, ends: str) -> None:
-    """Another worker held the job in between, so this lease must not claim the job again."""
-    hold = await shelf.hold()
-    shelf.clock.advance(TTL_MS / 1000)
-    theirs = await shelf.claim("theirs")
+async def test_job_that_another_worker_had_leased_is_not_claimed_again(bench: Bench, ends: str) -> None:
+    """The other worker may have changed the job: this worker must not resume it."""
+    hold = await bench.hold()
+    bench.clock.advance(TTL_MS / 1000)
+    theirs = await bench.claim("theirs")
     assert theirs is not None
     if ends == "given back":
-        await shelf.store.settle_job(TENANT, theirs.fence, JobOutcome.RETRY)
+        await bench.store.settle_job(TENANT, theirs.fence, JobOutcome.RETRY)
     else:
-        shelf.clock.advance(TTL_MS / 1000)
+        bench.clock.advance(TTL_MS / 1000)
     for _ in range(2):
         with pytest.raises(StaleFence):
-            await hold.under_fence(shelf.write)
-        assert await shelf.state() is JobState.QUEUED
-    assert await shelf.claim("next") is not None
+            await hold.under_fence(bench.write)
+        assert await bench.state() is JobState.QUEUED
+    assert await bench.claim("next") is not None
 
 
-async def test_what_was_ended_is_not_claimed(shelf: Shelf) -> None:
-    hold = await shelf.hold()
-    await shelf.store.settle_job(TENANT, Fence(shelf.id, 1), JobOutcome.SUCCEEDED)
+async def test_settled_job_is_not_claimed_again(bench: Bench) -> None:
+    hold = await bench.hold()
+    await bench.store.settle_job(TENANT, Fence(bench.id, 1), JobOutcome.SUCCEEDED)
     with pytest.raises(StaleFence):
-        await hold.under_fence(shelf.write)
-    assert await shelf.state() is JobState.SUCCEEDED
+        await hold.under_fence(bench.write)
+    assert await bench.state() is JobState.SUCCEEDED
 
 
-async def test_a_session_that_is_lost_is_no_reason_to_claim_a_job(shelf: Shelf) -> None:
-    hold = await shelf.hold()
+async def test_lost_session_lease_does_not_claim_the_job_again(bench: Bench) -> None:
+    hold = await bench.hold()
 
     async def write(_fence: Fence) -> None:
         raise StaleFence.of("session", token=1)
 
     with pytest.raises(StaleFence):
         await hold.under_fence(write)
-    assert shelf.claims == 1
-    assert await hold.under_fence(shelf.write) == 1
+    assert bench.claims == 1
+    assert await hold.under_fence(bench.write) == 1

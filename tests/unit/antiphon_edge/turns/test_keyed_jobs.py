@@ -29,8 +29,8 @@ JOB_KEPT = TurnTiming(job_pace=FAST)
 BOTH_KEPT = TurnTiming(job_pace=FAST, key_pace=FAST, job_lease_ms=CLAIM_MS)
 
 
-class BeatenStore(FaultyStore):
-    """Counts what keeps a job, and its key."""
+class CountingStore(FaultyStore):
+    """A store that counts the heartbeats of jobs and the claims of keys."""
 
     heartbeats = 0
     claims = 0
@@ -46,28 +46,28 @@ class BeatenStore(FaultyStore):
         return pulse
 
 
-class Shelf:
+class Bench:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.store = self.backend = BeatenStore(StoreService(row_backend("memory://", clock=self.clock)))
+        self.store = self.backend = CountingStore(StoreService(row_backend("memory://", clock=self.clock)))
         self.use(JOB_KEPT)
 
     def use(self, timing: TurnTiming) -> None:
-        """From now on its edge has this timing."""
+        """Gives the edge another timing."""
         self.jobs = KeyedJobs(self.store, ids=RandomIds(), timing=timing)
 
     async def state(self, accepted: AcceptedTurn) -> JobState:
         return (await self.store.describe_job(TENANT, accepted.response_id)).state
 
-    async def until_beaten(self) -> None:
-        """The job was kept once more, and the key too if that is done at every beat."""
+    async def until_heartbeat(self) -> None:
+        """Waits for two more heartbeats; the second one began after this call."""
         enough = self.store.heartbeats + 2
         async with asyncio.timeout(30):
             while self.store.heartbeats < enough:
                 await asyncio.sleep(0.001)
 
     async def until_claimed(self) -> None:
-        """The key was claimed once more."""
+        """Waits for two more claims of the key; the second one began after this call."""
         enough = self.store.claims + 2
         async with asyncio.timeout(30):
             while self.store.claims < enough:
@@ -80,11 +80,11 @@ class Shelf:
 
 
 @pytest.fixture
-async def shelf() -> AsyncIterator[Shelf]:
-    shelf = Shelf()
-    await shelf.backend.open()
-    yield shelf
-    await shelf.backend.close()
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.backend.open()
+    yield bench
+    await bench.backend.close()
 
 
 def accepted(**members: Any) -> AcceptedTurn:
@@ -92,19 +92,19 @@ def accepted(**members: Any) -> AcceptedTurn:
     return AcceptedTurn(TENANT, replace(asked, tenant=TENANT), key="k", logged=True, **members)
 
 
-async def test_what_is_held_is_written_under_its_fence_and_by_nobody_else(shelf: Shelf) -> None:
+async def test_held_turn_has_the_fence_of_its_job_and_cannot_be_taken_over(bench: Bench) -> None:
     asked = accepted()
-    held = await shelf.hold(asked)
+    held = await bench.hold(asked)
     assert held.precondition.fence == Fence(asked.response_id, 1)
     assert replace(held, precondition=asked.precondition) == asked
-    assert await shelf.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k")) is None
+    assert await bench.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k")) is None
 
 
-async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: Shelf) -> None:
+async def test_turn_of_a_dead_edge_is_taken_over_with_a_new_fence(bench: Bench) -> None:
     asked = accepted(parent_id="p", lease=Lease(Fence("s", 4), "x", 9))
-    await shelf.hold(asked)
-    shelf.clock.advance(JOB_LEASE_MS / 1000)
-    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
+    await bench.hold(asked)
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
     assert taken is not None
     assert (taken.turn, taken.key, taken.parent_id, taken.logged) == (asked.turn, "k", "p", True)
     assert taken.precondition.fence == Fence(asked.response_id, 2)
@@ -112,152 +112,152 @@ async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: 
     assert taken.lease.fence.session_id == "s"
 
 
-async def test_others_turns_are_not_taken(shelf: Shelf) -> None:
-    await shelf.hold(accepted())
-    shelf.clock.advance(60)
-    assert await shelf.jobs.take_over(RepeatedRequest(TENANT, new_response_id(RandomIds()), None, "k")) is None
+async def test_takeover_of_an_unknown_turn_takes_nothing(bench: Bench) -> None:
+    await bench.hold(accepted())
+    bench.clock.advance(60)
+    assert await bench.jobs.take_over(RepeatedRequest(TENANT, new_response_id(RandomIds()), None, "k")) is None
 
 
-async def test_a_turn_is_kept_as_long_as_it_runs(shelf: Shelf) -> None:
-    shelf.backend.plan(Fault("heartbeat_job", When.BEFORE))
-    held = await shelf.hold(accepted())
-    async with shelf.jobs.kept(held):
+async def test_job_lease_is_renewed_while_the_turn_runs(bench: Bench) -> None:
+    bench.backend.plan(Fault("heartbeat_job", When.BEFORE))
+    held = await bench.hold(accepted())
+    async with bench.jobs.kept(held):
         for _ in range(4):
-            shelf.clock.advance(JOB_LEASE_MS / 2000)
-            await shelf.until_beaten()
-    assert await shelf.state(held) is JobState.RUNNING
+            bench.clock.advance(JOB_LEASE_MS / 2000)
+            await bench.until_heartbeat()
+    assert await bench.state(held) is JobState.RUNNING
 
 
-async def running(shelf: Shelf) -> str | None:
-    """Which response the key runs, when somebody else asks for the same."""
+async def running(bench: Bench) -> str | None:
+    """The id of the response that runs under the key, as a repeated request gets it."""
     asked = TurnRequest(idempotency_key="k", fingerprint=b"f" * 32, response_id=new_response_id(RandomIds()))
-    return (await shelf.store.begin_turn(TENANT, asked)).running_response_id
+    return (await bench.store.begin_turn(TENANT, asked)).running_response_id
 
 
-async def claimed(shelf: Shelf) -> AcceptedTurn:
-    """A turn that has its key, and is held."""
+async def claimed(bench: Bench) -> AcceptedTurn:
+    """A held turn that has claimed its key."""
     asked = replace(accepted(), fingerprint=b"f" * 32)
     claim = TurnRequest(idempotency_key="k", fingerprint=asked.fingerprint, response_id=asked.response_id)
-    await shelf.store.begin_turn(TENANT, claim)
-    return await shelf.hold(asked)
+    await bench.store.begin_turn(TENANT, claim)
+    return await bench.hold(asked)
 
 
-async def test_a_turn_that_takes_long_keeps_its_key(shelf: Shelf) -> None:
-    shelf.use(BOTH_KEPT)
-    held = await claimed(shelf)
-    async with shelf.jobs.kept(held):
+async def test_a_turn_that_takes_long_keeps_its_key(bench: Bench) -> None:
+    bench.use(BOTH_KEPT)
+    held = await claimed(bench)
+    async with bench.jobs.kept(held):
         for _ in range(4):
-            shelf.clock.advance(CLAIM_MS / 2000)
-            await shelf.until_claimed()
-        assert await running(shelf) == held.response_id
+            bench.clock.advance(CLAIM_MS / 2000)
+            await bench.until_claimed()
+        assert await running(bench) == held.response_id
 
 
-async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf) -> None:
-    held = await claimed(shelf)
-    shelf.clock.advance(JOB_LEASE_MS / 1000)
-    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k", held.fingerprint))
+async def test_edge_that_took_a_turn_over_keeps_its_key(bench: Bench) -> None:
+    held = await claimed(bench)
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k", held.fingerprint))
     assert taken is not None
-    shelf.use(BOTH_KEPT)
-    async with shelf.jobs.kept(taken):
-        shelf.clock.advance(1)
-        await shelf.until_claimed()
-    shelf.clock.advance((CLAIM_MS - JOB_LEASE_MS) / 1000)
-    assert await running(shelf) == held.response_id
+    bench.use(BOTH_KEPT)
+    async with bench.jobs.kept(taken):
+        bench.clock.advance(1)
+        await bench.until_claimed()
+    bench.clock.advance((CLAIM_MS - JOB_LEASE_MS) / 1000)
+    assert await running(bench) == held.response_id
 
 
-async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf) -> None:
-    shelf.use(BOTH_KEPT)
-    held = await claimed(shelf)
-    shelf.backend.plan(Fault("begin_turn", When.BEFORE, error=None, delay_s=0.05))
-    async with shelf.jobs.kept(held):
-        await asyncio.sleep(0.01)  # it is about to claim the key again
-        await shelf.jobs.drop(held)
-        await shelf.store.abort_turn(TENANT, None, idempotency_key="k", response_id=held.response_id)
+async def test_dropped_turn_does_not_claim_its_key_again(bench: Bench) -> None:
+    bench.use(BOTH_KEPT)
+    held = await claimed(bench)
+    bench.backend.plan(Fault("begin_turn", When.BEFORE, error=None, delay_s=0.05))
+    async with bench.jobs.kept(held):
+        await asyncio.sleep(0.01)  # the next claim of the key is on its way
+        await bench.jobs.drop(held)
+        await bench.store.abort_turn(TENANT, None, idempotency_key="k", response_id=held.response_id)
         await asyncio.sleep(0.05)
-        assert await running(shelf) is None
+        assert await running(bench) is None
 
 
-async def test_one_that_was_taken_is_let_alone(shelf: Shelf) -> None:
-    held = await shelf.hold(accepted())
-    shelf.clock.advance(JOB_LEASE_MS / 1000)
-    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
-    async with shelf.jobs.kept(held):
+async def test_turn_that_was_taken_over_is_not_settled_by_its_first_edge(bench: Bench) -> None:
+    held = await bench.hold(accepted())
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
+    async with bench.jobs.kept(held):
         await asyncio.sleep(0.02)
-    await shelf.jobs.release(held, is_over=True)
-    assert await shelf.state(held) is JobState.RUNNING
+    await bench.jobs.release(held, is_over=True)
+    assert await bench.state(held) is JobState.RUNNING
     assert taken is not None
     with pytest.raises(StaleFence):
-        await shelf.store.heartbeat_job(TENANT, Fence(held.response_id, 1))
+        await bench.store.heartbeat_job(TENANT, Fence(held.response_id, 1))
 
 
-async def test_one_whose_lease_ran_out_is_kept_when_nobody_took_it(shelf: Shelf) -> None:
-    held = await shelf.hold(accepted())
-    shelf.clock.advance(JOB_LEASE_MS / 1000)
-    assert await shelf.state(held) is JobState.QUEUED
-    async with shelf.jobs.kept(held):
+async def test_turn_with_an_expired_lease_that_was_not_taken_over_is_claimed_again(bench: Bench) -> None:
+    held = await bench.hold(accepted())
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    assert await bench.state(held) is JobState.QUEUED
+    async with bench.jobs.kept(held):
         await asyncio.sleep(0.05)
-        assert await shelf.state(held) is JobState.RUNNING
-    assert await shelf.jobs.release(held, is_over=True)
-    assert await shelf.state(held) is JobState.SUCCEEDED
+        assert await bench.state(held) is JobState.RUNNING
+    assert await bench.jobs.release(held, is_over=True)
+    assert await bench.state(held) is JobState.SUCCEEDED
 
 
-async def test_one_that_was_given_back_is_not_claimed_again(shelf: Shelf) -> None:
-    held = await shelf.hold(accepted())
-    async with shelf.jobs.kept(held):
-        await shelf.jobs.release(held, is_over=False)
+async def test_released_turn_is_not_claimed_again(bench: Bench) -> None:
+    held = await bench.hold(accepted())
+    async with bench.jobs.kept(held):
+        await bench.jobs.release(held, is_over=False)
         await asyncio.sleep(0.05)
-        assert await shelf.state(held) is JobState.QUEUED
+        assert await bench.state(held) is JobState.QUEUED
 
 
-async def test_it_is_given_back_for_good_or_to_others(shelf: Shelf) -> None:
-    held = await shelf.hold(accepted())
-    await shelf.jobs.release(held, is_over=False)
-    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
+async def test_release_settles_the_job_or_leaves_it_to_another_edge(bench: Bench) -> None:
+    held = await bench.hold(accepted())
+    await bench.jobs.release(held, is_over=False)
+    taken = await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
     assert taken is not None
-    await shelf.jobs.release(taken, is_over=True)
-    assert await shelf.state(held) is JobState.SUCCEEDED
-    assert await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k")) is None
+    await bench.jobs.release(taken, is_over=True)
+    assert await bench.state(held) is JobState.SUCCEEDED
+    assert await bench.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k")) is None
 
 
-async def test_a_store_that_is_gone_then_is_no_error(shelf: Shelf) -> None:
-    held = await shelf.hold(accepted())
-    shelf.backend.plan(Fault("settle_job", When.BEFORE))
-    await shelf.jobs.release(held, is_over=True)
-    assert await shelf.state(held) is JobState.RUNNING
+async def test_release_with_an_unavailable_store_raises_nothing(bench: Bench) -> None:
+    held = await bench.hold(accepted())
+    bench.backend.plan(Fault("settle_job", When.BEFORE))
+    await bench.jobs.release(held, is_over=True)
+    assert await bench.state(held) is JobState.RUNNING
 
 
-async def test_a_turn_that_came_to_nothing_leaves_no_work(shelf: Shelf) -> None:
-    held = await shelf.hold(accepted())
-    await shelf.jobs.drop(held)
-    assert await shelf.state(held) is JobState.SUCCEEDED
+async def test_dropped_turn_leaves_no_open_job(bench: Bench) -> None:
+    held = await bench.hold(accepted())
+    await bench.jobs.drop(held)
+    assert await bench.state(held) is JobState.SUCCEEDED
     never = accepted()
-    await shelf.jobs.drop(never)  # there is no job yet
+    await bench.jobs.drop(never)  # there is no job yet
     queued = accepted()
-    shelf.backend.plan(Fault("claim_job", When.BEFORE))
+    bench.backend.plan(Fault("claim_job", When.BEFORE))
     with pytest.raises(Exception, match="injected"):
-        await shelf.jobs.hold(queued)
-    await shelf.jobs.drop(queued)
-    assert await shelf.state(queued) is JobState.CANCELLED
+        await bench.jobs.hold(queued)
+    await bench.jobs.drop(queued)
+    assert await bench.state(queued) is JobState.CANCELLED
 
 
-async def test_a_turn_without_a_key_has_no_job_that_anybody_could_take(shelf: Shelf) -> None:
+async def test_turn_without_a_key_needs_no_job_to_be_dropped(bench: Bench) -> None:
     plain = replace(accepted(), key=None)
-    async with shelf.jobs.kept(plain):
-        assert await shelf.jobs.drop(plain)  # ours, as far as can be
+    async with bench.jobs.kept(plain):
+        assert await bench.jobs.drop(plain)  # without a job, no other edge can hold the turn
 
 
-async def test_a_turn_is_open_until_it_is_over_and_only_to_its_tenant(shelf: Shelf) -> None:
+async def test_turn_is_open_for_its_tenant_until_it_is_over(bench: Bench) -> None:
     asked = accepted()
-    assert not await shelf.jobs.is_open(TENANT, asked.response_id)
-    held = await shelf.hold(asked)
-    assert await shelf.jobs.is_open(TENANT, asked.response_id)
-    assert not await shelf.jobs.is_open("other", asked.response_id)
-    await shelf.jobs.release(held, is_over=False)
-    assert await shelf.jobs.is_open(TENANT, asked.response_id)
-    again = await shelf.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
+    assert not await bench.jobs.is_open(TENANT, asked.response_id)
+    held = await bench.hold(asked)
+    assert await bench.jobs.is_open(TENANT, asked.response_id)
+    assert not await bench.jobs.is_open("other", asked.response_id)
+    await bench.jobs.release(held, is_over=False)
+    assert await bench.jobs.is_open(TENANT, asked.response_id)
+    again = await bench.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
     assert again is not None
-    await shelf.jobs.release(again, is_over=True)
-    assert not await shelf.jobs.is_open(TENANT, asked.response_id)
+    await bench.jobs.release(again, is_over=True)
+    assert not await bench.jobs.is_open(TENANT, asked.response_id)
     in_background = new_response_id(RandomIds())
-    await shelf.store.enqueue_job(TENANT, JobDraft(in_background, queueing.QUEUE, b"{}"))
-    assert not await shelf.jobs.is_open(TENANT, in_background)
+    await bench.store.enqueue_job(TENANT, JobDraft(in_background, queueing.QUEUE, b"{}"))
+    assert not await bench.jobs.is_open(TENANT, in_background)

@@ -34,14 +34,14 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def taken_over(bench: Bench, accepted: AcceptedTurn) -> tuple[AcceptedTurn, LogState]:
-    """A turn whose edge fell silent, as another one finds it."""
+    """Takes over a turn whose edge fell silent, and reads its log state."""
     bench.clock.advance(JOB_LEASE_MS / 1000)
     taken = await bench.keyed_jobs.take_over(RepeatedRequest(TENANT, accepted.response_id, None, "k"))
     assert taken is not None
     return taken, await log_state.read(bench.store, TENANT, accepted.response_id)
 
 
-async def test_under_a_key_it_goes_on_without_its_caller(bench: Bench) -> None:
+async def test_keyed_turn_continues_without_its_client(bench: Bench) -> None:
     bench.sayer.pause_at = 3
     accepted = await bench.begin(key="k")
     async with aclosing(bench.detached(accepted)) as batches:
@@ -53,7 +53,7 @@ async def test_under_a_key_it_goes_on_without_its_caller(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("slow", ["enqueue_job", "claim_job"])
-async def test_a_caller_that_leaves_while_its_turn_is_taken_up_leaves_nothing(bench: Bench, slow: str) -> None:
+async def test_client_disconnect_while_the_job_is_taken_leaves_no_job_and_no_key(bench: Bench, slow: str) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
     accepted = await bench.starter.begin(TENANT, request, key="k")
     assert isinstance(accepted, AcceptedTurn)
@@ -68,7 +68,7 @@ async def test_a_caller_that_leaves_while_its_turn_is_taken_up_leaves_nothing(be
     assert isinstance(await bench.starter.begin(TENANT, request, key="k"), AcceptedTurn)
 
 
-async def test_a_caller_that_leaves_takes_nothing_from_whoever_was_faster(bench: Bench) -> None:
+async def test_client_disconnect_does_not_cancel_a_turn_that_is_already_held(bench: Bench) -> None:
     accepted = await bench.begin(key="k")
     bench.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.05))
     caller = asyncio.create_task(bench.keyed_turns.hold(accepted))
@@ -80,13 +80,13 @@ async def test_a_caller_that_leaves_takes_nothing_from_whoever_was_faster(bench:
     assert (await bench.play(accepted))[-1]["type"] == events.COMPLETED
 
 
-async def test_what_is_wrong_with_it_is_its_callers_to_know(bench: Bench) -> None:
+async def test_error_before_the_first_event_is_raised_to_the_client(bench: Bench) -> None:
     with pytest.raises(ModelNotFound):
         await anext(bench.detached(await bench.begin(key="k", model="other")))
 
 
 @pytest.mark.parametrize("pause_at", range(0, 16, 3))
-async def test_an_edge_that_stops_leaves_its_turns_to_others(bench: Bench, pause_at: int) -> None:
+async def test_turn_of_a_stopped_edge_is_finished_after_a_takeover(bench: Bench, pause_at: int) -> None:
     bench.sayer.pause_at = pause_at
     accepted = await bench.begin(key="k")
     async with aclosing(bench.detached(accepted)) as batches:
@@ -106,7 +106,7 @@ async def test_an_edge_that_stops_leaves_its_turns_to_others(bench: Bench, pause
     assert fold(log) == await bench.stored(accepted)
 
 
-async def test_an_edge_that_only_slept_cannot_write_over_its_successor(bench: Bench) -> None:
+async def test_edge_that_wakes_after_a_takeover_cannot_change_the_record(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k")
     sleeping = asyncio.create_task(bench.play(accepted))
@@ -121,7 +121,7 @@ async def test_an_edge_that_only_slept_cannot_write_over_its_successor(bench: Be
     assert successor[-1]["type"] == events.COMPLETED
 
 
-async def test_in_a_session_that_went_on_it_cannot_be_finished(bench: Bench) -> None:
+async def test_takeover_in_a_session_that_advanced_fails_the_turn(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k", session_id="s")
     async with aclosing(bench.detached(accepted)) as batches:
@@ -139,7 +139,7 @@ async def test_in_a_session_that_went_on_it_cannot_be_finished(bench: Bench) -> 
     assert session.head_id != accepted.response_id
 
 
-async def test_where_others_have_the_session_nothing_is_accepted(bench: Bench) -> None:
+async def test_takeover_in_a_session_that_another_turn_holds_raises_session_locked(bench: Bench) -> None:
     accepted = await bench.begin(key="k", session_id="s")
     bench.clock.advance(31)
     await bench.begin(session_id="s")
@@ -148,8 +148,10 @@ async def test_where_others_have_the_session_nothing_is_accepted(bench: Bench) -
         await bench.play(taken, state=said)
 
 
-async def test_its_successor_keeps_key_and_session(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edge that slept for longer than all its leases wakes up while another one goes on."""
+async def test_edge_that_lost_its_leases_does_not_release_those_of_its_successor(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edge that slept for longer than its leases wakes up while its successor runs the turn."""
     awake = asyncio.Event()
 
     async def renew_session(tenant: str, fence: Fence) -> Lease:
@@ -178,7 +180,7 @@ async def test_its_successor_keeps_key_and_session(bench: Bench, monkeypatch: py
     assert (await bench.store.describe_session(TENANT, "s")).head_id == accepted.response_id
 
 
-async def test_what_came_as_text_cannot_be_gone_on_with() -> None:
+async def test_takeover_of_a_partial_text_without_token_ids_fails_the_turn() -> None:
     bench = Bench(ScriptedTranslator(hang=True))
     await bench.backend.open()
     accepted = await bench.begin(key="k")
@@ -187,7 +189,7 @@ async def test_what_came_as_text_cannot_be_gone_on_with() -> None:
         async with asyncio.timeout(30):
             while (
                 await log_state.read(bench.store, TENANT, accepted.response_id)
-            ).fold.next_sequence < 6:  # with its words
+            ).fold.next_sequence < 6:  # the text has begun
                 await asyncio.sleep(0.001)
         await bench.settle()
     taken, said = await taken_over(bench, accepted)
@@ -198,14 +200,14 @@ async def test_what_came_as_text_cannot_be_gone_on_with() -> None:
     await bench.backend.close()
 
 
-async def test_one_that_others_took_up_at_once_is_theirs(bench: Bench) -> None:
+async def test_hold_of_a_turn_that_is_already_held_returns_none_and_keeps_its_key(bench: Bench) -> None:
     accepted = replace(await bench.begin(key="k"), key="k")
     assert await bench.keyed_turns.hold(accepted) is None
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
     assert isinstance(await bench.starter.begin(TENANT, request, key="k"), RepeatedRequest)
 
 
-async def test_a_store_that_is_away_at_a_takeover_ends_no_turn(bench: Bench) -> None:
+async def test_store_outage_at_a_takeover_leaves_the_turn_open(bench: Bench) -> None:
     bench.use(WITHOUT_RETRIES)
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key="k", session_id="s")

@@ -13,7 +13,7 @@ FAST = RenewalPace(every_s=0.001, retry_s=0.001)
 
 
 class Lease:
-    """Answers renewals with the errors that it was given, then with success."""
+    """A lease whose renewals raise the given errors, and then succeed."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -55,7 +55,7 @@ async def test_an_error_of_the_store_does_not_lose_the_lease(error: Exception) -
     assert lease.lost == []
 
 
-async def test_after_an_error_it_is_renewed_sooner() -> None:
+async def test_lease_is_renewed_sooner_after_an_error() -> None:
     lease = Lease()
     lease.errors = [StoreUnavailable("gone")] * 3
     async with lease.kept(RenewalPace(every_s=0.001, retry_s=0)), asyncio.timeout(30):
@@ -72,7 +72,7 @@ async def test_a_lost_lease_is_reported_once_and_not_renewed_again() -> None:
     assert (lease.lost, lease.renewals) == ([stale], 1)
 
 
-async def test_the_error_of_the_block_leaves_it() -> None:
+async def test_error_of_the_block_is_raised() -> None:
     with pytest.raises(ValueError, match="mine"):
         async with Lease(InternalError("bug")).kept():
             await asyncio.sleep(0.005)
@@ -84,5 +84,5 @@ def test_all_leases_of_a_pace_are_renewed_at_its_multiples(now_s: float, expecte
     assert lease_keeper._until_next_s(now_s, 2.0) == pytest.approx(expected)
 
 
-def test_a_pace_without_a_pause_has_none() -> None:
+def test_pace_of_zero_seconds_has_no_pause() -> None:
     assert lease_keeper._until_next_s(10.5, 0) == 0

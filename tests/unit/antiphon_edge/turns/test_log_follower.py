@@ -62,8 +62,8 @@ async def read(follower: LogFollower, **options: float) -> list[Batch]:
         return [batch async for batch in follower.follow(TENANT, RESPONSE_ID, **options)]  # type: ignore[arg-type]
 
 
-async def begun(follower: LogFollower) -> asyncio.Task[list[Batch]]:
-    """A reading that has got something."""
+async def follow_to_first_batch(follower: LogFollower) -> asyncio.Task[list[Batch]]:
+    """Starts to follow the log and returns the task after the first batch."""
     has_begun = asyncio.Event()
 
     async def read_on() -> list[Batch]:
@@ -84,7 +84,7 @@ def joined(batches: list[Batch]) -> bytes:
 
 
 @pytest.mark.parametrize("after", [None, 0, 1, 2, 3, 9])
-async def test_what_was_told_is_read_from_any_place(
+async def test_ended_log_is_resumed_after_any_event(
     store: MortalStore, follower: LogFollower, after: int | None
 ) -> None:
     await append(store, 0, 1, 2, 3)
@@ -92,7 +92,7 @@ async def test_what_was_told_is_read_from_any_place(
     assert joined(batches) == b"".join(frame(number) for number in range(4) if after is None or number > after)
 
 
-async def test_the_last_batch_says_how_it_ended(store: MortalStore, follower: LogFollower) -> None:
+async def test_last_batch_has_the_final_of_the_response(store: MortalStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
     await append(store, 2, 3)
     batches = await read(follower)
@@ -100,7 +100,7 @@ async def test_the_last_batch_says_how_it_ended(store: MortalStore, follower: Lo
     assert batches[-1].final == final_of(ENDED)
 
 
-async def test_what_comes_is_told_as_it_comes(store: MortalStore, follower: LogFollower) -> None:
+async def test_events_are_followed_as_they_are_appended(store: MortalStore, follower: LogFollower) -> None:
     reading = asyncio.create_task(read(follower))
     await asyncio.sleep(0.02)  # there is no log yet
     await append(store, 0)
@@ -110,55 +110,55 @@ async def test_what_comes_is_told_as_it_comes(store: MortalStore, follower: LogF
     assert joined(await reading) == ALL
 
 
-async def test_a_log_that_does_not_come_is_missed_in_the_end(follower: LogFollower) -> None:
+async def test_log_that_stays_missing_is_not_found_after_the_timeout(follower: LogFollower) -> None:
     for timeout_s in (0, 0.02):
         with pytest.raises(LogNotFound):
             await read(follower, missing_for_s=timeout_s)
 
 
-async def test_a_store_that_is_away_for_a_moment_costs_nothing(store: MortalStore, follower: LogFollower) -> None:
+async def test_short_store_outage_loses_no_events(store: MortalStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
-    reading = await begun(follower)
-    store.failing["read_events"] = 1  # what comes next is lost on its way
+    reading = await follow_to_first_batch(follower)
+    store.failing["read_events"] = 1  # the next events are lost on their way
     await append(store, 2)
     await asyncio.sleep(0.02)
     await append(store, 3)
     assert joined(await reading) == ALL
 
 
-async def test_a_store_that_stays_away_is_told(
+async def test_lasting_store_outage_is_raised(
     store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.02, first_s=0.005))
     await append(store, 0, 1)
-    reading = await begun(follower)
+    reading = await follow_to_first_batch(follower)
     store.failing["read_events"] = 1_000
     await append(store, 2)
     with pytest.raises(StoreUnavailable):
         await reading
 
 
-async def test_a_log_that_was_quiet_for_long_survives_a_store_that_is_away(
+async def test_retry_time_of_a_quiet_log_begins_with_the_store_outage(
     store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time that a store has to come back begins when it goes, not with the last event before."""
+    """The retry time starts with the outage, not with the last event before the outage."""
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.05, first_s=0.001, most_s=0.001))
     await append(store, 0, 1)
-    reading = await begun(follower)
+    reading = await follow_to_first_batch(follower)
     await asyncio.sleep(0.1)
     store.failing["read_events"] = 1
     await append(store, 2, 3)
     assert joined(await reading) == ALL
 
 
-async def test_a_store_that_is_away_from_the_start_is_told_at_once(store: MortalStore, follower: LogFollower) -> None:
+async def test_store_outage_at_the_start_is_raised_at_once(store: MortalStore, follower: LogFollower) -> None:
     await append(store, 0)
     store.failing["read_events"] = 1
     with pytest.raises(StoreUnavailable):
         await read(follower)
 
 
-async def test_a_finished_response_is_told_again_as_a_whole(follower: LogFollower) -> None:
+async def test_finished_response_is_replayed_in_one_batch(follower: LogFollower) -> None:
     frames = replay.frames_of(ENDED)
     (batch,) = [batch async for batch in follower.replay(ENDED)]
     assert batch == Batch(0, len(frames), b"".join(frames), final_of(ENDED))

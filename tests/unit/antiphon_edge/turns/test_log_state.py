@@ -10,7 +10,7 @@ from antiphon_store.service import StoreService
 TENANT = "t"
 
 
-async def test_the_events_and_the_ids_of_a_log() -> None:
+async def test_log_state_has_the_events_the_token_ids_and_the_end_of_a_log() -> None:
     backend, response_id = row_backend("memory://"), new_response_id(RandomIds())
     await backend.open()
     store = StoreService(backend)

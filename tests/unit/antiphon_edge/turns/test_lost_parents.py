@@ -14,14 +14,14 @@ CHILD = AcceptedTurn("t", TURN, parent_id=PARENT_ID)
 
 
 class Store:
-    """Keeps what was tried, after as many errors as it was given."""
+    """A store whose commits raise the given errors, and then succeed. Keeps the turns."""
 
     def __init__(self, *errors: AntiphonError) -> None:
         self.errors = list(errors)
         self.tried: list[AcceptedTurn] = []
 
-    async def commit(self, begun: AcceptedTurn) -> None:
-        self.tried.append(begun)
+    async def commit(self, accepted: AcceptedTurn) -> None:
+        self.tried.append(accepted)
         if self.errors:
             raise self.errors.pop(0)
 
@@ -32,7 +32,7 @@ async def test_a_turn_with_its_parent_is_committed_once() -> None:
     assert store.tried == [CHILD]
 
 
-async def test_without_its_parent_it_is_committed_as_a_root() -> None:
+async def test_turn_whose_parent_is_gone_is_committed_as_a_root() -> None:
     store = Store(ResponseNotFound.of(PARENT_ID))
     root = await committed(CHILD, store.commit)
     assert store.tried == [CHILD, root]
@@ -40,7 +40,7 @@ async def test_without_its_parent_it_is_committed_as_a_root() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "errors"),
+    ("accepted", "errors"),
     [
         (CHILD.as_root(), [ResponseNotFound.of(PARENT_ID)]),
         (CHILD, [ResponseNotFound.of(TURN.response_id)]),
@@ -48,8 +48,10 @@ async def test_without_its_parent_it_is_committed_as_a_root() -> None:
     ],
     ids=["a root", "another response", "too large as a root"],
 )
-async def test_what_a_root_does_not_help_is_raised(begun: AcceptedTurn, errors: list[AntiphonError]) -> None:
+async def test_error_that_committing_a_root_cannot_avoid_is_raised(
+    accepted: AcceptedTurn, errors: list[AntiphonError]
+) -> None:
     store = Store(*errors)
     with pytest.raises(type(errors[-1])):
-        await committed(begun, store.commit)
+        await committed(accepted, store.commit)
     assert len(store.tried) == len(errors)

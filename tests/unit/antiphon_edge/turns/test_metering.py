@@ -9,7 +9,7 @@ from antiphon_edge.turns.metering import Meter
 @pytest.mark.parametrize(
     ("response", "tokens"), [(b'{"usage":{"total_tokens":7}}', 7), (b'{"usage":null}', 0), (b"{}", 0)]
 )
-def test_what_a_response_took_is_in_its_usage(response: bytes, tokens: int) -> None:
+def test_ended_response_is_charged_for_its_usage(response: bytes, tokens: int) -> None:
     charged: list[tuple[str, int]] = []
     meter = Meter(lambda tenant, count: charged.append((tenant, count)))
     meter.ended("acme", response)
@@ -17,7 +17,7 @@ def test_what_a_response_took_is_in_its_usage(response: bytes, tokens: int) -> N
     assert charged == [("acme", tokens), ("globex", 3)]
 
 
-def test_what_was_generated_before_an_error_is_charged() -> None:
+def test_usage_of_an_error_is_charged() -> None:
     charged: list[tuple[str, int]] = []
     meter = Meter(lambda tenant, count: charged.append((tenant, count)))
     late = EngineFault("no")
@@ -27,7 +27,7 @@ def test_what_was_generated_before_an_error_is_charged() -> None:
     assert charged == [("acme", 7)]
 
 
-def test_where_nobody_counts_nothing_is_read() -> None:
+def test_meter_without_a_callback_does_not_parse_the_response() -> None:
     meter = Meter()
     meter.ended("acme", b"no JSON")
     meter.broke_off("acme", 3)

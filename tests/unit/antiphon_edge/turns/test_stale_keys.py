@@ -36,7 +36,7 @@ async def store() -> AsyncIterator[StoreService]:
 
 
 async def running(store: StoreService, response_id: str) -> str | None:
-    """Which response the key runs, when one with this id asks for it."""
+    """The id of the response that runs under the key, as a request with this response id gets it."""
     asked = TurnRequest(idempotency_key="k", fingerprint=b"f" * 32, response_id=response_id)
     return (await store.begin_turn(TENANT, asked)).running_response_id
 
@@ -45,7 +45,7 @@ def response_id() -> str:
     return new_response_id(RandomIds())
 
 
-async def test_it_keeps_its_key_for_a_while_and_no_longer(store: StoreService, clock: ManualClock) -> None:
+async def test_stale_key_is_released_only_after_its_time(store: StoreService, clock: ManualClock) -> None:
     dead, next_one = response_id(), response_id()
     await running(store, dead)
     first, repeated = StaleKey(store, stale_after_s=STALE_AFTER_S), RepeatedRequest(TENANT, dead, None, "k")
@@ -58,7 +58,9 @@ async def test_it_keeps_its_key_for_a_while_and_no_longer(store: StoreService, c
     assert await running(store, next_one) is None
 
 
-async def test_each_first_one_has_that_long(store: StoreService, clock: ManualClock) -> None:
+async def test_time_until_a_key_is_stale_begins_anew_for_each_first_request(
+    store: StoreService, clock: ManualClock
+) -> None:
     first = StaleKey(store, stale_after_s=STALE_AFTER_S)
     await first.release_if_stale(RepeatedRequest(TENANT, response_id(), None, "k"))
     later = response_id()

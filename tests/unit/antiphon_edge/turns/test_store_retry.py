@@ -13,7 +13,7 @@ LONG_S = 30.0
 
 
 class Store:
-    """A store that is ready, frozen, or says that it is not ready."""
+    """A store that is ready, frozen, or raises `error` when it is asked whether it is ready."""
 
     def __init__(self, *, frozen: bool = False, error: Exception | None = None) -> None:
         self.frozen = frozen
@@ -46,22 +46,22 @@ def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    """Replaces the clock that dates the store's last answer. A look at the store has no time limit here."""
+    """Replaces the clock that dates the store's last answer. Readiness checks have a long timeout here."""
     clock = ManualClock()
     monkeypatch.setattr(store_retry, "_now", clock.monotonic)
     monkeypatch.setattr(store_retry, "READY_S", LONG_S)
     return clock
 
 
-async def test_a_quick_answer_needs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_quick_answer_needs_no_readiness_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
     store, asked = Store(frozen=True), call(0)
     await StoreWatch(store).while_it_lives(asked)
     assert (asked.result(), store.asked) == ("answer", 0)
 
 
-class Ageing(StoreWatch):
-    """Each sign of life is soon long ago."""
+class OutdatedWatch(StoreWatch):
+    """A watch for which every sign of life is outdated at once."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         super().__init__(store)
@@ -82,11 +82,11 @@ async def test_a_slow_store_is_waited_for(clock: ManualClock) -> None:
 
     asked = asyncio.create_task(answer())
     async with asyncio.timeout(LONG_S):
-        await Ageing(store, clock).while_it_lives(asked)
+        await OutdatedWatch(store, clock).while_it_lives(asked)
     assert asked.result() == "answer"
 
 
-async def test_an_error_is_the_calls_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_error_of_a_call_stays_in_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
     asked = call(0, ValueError("mine"))
     await StoreWatch(Store()).while_it_lives(asked)
@@ -94,7 +94,7 @@ async def test_an_error_is_the_calls_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("not ready"))])
-async def test_a_store_without_a_sign_of_life_is_given_up(store: Store) -> None:
+async def test_call_to_a_frozen_or_unready_store_raises_store_unavailable(store: Store) -> None:
     asked = call(60)
     with pytest.raises(StoreUnavailable):
         await StoreWatch(store).while_it_lives(asked)
@@ -102,7 +102,7 @@ async def test_a_store_without_a_sign_of_life_is_given_up(store: Store) -> None:
     asked.cancel()
 
 
-async def test_a_store_that_its_client_waits_for_is_not_given_up(clock: ManualClock) -> None:
+async def test_store_without_a_connection_is_not_given_up(clock: ManualClock) -> None:
     store = Store(error=StoreUnavailable("nobody there", away=True))
 
     async def answer() -> str:
@@ -116,7 +116,7 @@ async def test_a_store_that_its_client_waits_for_is_not_given_up(clock: ManualCl
     assert asked.result() == "answer"
 
 
-async def test_many_callers_take_one_look() -> None:
+async def test_concurrent_callers_share_one_readiness_check() -> None:
     store = Store(frozen=True)
     watch, asked = StoreWatch(store), [call(60) for _ in range(50)]
     waited = await asyncio.gather(*map(watch.while_it_lives, asked), return_exceptions=True)
@@ -126,7 +126,9 @@ async def test_many_callers_take_one_look() -> None:
         each.cancel()
 
 
-async def test_a_store_that_answers_others_is_alive(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_store_that_answers_other_calls_is_not_given_up(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, go, looks = Store(frozen=True), asyncio.Event(), 0
     watch = StoreWatch(store)
     with monkeypatch.context() as at_first:
@@ -144,14 +146,14 @@ async def test_a_store_that_answers_others_is_alive(clock: ManualClock, monkeypa
         while looks < 10:
             clock.advance(store_retry.SLOW_S / 2)
             await watch.while_it_lives(call(0))
-            looks -= 1  # that of the call that was answered
+            looks -= 1  # not counting the look of the answered call
     go.set()
     await slow
     assert store.asked == 0
 
 
 class Clock:
-    """The time of the retries: it goes on by what they sleep."""
+    """A clock that the retries' sleeps advance."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 0.0
@@ -176,7 +178,7 @@ class Write:
         return "written"
 
 
-async def test_a_write_is_repeated_with_growing_pauses_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_write_is_retried_with_backoff_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, write = Clock(monkeypatch), Write(*[StoreUnavailable("gone")] * 4)
     assert await with_retries(write, RetryPolicy(for_s=10, first_s=0.1, most_s=0.4)) == "written"
     assert write.attempts == 5
@@ -192,14 +194,14 @@ async def test_no_attempt_begins_after_the_time_of_the_policy(monkeypatch: pytes
     assert write.attempts == len(clock.pauses_s) + 1 >= 4
 
 
-async def test_an_error_that_does_not_pass_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_permanent_error_is_raised_without_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, write = Clock(monkeypatch), Write(ValueError("mine"))
     with pytest.raises(ValueError, match="mine"):
         await with_retries(write, RetryPolicy(for_s=10))
     assert clock.pauses_s == []
 
 
-async def test_calls_that_are_refused_are_no_sign_of_life() -> None:
+async def test_unavailable_answer_is_not_taken_for_a_sign_of_life() -> None:
     watch = StoreWatch(Store(frozen=True))
     refused = call(0, StoreUnavailable("gone"))
     await watch.while_it_lives(refused)
@@ -210,7 +212,7 @@ async def test_calls_that_are_refused_are_no_sign_of_life() -> None:
     hanging.cancel()
 
 
-async def test_a_store_that_answered_a_moment_ago_is_alive_without_a_look() -> None:
+async def test_store_that_answered_recently_needs_no_readiness_check() -> None:
     store = Store()
     watch = StoreWatch(store)
     for _ in range(3):
@@ -233,6 +235,6 @@ async def test_a_full_store_is_alive_and_takes_no_turn_until_it_has_room() -> No
 
 
 @pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("broken"))])
-async def test_a_store_without_a_sign_of_life_is_unavailable(store: Store) -> None:
+async def test_room_check_of_a_frozen_or_broken_store_raises_store_unavailable(store: Store) -> None:
     with pytest.raises(StoreUnavailable):
         await StoreWatch(store).require_room()

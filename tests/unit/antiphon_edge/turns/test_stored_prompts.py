@@ -40,7 +40,7 @@ async def test_the_messages_of_a_prompt_come_before_the_input(store: StoreServic
     assert (await filled_in(store, given=[HI]))[1] == given
 
 
-async def test_the_version_that_was_taken_is_told(store: StoreService) -> None:
+async def test_turn_names_the_prompt_version_that_it_used(store: StoreService) -> None:
     await store.put_prompt("t", ID, 2, dumps({"instructions": "{{language}}"}))
     parameters, given = await filled_in(store)
     assert parameters["prompt"] == {"id": ID, "version": "2", "variables": {"language": "Latin"}}
@@ -48,7 +48,7 @@ async def test_the_version_that_was_taken_is_told(store: StoreService) -> None:
     assert (await filled_in(store, prompt={"version": "1"}))[0]["instructions"] == "Speak Latin."
 
 
-async def test_instructions_of_the_request_come_first(store: StoreService) -> None:
+async def test_instructions_of_the_request_replace_those_of_the_prompt(store: StoreService) -> None:
     assert (await filled_in(store, instructions="Own."))[0]["instructions"] == "Own."
 
 
@@ -67,7 +67,7 @@ async def test_a_request_without_a_prompt_stays_as_it_is(store: StoreService) ->
         ({"version": "999999999"}, "prompt.version"),
     ],
 )
-async def test_a_prompt_that_is_not_there_is_named(store: StoreService, prompt: Any, field: str) -> None:
+async def test_unknown_prompt_or_version_is_rejected_by_name(store: StoreService, prompt: Any, field: str) -> None:
     with pytest.raises(NotFound) as raised:
         await filled_in(store, prompt=prompt)
     assert raised.value.field == field

@@ -36,7 +36,7 @@ def so_far() -> Fold:
     return folding
 
 
-def test_a_failure_goes_on_with_the_numbers_and_closes_what_was_open() -> None:
+def test_failure_continues_the_sequence_numbers_and_closes_open_items() -> None:
     batch = failure(so_far(), EngineTimeout("no token"))
     log = events.decode(batch.frames)
     assert [(event["type"], event["sequence_number"]) for event in log] == [(events.ERROR, 2), (events.FAILED, 3)]
@@ -49,7 +49,7 @@ def test_a_failure_goes_on_with_the_numbers_and_closes_what_was_open() -> None:
     assert loads(response.join(final_of(batch).body, final_of(batch).output_items)) == ended == fold(log)
 
 
-def test_a_failure_says_what_it_was_where_openais_list_has_it() -> None:
+def test_failed_response_keeps_its_error_code_only_if_openais_list_has_it() -> None:
     log = events.decode(failure(so_far(), ContextLengthExceeded.of(input_tokens=9, context_length=8)).frames)
     assert log[0]["code"] == log[1]["response"]["error"]["code"] == "context_length_exceeded"
     assert (log[0]["error"]["type"], log[0]["param"]) == ("invalid_request_error", "input")
@@ -83,7 +83,7 @@ def ended_with(error: AntiphonError, output_tokens: int | None, *output: Object)
         (ended_with(EngineUnavailable("overloaded"), 0), True),
         (ended_with(EngineTimeout("no token"), 0), True),
         (ended_with(TranslatorUnavailable("gone"), None), True),
-        (ended_with(EngineUnavailable("overloaded"), 0, ITEM), True),  # what the model was made to begin with
+        (ended_with(EngineUnavailable("overloaded"), 0, ITEM), True),  # an item that the model was forced to begin
         (ended_with(EngineUnavailable("gone"), 1), False),
         (ended_with(TranslatorUnavailable("gone"), None, ITEM), False),
         (ended_with(EngineFault("CUDA error"), 0), False),
@@ -91,5 +91,5 @@ def ended_with(error: AntiphonError, output_tokens: int | None, *output: Object)
         (Final(Status.COMPLETED, b"{}", b"[]"), False),
     ],
 )
-def test_what_failed_before_output_said_nothing_and_may_succeed_the_next_time(final: Final, is_nothing: bool) -> None:
+def test_only_a_temporary_failure_without_tokens_is_before_output(final: Final, is_nothing: bool) -> None:
     assert failed_before_output(final) is is_nothing

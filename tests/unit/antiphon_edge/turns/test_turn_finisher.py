@@ -30,8 +30,8 @@ from antiphon_edge.turns.turn_timing import TurnTiming
 
 
 @pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that is away is waited for in seconds of a clock that goes on when it is looked at."""
+def _fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaces the clock of retries by one that advances a second at each reading."""
     monkeypatch.setattr(store_retry, "_now", count().__next__)
 
 
@@ -42,7 +42,7 @@ ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status":
 
 
 class Store:
-    """Keeps commits, after as many errors as it was given."""
+    """A store that keeps commits and appends. The first ones raise the given errors."""
 
     def __init__(self, *answers: Exception) -> None:
         self.answers = list(answers)
@@ -85,11 +85,11 @@ def finisher(*answers: Exception) -> tuple[TurnFinisher, Store]:
 
 
 def completed() -> Batch:
-    """The last batch of a translator; a cancellation stands for any terminal event."""
+    """A terminal batch; a cancellation stands for all of them."""
     return cancellation(so_far())
 
 
-async def test_a_commit_has_all_that_its_turn_took() -> None:
+async def test_commit_has_the_fence_key_precondition_and_log_end_of_its_turn() -> None:
     finishing, store = finisher()
     batch, fence = completed(), Precondition(fence=Fence(RESPONSE_ID, 1))
     lease = Lease(Fence("s", 2), RESPONSE_ID, 0)
@@ -105,7 +105,7 @@ async def test_a_commit_has_all_that_its_turn_took() -> None:
     )
 
 
-async def test_a_plain_turn_has_none_of_it() -> None:
+async def test_commit_of_a_plain_turn_has_no_fence_key_precondition_and_log_end() -> None:
     finishing, store = finisher()
     await finishing.end(accepted(), so_far(), completed())
     (commit,) = store.commits
@@ -113,7 +113,7 @@ async def test_a_plain_turn_has_none_of_it() -> None:
     assert commit.precondition == NO_PRECONDITION
 
 
-async def test_what_is_not_kept_is_not_written() -> None:
+async def test_turn_that_is_not_stored_is_not_committed() -> None:
     finishing, store = finisher()
     batch = completed()
     assert (await finishing.end(accepted(keep=False), so_far(), batch)).batch is batch
@@ -121,14 +121,14 @@ async def test_what_is_not_kept_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), Timeout("late")])
-async def test_a_commit_that_may_have_happened_is_sent_again_as_it_was(error: Exception) -> None:
+async def test_commit_with_an_unknown_outcome_is_retried_unchanged(error: Exception) -> None:
     finishing, store = finisher(error)
     batch = completed()
     assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
     assert store.commits[0] == store.commits[1]
 
 
-async def test_a_finished_answer_waits_for_a_store_that_is_away() -> None:
+async def test_commit_is_retried_while_the_store_is_unavailable() -> None:
     finishing, store = finisher(*[StoreUnavailable("gone"), Timeout("late")] * 3)
     batch = completed()
     assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
@@ -144,7 +144,7 @@ async def test_a_finished_answer_waits_for_a_store_that_is_away() -> None:
         (TooLarge("too much"), False),
     ],
 )
-async def test_what_cannot_be_stored_is_told_as_failed(error: AntiphonError, passes: bool) -> None:
+async def test_turn_that_cannot_be_stored_ends_as_failed(error: AntiphonError, passes: bool) -> None:
     finishing, store = finisher(*[error] * 1000)
     ended = await finishing.end(accepted(), so_far(), completed())
     told = "The store does not answer." if isinstance(error, Timeout) else error.message
@@ -155,16 +155,14 @@ async def test_what_cannot_be_stored_is_told_as_failed(error: AntiphonError, pas
 @pytest.mark.parametrize(
     ("field", "param"), [("record.session_id", "conversation"), ("record", None), ("record.body", None), (None, None)]
 )
-async def test_what_cannot_be_stored_is_told_by_names_that_the_caller_knows(
-    field: str | None, param: str | None
-) -> None:
+async def test_error_of_a_commit_names_a_parameter_of_the_api(field: str | None, param: str | None) -> None:
     finishing, _ = finisher(LimitExceeded("As many as it may.", field=field, limit="1"))
     told = events.decode((await finishing.end(accepted(), so_far(), completed())).batch.frames)
     assert (told[-2]["type"], told[-2]["code"], told[-2]["param"]) == ("error", "limit_exceeded", param)
 
 
 @pytest.mark.parametrize(("error", "is_closed"), [(TooLarge("too much"), True), (StoreUnavailable("gone"), False)])
-async def test_the_log_of_what_can_never_be_stored_is_closed(error: AntiphonError, is_closed: bool) -> None:
+async def test_event_log_is_closed_only_if_the_turn_can_never_be_stored(error: AntiphonError, is_closed: bool) -> None:
     finishing, store = finisher(*[error] * 1000)
     fence = Fence(RESPONSE_ID, 1)
     ended = await finishing.end(accepted(logged=True, precondition=Precondition(fence=fence)), so_far(), completed())
@@ -172,13 +170,13 @@ async def test_the_log_of_what_can_never_be_stored_is_closed(error: AntiphonErro
     assert store.appends == ([(end, fence)] if is_closed else [])
 
 
-async def test_a_log_that_stays_open_does_not_hide_why() -> None:
+async def test_event_log_that_cannot_be_closed_does_not_hide_the_commit_error() -> None:
     finishing, _ = finisher(TooLarge("too much"), StaleFence.of("s", token=1))
     ended = await finishing.end(accepted(logged=True), so_far(), completed())
     assert b"too much" in ended.batch.frames
 
 
-def test_a_bug_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_error_is_logged_and_kept_from_the_client(caplog: pytest.LogCaptureFixture) -> None:
     finishing, _ = finisher()
     with caplog.at_level(logging.ERROR):
         batch = finishing.broken(accepted(), so_far(), ValueError("secret"))

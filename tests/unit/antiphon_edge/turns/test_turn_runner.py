@@ -33,7 +33,7 @@ async def bench() -> AsyncIterator[Bench]:
 async def overtaken(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> tuple[AcceptedTurn, list[Object]]:
-    """A turn whose session is somebody else's from the middle of its answer on."""
+    """A turn that loses its session to another holder in mid-stream, and the events of its stream."""
     bench.use(replace(TIMING, session_pace=FAST))
     bench.sayer.pause_at = 9
     accepted = await bench.begin(key=key, session_id="s")
@@ -45,7 +45,7 @@ async def overtaken(
     return accepted, await playing
 
 
-async def test_a_turn_under_a_key_that_came_to_nothing_stands_beside_its_session(bench: Bench) -> None:
+async def test_keyed_turn_that_failed_before_output_does_not_become_the_head(bench: Bench) -> None:
     await bench.play(await bench.begin(session_id="s"))
     before = await bench.store.describe_session(TENANT, "s")
     bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
@@ -61,8 +61,8 @@ async def test_a_turn_under_a_key_that_came_to_nothing_stands_beside_its_session
 
 
 @pytest.mark.parametrize("pause_at", [0, 9, 16])
-async def test_a_lease_that_ran_out_ends_no_turn_that_nobody_took_over(bench: Bench, pause_at: int) -> None:
-    """The store was away for longer than the lease: its clock went on, and no heartbeat reached it."""
+async def test_expired_job_lease_does_not_end_a_turn_that_was_not_taken_over(bench: Bench, pause_at: int) -> None:
+    """Simulates a store outage longer than the lease: the store's clock advances, and no heartbeat arrives."""
     bench.sayer.pause_at = pause_at
     accepted = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(accepted))
@@ -78,7 +78,7 @@ async def test_a_lease_that_ran_out_ends_no_turn_that_nobody_took_over(bench: Be
 
 
 @pytest.mark.parametrize("key", [None, "k"])
-async def test_a_turn_whose_session_is_lost_stops_its_model_and_leaves_nothing(
+async def test_turn_whose_session_is_lost_stops_its_model_and_leaves_no_record(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
     accepted, log = await overtaken(bench, monkeypatch, key)
@@ -93,7 +93,9 @@ async def test_a_turn_whose_session_is_lost_stops_its_model_and_leaves_nothing(
     assert (session.head_id, session.lease.holder) == (None, "other")
 
 
-async def test_its_key_is_free_and_its_readers_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keyed_turn_whose_session_is_lost_releases_its_key_and_ends_its_log(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     accepted, log = await overtaken(bench, monkeypatch, "k")
     assert await bench.logged(accepted) == log
     assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
@@ -113,7 +115,7 @@ async def test_a_session_whose_turn_cannot_be_stored_is_free_at_once(bench: Benc
 
 
 @pytest.mark.parametrize("key", [None, "k"])
-async def test_a_session_that_is_lost_at_the_very_end_is_told_as_such(bench: Bench, key: str | None) -> None:
+async def test_session_lost_during_the_commit_is_reported_as_conversation_lost(bench: Bench, key: str | None) -> None:
     bench.slow.go.clear()
     accepted = await bench.begin(key=key, session_id="s")
     playing = asyncio.create_task(bench.play(accepted))
@@ -125,7 +127,7 @@ async def test_a_session_that_is_lost_at_the_very_end_is_told_as_such(bench: Ben
     assert (await bench.play(await bench.begin(key=key, session_id="s")))[-1]["type"] == events.COMPLETED
 
 
-async def test_a_store_that_is_away_for_a_while_ends_no_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_session_renewals_do_not_end_the_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.use(replace(TIMING, session_pace=FAST))
     bench.sayer.pause_at = 9
     accepted = await bench.begin(session_id="s")

@@ -78,7 +78,7 @@ def numbers(log: list[Object]) -> list[int]:
     return [event["sequence_number"] for event in log]
 
 
-async def test_whoever_counts_is_told_what_was_generated(bench: Bench) -> None:
+async def test_usage_of_a_turn_is_charged_to_its_tenant(bench: Bench) -> None:
     await bench.stream()
     assert bench.charged == [(TENANT, 5)]
 
@@ -101,7 +101,7 @@ async def test_a_continuation_gets_the_history_and_stays_in_the_tree(bench: Benc
     assert third["instructions"] is None
 
 
-async def test_an_unknown_previous_response_is_refused_and_nothing_is_generated(bench: Bench) -> None:
+async def test_unknown_previous_response_is_rejected_and_nothing_is_generated(bench: Bench) -> None:
     for unknown in ("resp_" + "a" * 48, "nonsense"):
         with pytest.raises(PreviousResponseNotFound):
             await bench.complete(previous_response_id=unknown)
@@ -115,7 +115,7 @@ async def test_an_error_before_the_first_event_is_raised_and_leaves_no_record(be
     assert bench.translator.turns == []
 
 
-async def test_store_false_leaves_no_trace_and_may_continue(bench: Bench) -> None:
+async def test_response_with_store_false_is_not_stored_and_may_continue_another(bench: Bench) -> None:
     first = await bench.complete()
     second = await bench.complete(store=False, previous_response_id=first["id"])
     with pytest.raises(ResponseNotFound):
@@ -159,7 +159,7 @@ async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_c
     assert (ended["status"], ended["output"][0]["content"][0]["text"]) == ("cancelled", "Hello there")
 
 
-async def test_a_cancelled_task_stops_the_translator_and_is_recorded_all_the_same(bench: Bench) -> None:
+async def test_cancelled_task_is_recorded_as_cancelled(bench: Bench) -> None:
     bench.translator.hang = True
     task = asyncio.create_task(bench.complete())
     while not bench.translator.turns:
@@ -173,7 +173,7 @@ async def test_a_cancelled_task_stops_the_translator_and_is_recorded_all_the_sam
 
 
 class FlakyStore:
-    """A store whose commits fail, before or after they happened."""
+    """A store whose first commits fail, before or after they are executed."""
 
     def __init__(self, store: StoreService, *, failures: int, executes: bool) -> None:
         self._store = store
@@ -193,7 +193,7 @@ class FlakyStore:
 
 
 @pytest.mark.parametrize("executes", [False, True])
-async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, executes: bool) -> None:
+async def test_commit_with_an_unknown_outcome_is_retried(bench: Bench, executes: bool) -> None:
     store: Any = FlakyStore(bench.store, failures=1, executes=executes)
     bench.turns = bench.service_over(store)
     log = await bench.stream()

@@ -33,7 +33,7 @@ def final(status: Status, body: bytes = b"{}") -> Final:
     return Final(status, body, b"[]")
 
 
-def test_the_first_output_and_the_pauses_behind_it_are_taken() -> None:
+def test_time_to_the_first_token_and_between_tokens_is_measured() -> None:
     turn = watch("t1")
     phases.begin()
     for frames in (OPENING, OPENING, FIRST, DELTA, DELTA):
@@ -77,7 +77,7 @@ def test_a_failed_turn_is_counted_by_its_error() -> None:
         (EngineTimeout("x"), Delivery.BACKGROUND, "left"),
     ],
 )
-def test_a_turn_without_an_end_says_why(error: BaseException, delivery: Delivery, status: str) -> None:
+def test_turn_without_an_end_is_counted_with_its_reason(error: BaseException, delivery: Delivery, status: str) -> None:
     before = turns("", status, delivery)
     with pytest.raises(type(error)), watch("anything that a request may say", delivery).running():
         raise error

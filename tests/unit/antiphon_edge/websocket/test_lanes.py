@@ -26,7 +26,7 @@ def message(**members: Any) -> Create | Steer:
     return parsed
 
 
-def begun(response_id: str = "resp_1", *, keep: bool = False) -> AcceptedTurn:
+def accepted_turn(response_id: str = "resp_1", *, keep: bool = False) -> AcceptedTurn:
     return AcceptedTurn("t", Turn(response_id, 0, b"{}", history=b"[1]", input=b"[2]"), keep=keep)
 
 
@@ -38,7 +38,7 @@ def lanes_after(response_id: str, *, lane: str | None = None, keep: bool = False
     """Lanes that have made one response."""
     lanes = Lanes(running_max=2)
     turn = begin_next(lanes, stream_id=lane)
-    lanes.end(turn, begun(response_id, keep=keep), final())
+    lanes.end(turn, accepted_turn(response_id, keep=keep), final())
     lanes.leave(turn)
     return lanes
 
@@ -77,7 +77,7 @@ def test_a_lane_runs_one_response_and_the_others_wait_their_turn() -> None:
     first = begin_next(lanes, input="a", stream_id="x")
     lanes.receive(message(input="b", stream_id="x"))
     assert lanes.begin() is None
-    lanes.end(first, begun(), final())
+    lanes.end(first, accepted_turn(), final())
     assert lanes.begin() is None  # its last message is not sent yet
     lanes.leave(first)
     second = lanes.begin()
@@ -114,7 +114,7 @@ def test_a_lane_that_is_busy_holds_up_no_other() -> None:
     assert lanes.begin() is None
 
 
-def test_a_connection_has_only_so_many_lanes_and_the_default_one() -> None:
+def test_lane_beyond_the_limit_of_a_connection_is_rejected() -> None:
     lanes = Lanes(running_max=1)
     for number in range(SOCKET_LANES_ITEMS_MAX):
         fail_next(lanes, stream_id=f"lane-{number}")
@@ -125,7 +125,7 @@ def test_a_connection_has_only_so_many_lanes_and_the_default_one() -> None:
     fail_next(lanes, stream_id="lane-0")
 
 
-def test_a_lane_that_was_refused_does_not_count() -> None:
+def test_rejected_lane_does_not_count_towards_the_limit() -> None:
     lanes = Lanes()
     for _ in range(SOCKET_WAITING_ITEMS_MAX):
         lanes.receive(message())
@@ -134,7 +134,7 @@ def test_a_lane_that_was_refused_does_not_count() -> None:
     assert not lanes._lane_names
 
 
-def test_what_is_wrong_with_a_request_is_told_in_its_turn() -> None:
+def test_invalid_request_is_rejected_on_its_lane() -> None:
     lanes = Lanes()
     turn = begin_next(lanes, input=42, stream_id="x")
     with pytest.raises(InvalidRequest) as raised:
@@ -143,7 +143,7 @@ def test_what_is_wrong_with_a_request_is_told_in_its_turn() -> None:
     assert (loads(told)["error"]["param"], loads(told)["stream_id"]) == ("input", "x")
 
 
-def test_what_is_no_create_is_answered_at_once() -> None:
+def test_steer_is_answered_at_once_while_a_response_runs() -> None:
     lanes = Lanes()
     begin_next(lanes)
     (steered,) = lanes.receive(message(type="response.steer", previous_response_id="r"))
@@ -165,7 +165,7 @@ def test_events_carry_the_lane_of_their_response() -> None:
     assert loads(told) == {"type": "a", "stream_id": "x"}
 
 
-def test_a_cancel_finds_what_runs_on_its_lane_and_nothing_else() -> None:
+def test_cancel_finds_only_the_response_that_runs_on_its_lane() -> None:
     lanes = Lanes(running_max=2)
     turn = begin_next(lanes, stream_id="x")
     turn.response_id = "resp_1"
@@ -177,7 +177,7 @@ def test_a_cancel_finds_what_runs_on_its_lane_and_nothing_else() -> None:
     assert lanes.turn_of(Cancel("x", None)) is None
 
 
-def test_a_cancelled_turn_says_so_and_leaves_what_it_continued() -> None:
+def test_cancelled_turn_is_reported_and_keeps_the_history_that_it_continued() -> None:
     lanes = lanes_after("resp_1")
     turn = begin_next(lanes, previous_response_id="resp_1")
     turn.response_id = "resp_2"
@@ -188,11 +188,11 @@ def test_a_cancelled_turn_says_so_and_leaves_what_it_continued() -> None:
     assert carried_by_next(lanes, previous_response_id="resp_1") is not None
 
 
-def test_a_response_that_is_not_stored_is_continued_from_here() -> None:
+def test_unstored_response_is_continued_from_the_local_history() -> None:
     lanes = lanes_after("resp_1")
     turn = begin_next(lanes, previous_response_id="resp_1")
     assert loads(lanes.carried_by(turn) or b"") == [1, 2, 3]
-    lanes.end(turn, begun("resp_2"), final(Status.INCOMPLETE))
+    lanes.end(turn, accepted_turn("resp_2"), final(Status.INCOMPLETE))
     lanes.leave(turn)
     assert carried_by_next(lanes, previous_response_id="resp_2", stream_id="x") is not None
     assert carried_by_next(lanes, previous_response_id="resp_1") is not None  # a fork
@@ -204,13 +204,13 @@ def test_a_stored_response_is_left_to_the_store() -> None:
 
 
 @pytest.mark.parametrize("how", ["error", "failed", "cancelled"])
-def test_a_turn_that_fails_takes_what_it_continued_with_it(how: str) -> None:
+def test_failed_turn_forgets_the_response_that_it_continued(how: str) -> None:
     lanes = lanes_after("resp_1", lane="x")
     turn = begin_next(lanes, previous_response_id="resp_1", stream_id="x")
     if how == "error":
         lanes.fail(turn, InvalidRequest("No tool call found."))
     else:
-        lanes.end(turn, begun("resp_2"), final(Status(how)))
+        lanes.end(turn, accepted_turn("resp_2"), final(Status(how)))
     lanes.leave(turn)
     assert carried_by_next(lanes, previous_response_id="resp_1", stream_id="x") is None
     assert carried_by_next(lanes, previous_response_id="resp_2", stream_id="y") is None
@@ -228,10 +228,10 @@ def test_a_turn_that_fails_leaves_other_responses_alone() -> None:
     assert carried_by_next(lanes, previous_response_id="resp_1") is not None
 
 
-def test_a_history_that_grew_too_large_says_so() -> None:
+def test_continuation_of_a_history_over_the_limit_is_rejected() -> None:
     lanes = Lanes(LocalHistories(bytes_max=3))
     turn = begin_next(lanes)
-    lanes.end(turn, begun("resp_1"), final())
+    lanes.end(turn, accepted_turn("resp_1"), final())
     lanes.leave(turn)
     following = begin_next(lanes, previous_response_id="resp_1")
     with pytest.raises(ChainTooLong):
@@ -244,7 +244,7 @@ def test_a_warm_up_generates_nothing() -> None:
     assert begin_next(lanes, stream_id="x").generates
 
 
-def test_only_so_many_wait() -> None:
+def test_message_beyond_the_limit_of_waiting_messages_is_rejected() -> None:
     lanes = Lanes()
     for _ in range(SOCKET_WAITING_ITEMS_MAX):
         assert lanes.receive(message()) == []
@@ -253,7 +253,7 @@ def test_only_so_many_wait() -> None:
     assert loads(refused)["stream_id"] == "lane"
 
 
-def test_only_so_many_bytes_wait_and_one_of_any_size() -> None:
+def test_waiting_bytes_are_limited_but_one_message_may_have_any_size() -> None:
     lanes = Lanes()
     large = message(input="x" * BODY_BYTES_MAX)
     assert lanes.receive(large) == []
@@ -265,7 +265,7 @@ def test_only_so_many_bytes_wait_and_one_of_any_size() -> None:
     assert lanes.receive(message()) == []
 
 
-def test_an_idle_connection_is_over_at_once_and_says_why_if_it_is_to() -> None:
+def test_idle_connection_closes_at_once_and_gives_the_reason_on_demand() -> None:
     for say_so in (True, False):
         lanes = Lanes()
         lanes.close(InvalidRequest("old", code="websocket_connection_limit_reached"), say_so=say_so)
@@ -281,7 +281,7 @@ def test_running_responses_end_before_the_connection_does() -> None:
     lanes.close(InvalidRequest("old"), say_so=True)  # the first reason stands
     for turn in turns:
         assert lanes.phase is Phase.LAST
-        lanes.end(turn, begun(), final())
+        lanes.end(turn, accepted_turn(), final())
         lanes.leave(turn)
         assert lanes.begin() is None
     (told,) = lanes.farewell()
@@ -290,5 +290,5 @@ def test_running_responses_end_before_the_connection_does() -> None:
     assert lanes.phase is Phase.OVER
 
 
-def test_without_a_reason_there_is_no_farewell() -> None:
+def test_connection_without_a_close_reason_sends_no_farewell() -> None:
     assert Lanes().farewell() == []

@@ -18,7 +18,7 @@ def create(**members: Any) -> Create:
     return parsed
 
 
-def test_a_create_is_the_body_of_a_post_and_its_own_members() -> None:
+def test_create_message_is_split_into_a_request_body_and_its_own_members() -> None:
     parsed = create(stream=True, stream_id="lane.1", generate=False, previous_response_id="resp_x")
     assert parsed.body == {"model": "m", "input": "hi", "previous_response_id": "resp_x"}
     assert (parsed.stream_id, parsed.generates, parsed.previous_id) == ("lane.1", False, "resp_x")
@@ -47,13 +47,13 @@ def test_a_warm_up_needs_no_input() -> None:
         ({"foo": 1}, "foo", "unknown_parameter"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_by_name(members: Any, field: str, code: str) -> None:
+def test_invalid_member_of_a_create_is_rejected_by_name(members: Any, field: str, code: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         create(**members).request()
     assert (raised.value.field, raised.value.code) == (field, code)
 
 
-def test_to_prewarm_is_to_warm_up() -> None:
+def test_prewarm_option_makes_a_warm_up() -> None:
     parsed = create(prompt_cache_options={"prewarm": True, "mode": "explicit"}, generate=True)
     assert parsed.generates is False
     assert parsed.request().asked()["prompt_cache_options"] == {"mode": "explicit"}
@@ -61,7 +61,7 @@ def test_to_prewarm_is_to_warm_up() -> None:
 
 
 @pytest.mark.parametrize("members", [{"background": False}, {"background": None}, {"generate": None}, {"stream": None}])
-def test_what_says_nothing_is_accepted(members: Any) -> None:
+def test_null_and_false_members_are_accepted(members: Any) -> None:
     assert create(**members).request().model == "m"
 
 
@@ -84,7 +84,7 @@ def test_what_says_nothing_is_accepted(members: Any) -> None:
         ('{"type": "response.steer", "previous_response_id": "r", "input": 3}', "input", "invalid_type"),
     ],
 )
-def test_what_is_no_message_is_refused(text: str, field: str, code: str | None) -> None:
+def test_invalid_message_is_rejected(text: str, field: str, code: str | None) -> None:
     with pytest.raises(InvalidRequest) as raised:
         socket_messages.parse(text)
     assert (raised.value.field, raised.value.code) == (field, code)
@@ -102,7 +102,7 @@ def test_a_cancel_names_a_lane_and_perhaps_a_response(members: str, expected: Ca
     assert socket_messages.parse(f'{{"type": "response.cancel"{members}}}') == expected
 
 
-def test_a_steer_is_given_back() -> None:
+def test_steer_is_returned_in_its_failed_event() -> None:
     steer = socket_messages.parse('{"type": "response.steer", "previous_response_id": "resp_1", "input": "stop"}')
     assert steer == Steer("resp_1", "stop")
     event = loads(socket_messages.steer_failed(steer))
@@ -127,7 +127,7 @@ def test_an_error_has_a_status_and_always_a_code(error: AntiphonError, status: i
     assert (event["error"]["message"], event["error"]["param"]) == (error.message, error.field)
 
 
-def test_events_lose_their_frames_and_carry_their_lane() -> None:
+def test_frames_become_messages_with_their_lane() -> None:
     first, second = {"type": "a", "n": "data: {"}, {"type": "b"}
     frames = events.encode(first) + events.KEEP_ALIVE_FRAME + events.encode(second) + events.DONE_FRAME
     assert [loads(message) for message in socket_messages.messages_of(frames, None)] == [first, second]
@@ -136,6 +136,6 @@ def test_events_lose_their_frames_and_carry_their_lane() -> None:
 
 
 def test_no_message_says_that_a_response_was_cancelled() -> None:
-    """No API has an event for it: the stream just ends."""
+    """OpenAI's API has no event for a cancellation: the stream just ends."""
     frames = events.encode({"type": "a"}) + events.encode({"type": events.CANCELLED})
     assert [loads(message) for message in socket_messages.messages_of(frames, None)] == [{"type": "a"}]

@@ -6,7 +6,7 @@ from antiphon_core.limits import BATCH_BYTES_MAX, STREAM_WAITING_BYTES_MAX
 from antiphon_edge.websocket.outbox import LaneQueue, Outbox
 
 
-async def test_lanes_are_taken_from_in_turn() -> None:
+async def test_messages_of_the_lanes_are_taken_in_turn() -> None:
     outbox = Outbox()
     first, second = LaneQueue(outbox), LaneQueue(outbox)
     first.put([b"a1", b"a2", b"a3"])
@@ -15,7 +15,7 @@ async def test_lanes_are_taken_from_in_turn() -> None:
     assert await outbox.take() == [b"a1", b"b1", b"a2", b"b2", b"a3"]
 
 
-async def test_a_lane_that_comes_later_waits_for_one_part_of_what_another_has() -> None:
+async def test_later_lane_waits_for_at_most_one_batch_of_a_busy_lane() -> None:
     outbox = Outbox()
     much, little = LaneQueue(outbox), LaneQueue(outbox)
     part = b"x" * (BATCH_BYTES_MAX // 2)
@@ -52,13 +52,13 @@ async def test_a_lane_knows_when_its_last_message_was_sent() -> None:
     sent = asyncio.ensure_future(lane.wait_until_sent())
     await outbox.take()
     await asyncio.sleep(0)
-    assert not sent.done()  # taken, but the socket may still hold it up
+    assert not sent.done()  # taken, but perhaps not sent yet
     taking = asyncio.ensure_future(outbox.take())
     await sent
     taking.cancel()
 
 
-async def test_one_bound_holds_for_all_lanes_together() -> None:
+async def test_backpressure_limit_is_shared_by_all_lanes() -> None:
     outbox = Outbox()
     first, second = LaneQueue(outbox), LaneQueue(outbox)
     first.put([b"x" * STREAM_WAITING_BYTES_MAX])
@@ -69,7 +69,7 @@ async def test_one_bound_holds_for_all_lanes_together() -> None:
     assert first.flow.is_paused
     await outbox.take()
     assert first.flow.is_paused
-    assert second.flow.is_paused  # the socket may still hold up what was taken
+    assert second.flow.is_paused  # the messages that were taken are perhaps not sent yet
     await outbox.take()
     assert not first.flow.is_paused
     assert not second.flow.is_paused

@@ -33,6 +33,7 @@ from antiphon_store.rows.model import (
     Ref,
     Refused,
     Set,
+    Span,
     Unfile,
     made_id,
 )
@@ -108,7 +109,7 @@ async def test_a_node_is_born_behind_its_parent_with_its_entries(rows: MemoryRow
         "updated": NOW_MS,
     }
     for index, key, entry_id in ((Index.CHILDREN, "a", "b"), (Index.MADE, "s", made_id(1, "b"))):
-        _, (entry,) = await rows.page(HERE, index, key, after=None, limit=9, with_rows=True)
+        _, (entry,) = await rows.page(HERE, index, key, Span(9), with_rows=True)
         assert (entry.id, entry.at, entry.row) == (entry_id, NOW_MS, node)
 
 
@@ -163,14 +164,14 @@ async def test_entries_are_in_order_moved_and_paged_both_ways(rows: MemoryRows) 
     await apply(rows, *(File(index, key, each, at) for each, at in (("c", 2), ("a", 2), ("b", 1), ("d", 9))))
     await apply(rows, File(index, key, "d", 0), Unfile(index, key, "c"), Unfile(index, key, "unheard"))
 
-    async def page(**options: Any) -> list[str]:
-        _, found = await rows.page(HERE, index, key, limit=2, **options)
+    async def page(after: tuple[int, str] | None, *, descending: bool = False) -> list[str]:
+        _, found = await rows.page(HERE, index, key, Span(2, after, descending))
         return [each.id for each in found]
 
-    assert await page(after=None) == ["d", "b"]
-    assert await page(after=(1, "b")) == ["a"]
-    assert await page(after=None, descending=True) == ["a", "b"]
-    assert await page(after=(1, "b"), descending=True) == ["d"]
+    assert await page(None) == ["d", "b"]
+    assert await page((1, "b")) == ["a"]
+    assert await page(None, descending=True) == ["a", "b"]
+    assert await page((1, "b"), descending=True) == ["d"]
 
 
 async def test_what_is_due_is_taken_once_and_comes_back(rows: MemoryRows, clock: ManualClock) -> None:
@@ -188,8 +189,7 @@ async def test_indexes_are_the_trees_or_the_tenants(rows: MemoryRows) -> None:
     await apply(rows, File(Index.ENDS, "", "x"), File(Index.MADE, "s", "x"))
     for partition, expected in ((Partition("t", "other"), [1, 0]), (Partition("u", "tree"), [0, 0]), (HERE, [1, 1])):
         pages = [
-            await rows.page(partition, index, key, after=None, limit=9)
-            for index, key in ((Index.ENDS, ""), (Index.MADE, "s"))
+            await rows.page(partition, index, key, Span(9)) for index, key in ((Index.ENDS, ""), (Index.MADE, "s"))
         ]
         assert [len(entries) for _, entries in pages] == expected
     assert await rows.tenants() == ["t"]

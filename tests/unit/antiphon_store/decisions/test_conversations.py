@@ -183,8 +183,8 @@ def test_items_are_a_node_behind_the_head_that_no_id_finds() -> None:
     assert shown(program) == [
         ("grow", NODE_ID, HEAD.id),
         ("set", *SESSION),
-        ("file", Index.ITEM, "a", NODE_ID),
-        ("file", Index.ITEM, "b", NODE_ID),
+        ("file", Index.FOREIGN, "a", NODE_ID),
+        ("file", Index.FOREIGN, "b", NODE_ID),
         ("file", Index.ENDS, "", f"node/{NODE_ID}"),
     ]
     fields = grown(program).fields

@@ -9,12 +9,26 @@ import pytest
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.store import Stamp, Status
 from antiphon_store.decisions import nodes
-from antiphon_store.rows.model import ChainRows, Now, Row
+from antiphon_store.rows.model import ChainRows, Index, Now, Row
 from antiphon_store.testing.conversations import array, names_in
 from antiphon_store.testing.subject import content, draft
 from tests.support.rows import chain_rows, node
 
+RESPONSE = f"resp_{48 * 'a'}"
 RECORD = draft(draft(), session_id="s", status=Status.IN_PROGRESS)
+
+
+@pytest.mark.parametrize(
+    ("item_id", "index"),
+    [
+        (f"msg_{16 * 'a'}{32 * '0'}", Index.ITEM),
+        (f"msg_{16 * 'b'}{32 * '0'}", Index.FOREIGN),
+        ("msg_1", Index.FOREIGN),
+        (RESPONSE.removeprefix("resp_"), Index.FOREIGN),
+    ],
+)
+def test_an_item_is_indexed_in_its_tree_if_its_id_has_the_tag(item_id: str, index: Index) -> None:
+    assert nodes.item_index(item_id, RESPONSE) is index
 
 
 @pytest.mark.parametrize("inputs", [array(), array("a"), array("a", "b")])

@@ -49,8 +49,8 @@ def test_a_new_record_takes_one_program() -> None:
     assert crowds(program) == [Fewer(Index.MADE, "s", 9)]
     assert shown(program) == [
         ("grow", STORED.id, PARENT.id),
-        ("file", Index.ITEM, "a", STORED.id),
-        ("file", Index.ITEM, "b", STORED.id),
+        ("file", Index.FOREIGN, "a", STORED.id),
+        ("file", Index.FOREIGN, "b", STORED.id),
         ("file", Index.ENDS, "", f"node/{STORED.id}"),
     ]
     (grow,) = [each for each in program.changes if isinstance(each, Grow)]
@@ -228,8 +228,8 @@ def test_the_items_of_a_replacement_are_found_by_the_birth_of_its_record() -> No
     write = Write(replace(OTHER, input_items=array("kept", "new")), Precondition(version=3), item_ids=("kept", "new"))
     former = node(replace(STORED, input_items=array("kept", "gone"), output_items=b"[]"), version=3, created=7)
     program = decided(partial(records.put, write=write), {NODE: former})
-    entries = [each for each in program.changes if isinstance(each, File | Unfile) and each.of is Index.ITEM]
-    assert [each for each in entries if isinstance(each, Unfile)] == [Unfile(Index.ITEM, "gone", STORED.id)]
+    entries = [each for each in program.changes if isinstance(each, File | Unfile) and each.of is Index.FOREIGN]
+    assert [each for each in entries if isinstance(each, Unfile)] == [Unfile(Index.FOREIGN, "gone", STORED.id)]
     assert {each.key: each.at for each in entries if isinstance(each, File)} == {"kept": 7, "new": 7}
 
 

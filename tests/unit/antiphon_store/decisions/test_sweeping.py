@@ -56,8 +56,8 @@ def test_a_dead_node_goes_with_its_entries_and_names_its_parent(there: Row) -> N
         ("unfile", Index.MADE, "s", made_id(1, RECORD.id)),
         ("unfile", Index.CHILDREN, PARENT.id, RECORD.id),
         ("file", Index.ENDS, "", f"node/{PARENT.id}"),
-        ("unfile", Index.ITEM, "a", RECORD.id),
-        ("unfile", Index.ITEM, "b", RECORD.id),
+        ("unfile", Index.FOREIGN, "a", RECORD.id),
+        ("unfile", Index.FOREIGN, "b", RECORD.id),
     ]
     assert REF in pins(program)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -10,11 +11,11 @@ from antiphon_core.errors import AntiphonError, InternalError
 from antiphon_core.sealing_keys import SealingKeys
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.encryption.configured_rows import sealed
-from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC
-from antiphon_store.encryption.sealed_rows import SEALED_FIELDS
+from antiphon_store.encryption.payload_cipher import FIELD_PREFIX, MAGIC, PayloadCipher
+from antiphon_store.encryption.sealed_rows import SEALED_FIELDS, SealedRows
 from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.maintenance import MaintainedRows
-from antiphon_store.rows.model import Kind, Partition, Row
+from antiphon_store.rows.model import Condition, Guard, Kind, Partition, Program, Put, Ref, Refused, Row
 from antiphon_store.service import StoreService
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
@@ -85,6 +86,25 @@ async def test_operators_look_after_it_as_after_any(inner: MemoryRows, stored: S
     assert isinstance(rows, MaintainedRows)
     assert [each async for each in verify(rows, rows.maintenance, "acme", lambda _count: None) if each.is_damage] == []
     assert not isinstance(sealed(MemoryRows(), KEYS), MaintainedRows)
+
+
+async def test_large_row_of_a_refused_program_is_opened_in_a_thread(inner: MemoryRows) -> None:
+    opened_in: list[threading.Thread] = []
+
+    class Cipher(PayloadCipher):
+        def open(self, stored: bytes, bound_to: bytes) -> bytes:
+            opened_in.append(threading.current_thread())
+            return super().open(stored, bound_to)
+
+    rows, partition, ref = SealedRows(inner, Cipher(KEYS)), Partition("acme", "tree"), Ref(Kind.PROMPT, "one")
+    await rows.transact(partition, Program(changes=[Put(ref, {}, body=b"a" * 2**17)]))
+    refused = await rows.transact(partition, Program(guards=[Guard(ref, Condition.ABSENT)]))
+    assert isinstance(refused, Refused)
+    found = refused.rows[ref]
+    assert found is not None
+    assert found.body == b"a" * 2**17
+    assert opened_in
+    assert threading.main_thread() not in opened_in
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from antiphon_core.ports.store import Fence
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.importing import import_lines
-from antiphon_store.rows.model import Index, Kind, Partition, Ref, Row, Unfile, made_id
+from antiphon_store.rows.model import Index, Kind, Partition, Ref, Row, Span, Unfile, made_id
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.support.memory_maintenance import MaintainedMemory
@@ -24,7 +24,7 @@ Lines = dict[tuple[Partition, Index, str, str], int]
 async def entries(rows: MaintainedMemory) -> Lines:
     found: Lines = {}
     async for partition, index, key in rows.maintenance.index_keys("acme"):
-        _, page = await rows.page(partition, index, key, after=None, limit=1000)
+        _, page = await rows.page(partition, index, key, Span(1000))
         found |= {(partition, index, key, each.id): each.at for each in page}
     return found
 

@@ -87,7 +87,7 @@ async def test_pointers_and_keys_that_lead_nowhere_are_hints(rows: MaintainedMem
     [
         (Index.CHILDREN, "resp_a", "resp_none", "node resp_none"),
         (Index.MADE, "s", "00000001/resp_none", "node resp_none"),
-        (Index.ITEM, "msg", "resp_none", "node resp_none"),
+        (Index.FOREIGN, "msg", "resp_none", "node resp_none"),
         (Index.QUEUE, "q", "resp_none", "job resp_none"),
         (Index.HOLDER, "q worker", "resp_none", "job resp_none"),
         (Index.ENDS, "", "log/resp_none", "log resp_none"),

@@ -43,10 +43,10 @@ def test_metadata_is_stored_without_white_space() -> None:
 
 def test_ids_are_given_to_items_that_lack_one() -> None:
     entries = rules.parse_items(b'[{"id":"a","x":1},{"type":"reasoning","id":null},{"type":7}]')
-    first, second, third = loads(rules.with_ids(entries, SequentialIds()))
+    first, second, third = loads(rules.with_ids(entries, SequentialIds(), f"conv_{48 * '7'}"))
     assert first == {"id": "a", "x": 1}
-    assert second["id"].startswith("rs_")
-    assert third["id"].startswith("item_")
+    assert second["id"].startswith("rs_7777777777777777")
+    assert third["id"].startswith("item_7777777777777777")
     assert (second["type"], third["type"]) == ("reasoning", 7)
 
 

@@ -13,7 +13,7 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
 from antiphon_store.decisions import keys
-from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref
+from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref, Span
 from antiphon_store.service import StoreService
 from antiphon_store.testing.conversations import array, new_id
 from antiphon_store.testing.idempotency import keyed
@@ -51,7 +51,7 @@ async def stored(rows: SpiedRows, *refs: tuple[Kind, str], partition: Partition)
 
 
 async def candidates(rows: SpiedRows) -> list[str]:
-    _, entries = await rows.rows.page(Partition(T, ""), Index.ENDS, "", after=None, limit=1000)
+    _, entries = await rows.rows.page(Partition(T, ""), Index.ENDS, "", Span(1000))
     return [each.id for each in entries]
 
 

@@ -112,6 +112,11 @@ def test_addresses_paths_and_traces_stay_here(reason: str, left: str) -> None:
     assert chat_errors.readable(reason, URL) == left
 
 
+def test_host_name_inside_a_word_is_kept() -> None:
+    found = chat_errors.readable("nim: the minimum is 1, says nim:8000 at nim.default", "http://nim:8000/v1")
+    assert found == "[...]: the minimum is 1, says [...] at [...].default"
+
+
 def test_a_long_reason_is_cut() -> None:
     assert len(chat_errors.readable("no " * 1_000, URL)) == chat_errors.REASON_CHARS_MAX + 3
 

@@ -237,6 +237,12 @@ def test_calls_without_ids_under_one_index_differ_by_their_names() -> None:
     assert segments.count(CallEnd(is_complete=True)) == 2
 
 
+def test_two_whole_calls_of_one_function_without_ids_stay_two_calls() -> None:
+    segments, _ = read(call(0, '{"x":', name="f"), call(0, "1}", name="f"), call(0, '{"y":2}', name="f"), end("stop"))
+    x, y = [Arguments('{"x":'), Arguments("1}")], [Arguments('{"y":2}')]
+    assert segments == [CallBegin("f"), *x, CallEnd(is_complete=True), CallBegin("f"), *y, CallEnd(is_complete=True)]
+
+
 @pytest.mark.parametrize(
     ("name", "following"),
     [

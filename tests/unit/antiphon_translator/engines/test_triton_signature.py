@@ -38,6 +38,12 @@ def test_temperature_zero_is_the_best_token() -> None:
     assert chosen(Sampling(temperature=0.5, seed=0)) == {"temperature": 0.5, "seed": 0}
 
 
+def test_greedy_sampling_keeps_the_penalties() -> None:
+    sampling = Sampling(0, 0.5, 7, 0.1, 1.5, -1.0, 2.0, 9)
+    penalties = {"repetition_penalty": 1.5, "presence_penalty": -1.0, "frequency_penalty": 2.0}
+    assert chosen(sampling) == {"top_k": 1} | penalties
+
+
 def test_a_guide_is_its_kind_and_its_text() -> None:
     assert guide_tensors(None, model()) == []
     assert guide_tensors(Guide(GuideKind.JSON), model(**GUIDED)) == [

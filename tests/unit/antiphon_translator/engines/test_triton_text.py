@@ -136,13 +136,13 @@ def test_counts_become_usage_and_the_finish_reason() -> None:
     assert read(reader, counted(" two", 2)) == TextChunk(" two")
     assert reader.read(final_response().infer_response) is None
     assert reader.finish() == TextChunk(finish=FinishReason.STOP, usage=Usage(5, 3))
-    assert not reader.complete
+    assert not reader.is_complete
 
 
 def test_as_many_tokens_as_asked_for_is_the_length() -> None:
     reader = TextReader(replace(REQUEST, max_tokens=2), Growth.DELTA)
     read(reader, counted("One", 2))
-    assert reader.complete
+    assert reader.is_complete
     assert reader.finish().finish is FinishReason.LENGTH
 
 
@@ -168,9 +168,9 @@ def test_a_stop_text_that_the_end_completes() -> None:
 def test_the_models_own_finish_reason() -> None:
     reader = TextReader(REQUEST, Growth.CUMULATIVE)
     read(reader, {"text_output": "One", "finish_reason": "None"})
-    assert not reader.complete
+    assert not reader.is_complete
     read(reader, {"text_output": "One.", "finish_reason": "length"})
-    assert reader.complete
+    assert reader.is_complete
     assert reader.finish() == TextChunk(finish=FinishReason.LENGTH)
 
 

@@ -131,12 +131,12 @@ def test_a_response_that_cannot_be_read_is_a_fault(change: str) -> None:
 def test_the_server_is_through_after_the_last_token_or_a_stop_id() -> None:
     reader = TokensReader(replace(REQUEST, max_tokens=2))
     reader.read(token_response([5]).infer_response)
-    assert not reader.complete
+    assert not reader.is_complete
     reader.read(token_response([6]).infer_response)
-    assert reader.complete
+    assert reader.is_complete
     stopped = TokensReader(REQUEST)
     stopped.read(token_response([2]).infer_response)
-    assert stopped.complete
+    assert stopped.is_complete
     assert stopped.finish() is None
 
 

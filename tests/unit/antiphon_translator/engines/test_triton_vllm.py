@@ -107,9 +107,9 @@ def test_text_counts_and_the_finish_reason() -> None:
     counts = {"num_input_tokens": 5, "num_output_tokens": 2}
     assert read(reader, text_output=b"caf\xc3", finish_reason="None", **counts) == TextChunk("caf")
     assert read(reader, text_output=b"\xa9", finish_reason="None", **counts) == TextChunk("é")
-    assert not reader.complete
+    assert not reader.is_complete
     assert read(reader, text_output="", finish_reason="length", **counts) is None
-    assert reader.complete
+    assert reader.is_complete
     assert reader.finish() == TextChunk(finish=FinishReason.LENGTH, usage=Usage(5, 6))
 
 

@@ -89,9 +89,9 @@ def test_event_without_ids_and_finish_reason_makes_no_chunk() -> None:
 def test_a_reader_is_complete_with_a_finish_reason() -> None:
     reader = TokensReader(REQUEST)
     reader.read(loads(ids_event([8]).removeprefix(b"data: ")))
-    assert not reader.complete
+    assert not reader.is_complete
     reader.read(loads(ids_event([2], "stop").removeprefix(b"data: ")))
-    assert reader.complete
+    assert reader.is_complete
 
 
 def test_an_aborted_generation_is_unavailable_and_an_unknown_reason_a_fault() -> None:

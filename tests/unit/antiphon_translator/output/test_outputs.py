@@ -18,7 +18,8 @@ from antiphon_translator.generation import (
     TokenChunk,
     Usage,
 )
-from antiphon_translator.output.outputs import ChatOutput, ModelOutput, TextOutput, output_of
+from antiphon_translator.output.model_output import ModelOutput
+from antiphon_translator.output.outputs import ChatOutput, TextOutput, output_of
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from antiphon_translator.prompt.tools import Tool

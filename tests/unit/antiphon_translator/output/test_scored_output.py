@@ -17,7 +17,8 @@ from antiphon_translator.generation import (
     Usage,
 )
 from antiphon_translator.logprobs.requested import LEFT_OUT
-from antiphon_translator.output.outputs import ModelOutput, output_of
+from antiphon_translator.output.model_output import ModelOutput
+from antiphon_translator.output.outputs import output_of
 from antiphon_translator.output.scored_output import ScoredOutput
 from antiphon_translator.parsing.segments import CallBegin, CallEnd, Candidate, Reasoning, ScoredText, Segment
 from antiphon_translator.prompt.tools import Tool

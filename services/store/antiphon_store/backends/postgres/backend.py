@@ -36,6 +36,7 @@ from antiphon_store.rows.model import (
     Partition,
     Program,
     Row,
+    Span,
     brings_rows,
 )
 
@@ -102,17 +103,9 @@ class PostgresRows:
         return outcome if outcome is not None else await self._writing.run(call)
 
     async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
+        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
     ) -> tuple[int, Sequence[Entry]]:
-        after_at, after_id = after or (_LAST if descending else _FIRST)
+        after_at, after_id = span.after or (_LAST if span.descending else _FIRST)
         parameters = {
             "tenant": partition.tenant,
             "tree": tree_of(partition.tree, index),
@@ -120,10 +113,10 @@ class PostgresRows:
             "key": plain(key),
             "after_at": after_at,
             "after_id": plain(after_id),
-            "limit": limit,
+            "limit": span.limit,
             "with_rows": with_rows,
         }
-        found = await self._run(QUERIES["page_backwards" if descending else "page_forwards"], parameters)
+        found = await self._run(QUERIES["page_backwards" if span.descending else "page_forwards"], parameters)
         return found[0][0], [
             Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
             for _now_ms, entry_id, at, fields, items, body in found

@@ -1,4 +1,4 @@
-"""Space on the server's disk: checks for it, and keeps a reserve for deletes and sweeps on a full disk.
+"""Checks the space on the server's disk, and keeps a reserve of it for deletes and sweeps on a full disk.
 
 PostgreSQL accepts connections on a full disk, but needs space for every change, a delete too. The check is a query that
 spills some megabytes into a temporary file, which lies where the tables are. The reserve is made of such files: held
@@ -26,11 +26,11 @@ _Answer = TypeVar("_Answer")
 
 
 class Room:
-    """The space on the disk, and the reserve. `connections` is open, and has one connection."""
+    """The space on the disk, and the reserve. `connections` has one connection, and is opened before the first call."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._seen_s = float("-inf")
+        self._seen_s = float("-inf")  # the time at which the disk last had space
         self.is_full = False
 
     async def write(self, write: Callable[[], Awaitable[_Answer]], *, in_reserve: bool) -> _Answer:
@@ -48,7 +48,7 @@ class Room:
                     raise
 
     async def require(self) -> None:
-        """Returns if the disk had space within the last CANARY_S seconds. StoreUnavailable: it is full."""
+        """Checks the disk, unless it had space within the last CANARY_S seconds. StoreUnavailable: the disk is full."""
         if time.monotonic() - self._seen_s < CANARY_S:
             return
         self._seen_s = float("-inf")
@@ -67,7 +67,7 @@ class Room:
 
 
 async def _has_space(connection: Connection) -> bool:
-    """Takes the reserve, and checks for some megabytes besides."""
+    """Takes the missing parts of the reserve, and checks for some megabytes besides."""
     held = await _held(connection)
     try:
         for part in PARTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
@@ -26,8 +27,8 @@ SYNCHRONOUS_COMMIT = {Durability.QUORUM: "on", Durability.DISK: "on", Durability
 
 
 def conninfo_of(url: str) -> str:
-    """Returns the URL as a libpq connection string, with default timeouts where the URL sets none. SettingsError: it is
-    not a URL of PostgreSQL. The message leaves out values that libpq quotes, because they may contain the password."""
+    """Returns the URL as a libpq connection string, with defaults for parameters that the URL does not set.
+    SettingsError: the URL is malformed. Stars replace what libpq's message quotes, which may be the password."""
     defaults: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_S,
         "application_name": "antiphon-store",
@@ -36,7 +37,7 @@ def conninfo_of(url: str) -> str:
     try:
         return make_conninfo("", **{**defaults, **conninfo_to_dict(url)})
     except (psycopg.Error, ValueError) as error:
-        reason = str(error).partition(": ")[0].strip()
+        reason = re.sub('".*"', "***", str(error), flags=re.DOTALL).strip()
         raise SettingsError(f"The store's URL is not one of PostgreSQL: {reason}.") from None
 
 

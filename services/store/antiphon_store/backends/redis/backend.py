@@ -37,6 +37,7 @@ from antiphon_store.rows.model import (
     Partition,
     Program,
     Range,
+    Span,
     Unfile,
     brings_rows,
 )
@@ -93,20 +94,12 @@ class RedisRows:
             return await (self._apply_on_cluster if self._is_cluster else self._apply)(partition, program)
 
     async def page(
-        self,
-        partition: Partition,
-        index: Index,
-        key: str,
-        *,
-        after: tuple[int, str] | None,
-        limit: int,
-        descending: bool = False,
-        with_rows: bool = False,
+        self, partition: Partition, index: Index, key: str, span: Span, *, with_rows: bool = False
     ) -> tuple[int, Sequence[Entry]]:
         entries = keys.entries(partition, index, key)
         names = [keys.root(partition) if with_rows else entries, entries]
-        place = ("", "") if after is None else after
-        options: list[Argument] = [int(descending), limit, *place, int(with_rows)]
+        place = ("", "") if span.after is None else span.after
+        options: list[Argument] = [int(span.descending), span.limit, *place, int(with_rows)]
         with self._atom():
             _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
         rows = starmap(programs.to_row, zip(*map(programs.joined, nodes), strict=True)) if with_rows else repeat(None)

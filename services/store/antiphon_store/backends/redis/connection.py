@@ -77,7 +77,7 @@ async def exchanged(pool: ConnectionPool, commands: Sequence[Sequence[Any]]) -> 
         async with asyncio.timeout(connection.socket_timeout):
             return [await _answer(connection) for _ in commands]
     finally:
-        await asyncio.shield(pool.release(connection))
+        await pool.release(connection)  # ends at once: no connection but a Cluster's is closed here
 
 
 async def _answer(connection: AbstractConnection) -> Any:

@@ -1,7 +1,7 @@
 """The names of Redis keys. Keys with the same text in braces lie in one hash slot of a Cluster.
 
     antiphon:{TENANT:TREE}             the root of a partition's keys; parts/rows.lua has what is below it
-        :children:ID, :made:ID   zset  the indexes of the partition
+        :children:ID, :made:ID, :item:ID   zset  the indexes of the partition
     antiphon:{TENANT:INDEX:KEY}  zset  one key of a tenant-wide index: a slot of its own
     antiphon:tenants             set   every tenant that ever filed something in ENDS
 

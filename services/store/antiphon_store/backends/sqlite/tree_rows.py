@@ -11,7 +11,7 @@ from typing import Any
 
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.sql_maintenance import BEHIND_ALL
-from antiphon_store.rows.local_rows import CHAIN_PART_NODES, LocalRows, NamedRow, Span
+from antiphon_store.rows.local_rows import CHAIN_PART_NODES, LocalRows, NamedRow
 from antiphon_store.rows.model import (
     NO_ROW,
     TENANT_WIDE,
@@ -23,6 +23,7 @@ from antiphon_store.rows.model import (
     Payload,
     Ref,
     Row,
+    Span,
     Value,
 )
 
@@ -88,7 +89,6 @@ _MOVE = f"UPDATE entry SET at = ? WHERE {_KEY} AND at = ? AND id = ?"  # noqa: S
 _NEXT_TENANT = "SELECT scope FROM entry WHERE scope > ? ORDER BY scope LIMIT 1"  # numbers sort before names
 _HAS_ENDS = "SELECT 1 FROM entry WHERE scope = ? AND name = 'ends' LIMIT 1"
 _ENTRIES_PER_STATEMENT = 100
-_NO_LIMIT = -1
 
 
 class TreeRows(LocalRows):
@@ -208,11 +208,11 @@ class TreeRows(LocalRows):
     # ---- Entries ----
 
     def entries(self, index: Index, key: str, span: Span) -> Sequence[Entry]:
-        after, limit, descending = span
+        limit, after, descending = span
         direction, beyond = ("DESC", "<") if descending else ("ASC", ">")
         behind = f"AND (at, id) {beyond} (?, ?)" if after is not None else ""
         query = f"SELECT id, at FROM entry WHERE {_KEY} {behind} ORDER BY at {direction}, id {direction} LIMIT ?"  # noqa: S608
-        values = (self._scope(index), index, key, *(after or ()), _NO_LIMIT if limit is None else limit)
+        values = (self._scope(index), index, key, *(after or ()), limit)
         return [Entry(*line) for line in self._connection.execute(query, values).fetchall()]
 
     def file(self, index: Index, key: str, entry_id: str, at_ms: int, *, is_new: bool = False) -> None:
@@ -234,7 +234,7 @@ class TreeRows(LocalRows):
 
     def take_due(self, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """Updates the entries, because filing them would set the tree that they were filed in."""
-        due = [each for each in self.entries(index, key, Span(limit=limit)) if each.at <= self.now_ms]
+        due = [each for each in self.entries(index, key, Span(limit)) if each.at <= self.now_ms]
         until = self.now_ms + hide_ms
         moved = [(until, self._partition.tenant, index, key, each.at, each.id) for each in due]
         self._connection.executemany(_MOVE, moved)

@@ -26,6 +26,7 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
+    Span,
 )
 
 HERE = Partition("tenant", "tree")
@@ -92,7 +93,7 @@ async def test_children_made_at_once_each_have_the_chain_of_their_parent(rows: P
     outcome = await rows.transact(HERE, chains)
     assert isinstance(outcome, Applied)
     assert [chain.ids for chain in outcome.answers] == [["root", name] for name in names]
-    _, listed = await rows.page(HERE, Index.MADE, "s", after=None, limit=100)
+    _, listed = await rows.page(HERE, Index.MADE, "s", Span(100))
     assert len(listed) == PROGRAMS + 1
 
 

@@ -27,6 +27,14 @@ def test_a_url_that_is_none_is_a_mistake_in_the_settings(url: str) -> None:
         conninfo_of(url)
 
 
+@pytest.mark.parametrize("password", ["one two", 'one "two', "one: two", 'one": two', "one%zztwo"])
+def test_error_of_a_malformed_url_leaves_out_its_password(password: str) -> None:
+    with pytest.raises(SettingsError, match="not one of PostgreSQL: [a-z]") as caught:
+        conninfo_of(f"postgresql://user:{password}@host/database")
+    assert "one" not in str(caught.value).removeprefix("The store's URL is not one of PostgreSQL")
+    assert "two" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("durability", "synchronous_commit"),
     [(Durability.QUORUM, "on"), (Durability.DISK, "on"), (Durability.PROCESS, "off")],

@@ -39,6 +39,7 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
+    Span,
     Unfile,
 )
 from antiphon_store.service import StoreService
@@ -56,7 +57,7 @@ def rows_at(url: str, *, durability: Durability = Durability.MEMORY) -> RedisRow
 
 
 async def filed(rows: RedisRows, partition: Partition) -> list[tuple[str, int]]:
-    _, entries = await rows.page(partition, Index.ITEM, "item", after=None, limit=9)
+    _, entries = await rows.page(partition, Index.FOREIGN, "item", Span(9))
     return [(each.id, each.at) for each in entries]
 
 
@@ -64,10 +65,10 @@ async def test_what_is_deleted_leaves_nothing_behind(server: redis.Redis, tenant
     rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
     await rows.open()
     changes: list[Change] = [Put(Ref(Kind.BATCH, f"log/{number}"), {}, b"items", b"body") for number in range(3)]
-    changes += [Put(SESSION, {"a": 1}, b"i"), File(Index.ITEM, "i", "x")]
+    changes += [Put(SESSION, {"a": 1}, b"i"), File(Index.FOREIGN, "i", "x")]
     await rows.transact(partition, Program(changes=changes))
     assert len(list(server.scan_iter(f"{keys.root(partition)}:*", count=10_000))) == 6
-    gone: list[Change] = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.ITEM, "i", "x")]
+    gone: list[Change] = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.FOREIGN, "i", "x")]
     await rows.transact(partition, Program(changes=gone))
     assert not list(server.scan_iter(f"antiphon:{{{tenant}:*", count=10_000))
     await rows.close()
@@ -89,11 +90,11 @@ async def test_a_tenant_is_announced_again_after_a_while(server: redis.Redis, te
 
 async def test_a_refused_program_leaves_an_entry_on_a_cluster_alone(tenant: str) -> None:
     partition = Partition(tenant, "tree")
-    program = Program([NEVER], [File(Index.ITEM, "item", "resp", 7), Unfile(Index.ITEM, "item", "other")])
+    program = Program([NEVER], [File(Index.FOREIGN, "item", "resp", 7), Unfile(Index.FOREIGN, "item", "other")])
     for url, left in ((shared_redis().url, []), (shared_cluster().url, [("resp", 7)])):
         rows = rows_at(url)
         await rows.open()
-        await rows.transact(partition, Program(changes=[File(Index.ITEM, "item", "other", 9)]))
+        await rows.transact(partition, Program(changes=[File(Index.FOREIGN, "item", "other", 9)]))
         assert isinstance(await rows.transact(partition, program), Refused)
         assert await filed(rows, partition) == [*left, ("other", 9)]
         assert isinstance(await rows.transact(partition, program._replace(guards=())), Applied)

@@ -19,8 +19,8 @@ def test_a_partition_and_its_indexes_share_a_slot() -> None:
 
 
 def test_an_entry_of_a_tenant_lies_at_the_same_place_from_every_tree() -> None:
-    names = {keys.entries(PARTITION._replace(tree=tree), Index.ITEM, "item") for tree in ("one", "two")}
-    assert names == {"antiphon:{acme:item:item}"}
+    names = {keys.entries(PARTITION._replace(tree=tree), Index.FOREIGN, "item") for tree in ("one", "two")}
+    assert names == {"antiphon:{acme:foreign:item}"}
 
 
 def test_no_name_forges_the_place_of_another() -> None:
@@ -32,4 +32,4 @@ def test_no_name_forges_the_place_of_another() -> None:
 
 
 def test_a_key_may_have_characters_that_no_text_has() -> None:
-    assert keys.tenant_wide("acme", Index.ITEM, "\ud800").isascii()
+    assert keys.tenant_wide("acme", Index.FOREIGN, "\ud800").isascii()

@@ -69,10 +69,12 @@ def test_a_guard_names_the_text_of_its_value(value: Any, text: str) -> None:
 
 def test_entries_and_counts_name_their_keys() -> None:
     (guards, _, changes, _), _ = written(
-        File(Index.ITEM, "i", "resp", 7), File(Index.ITEM, "i", "resp", Now(7)), guards=[Fewer(Index.MADE, "conv", 3)]
+        File(Index.FOREIGN, "i", "resp", 7),
+        File(Index.FOREIGN, "i", "resp", Now(7)),
+        guards=[Fewer(Index.MADE, "conv", 3)],
     )
     assert guards == [["fewer", "antiphon:{acme:tree}:made:conv", 3]]
-    assert [each[1:] for each in changes] == [["antiphon:{acme:item:i}", "resp", at] for at in ("7", "+7")]
+    assert [each[1:] for each in changes] == [["antiphon:{acme:foreign:i}", "resp", at] for at in ("7", "+7")]
 
 
 def test_answers_come_back_in_the_order_of_the_reads() -> None:

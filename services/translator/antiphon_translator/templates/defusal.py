@@ -3,8 +3,8 @@
 For a prompt of token ids a text is cut inside the name of a control token (control_tokens.py). A server of chat
 completions is sent texts, and its tokenizer would read `<|im_start|>` in a message as the token. So an invisible
 character is inserted behind the first character of the name: people and models read nearly the same, and the tokenizer
-does not find the token. A character is used if every name that has it encodes to no control token. If there is none,
-the request is rejected.
+does not find the token. The character is one with which no name of the vocabulary is encoded to a control token. If
+there is no such character, the request is rejected.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ _RENAMED = (
 """Whole paths, or prefixes that end in a dot, with their names in chat completions."""
 
 
-class Culprits:
-    """Translates the parameter that an error names as its culprit, for one chat request."""
+class ErrorTranslator:
+    """Translates the parameter that an error names, for one chat request."""
 
     def __init__(
         self, origins: Sequence[str], *, max_tokens: str, tools: Sequence[str], choice: str | None = None

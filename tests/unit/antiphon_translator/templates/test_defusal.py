@@ -8,7 +8,7 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation, Message
 from antiphon_translator.templates.control_tokens import ControlTokens
-from antiphon_translator.templates.defused import WORD_JOINER, ZERO_WIDTH_SPACE, Defusal
+from antiphon_translator.templates.defusal import WORD_JOINER, ZERO_WIDTH_SPACE, Defusal
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.served_models import tokenizer
 

@@ -1,13 +1,13 @@
-"""Errors by the names that their caller knows."""
+"""Errors name the chat parameters that the client sent."""
 
 from __future__ import annotations
 
 import pytest
 
 from antiphon_core.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
-from antiphon_edge.chat.culprits import Culprits
+from antiphon_edge.chat.error_translator import ErrorTranslator
 
-CULPRITS = Culprits(
+TRANSLATOR = ErrorTranslator(
     ["messages[0]", "messages[1]", "messages[1].tool_calls[0]"],
     max_tokens="max_tokens",
     tools=["function", "custom"],
@@ -43,19 +43,19 @@ CULPRITS = Culprits(
         ("model", "model"),
     ],
 )
-def test_paths(field: str, becomes: str) -> None:
-    error = CULPRITS.translate(InvalidRequest(f"Wrong: '{field}'.", field=field, code="invalid_value"))
+def test_field_of_an_error_becomes_the_chat_parameter(field: str, becomes: str) -> None:
+    error = TRANSLATOR.translate(InvalidRequest(f"Wrong: '{field}'.", field=field, code="invalid_value"))
     assert (error.field, error.code, error.message) == (becomes, "invalid_value", f"Wrong: '{becomes}'.")
 
 
 def test_errors_keep_their_class_and_their_facts() -> None:
-    with pytest.raises(ContextLengthExceeded) as caught, CULPRITS.translated():
+    with pytest.raises(ContextLengthExceeded) as caught, TRANSLATOR.translated():
         raise ContextLengthExceeded.of(input_tokens=3, context_length=2)
     assert (caught.value.field, caught.value.facts["input_tokens"]) == ("messages", "3")
-    with pytest.raises(ModelNotFound), CULPRITS.translated():
+    with pytest.raises(ModelNotFound), TRANSLATOR.translated():
         raise ModelNotFound.of("x")
 
 
-def test_what_names_nothing_stays() -> None:
+def test_error_without_a_field_is_unchanged() -> None:
     error = InvalidRequest("No.")
-    assert CULPRITS.translate(error) is error
+    assert TRANSLATOR.translate(error) is error
