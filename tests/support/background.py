@@ -40,9 +40,9 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support.fixed_text_model import FixedTextEngine
 from tests.support.served_models import model
 from tests.support.stores import ReachableRows
-from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
 from tests.support.waiting import WAIT_MAX_S
 
@@ -88,7 +88,7 @@ class FlowingClock(ManualClock):
         return self.now_ms() / 1000
 
 
-class MortalStore:
+class BreakableStore:
     """One process's connection to a store. `lost` makes all its calls fail, `failing` the calls of some names."""
 
     def __init__(self, store: StoreService) -> None:
@@ -130,10 +130,10 @@ class MortalStore:
             yield batch
 
 
-class MortalWorker:
+class KillableWorker:
     """A worker that can be killed, which leaves its leases and its log."""
 
-    def __init__(self, part: Worker, store: MortalStore, clock: ManualClock) -> None:
+    def __init__(self, part: Worker, store: BreakableStore, clock: ManualClock) -> None:
         self.part = part
         self.store = store
         self._clock = clock
@@ -194,7 +194,7 @@ class Bench:
     ) -> None:
         self.clock = FlowingClock()
         self.backend: Any = engine(self.clock)
-        self.engine = StoryEngine()
+        self.engine = FixedTextEngine()
         self._service: TranslatorService | None = None
         if translator is None:
             self._service = TranslatorService(TranslatorSettings(), clock=self.clock)
@@ -205,14 +205,14 @@ class Bench:
         self.store = self.new_store()
         self.edge = self.replica()
 
-    def serve(self, name: str, engine: StoryEngine) -> None:
+    def serve(self, name: str, engine: FixedTextEngine) -> None:
         """Adds a model beside `m`."""
         assert self._service is not None
         self._service.add(model(name=name), engine)
 
-    def new_store(self) -> MortalStore:
+    def new_store(self) -> BreakableStore:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
-        return MortalStore(StoreService(self.backend, settings))
+        return BreakableStore(StoreService(self.backend, settings))
 
     def starter(self, store: FullStore) -> TurnStarter:
         return TurnStarter(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
@@ -222,12 +222,12 @@ class Bench:
         store = cast("FullStore", self.new_store())
         return Background(store, self.translator, self.starter(store), timing=self.timing)
 
-    def edge_over(self, store: MortalStore) -> Background:
+    def edge_over(self, store: BreakableStore) -> Background:
         typed = cast("FullStore", store)
         return Background(typed, self.translator, self.starter(typed), timing=self.timing)
 
     @asynccontextmanager
-    async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[MortalWorker]:
+    async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[KillableWorker]:
         store = self.new_store()
         part = Worker(
             WorkerSettings(slots=slots, drain_s=drain_s),
@@ -239,11 +239,11 @@ class Bench:
             timing=self.timing,
         )
         await part.start()
-        mortal = MortalWorker(part, store, self.clock)
+        made = KillableWorker(part, store, self.clock)
         try:
-            yield mortal
+            yield made
         finally:
-            await mortal.end()
+            await made.end()
 
     async def create(self, *, tenant: str = TENANT, key: str | None = None, **members: Any) -> Record:
         return await self.edge.create(tenant, background_request(**members), key=key)
@@ -254,7 +254,7 @@ class Bench:
         assert isinstance(job, Job)
         return job
 
-    def run_of(self, job: Job, *, tenant: str = TENANT, store: MortalStore | None = None) -> Attempt:
+    def run_of(self, job: Job, *, tenant: str = TENANT, store: BreakableStore | None = None) -> Attempt:
         return Attempt(self, job, tenant, cast("FullStore", store or self.store))
 
     async def run_next(self) -> None:

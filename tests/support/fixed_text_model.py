@@ -1,8 +1,8 @@
 """A model with one fixed text, which it continues from the point where its prompt ends. A turn that another translator
 takes over gets the rest of the text.
 
-    StoryEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
-    storytelling_triton(words=40)                # a Triton server for translators anywhere
+    FixedTextEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
+    fixed_text_triton(words=40)                # a Triton server for translators anywhere
 
 `starts` has one entry for each generation: the number of ids of the text that its prompt had already.
 """
@@ -26,29 +26,29 @@ from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer
 
 
-def story(words: int) -> str:
+def fixed_text(words: int) -> str:
     """Returns a text of so many different words."""
     return " ".join(f"word{number}" for number in range(words))
 
 
-def story_ids(words: int) -> list[int]:
-    return list(tokenizer().encode(story(words)))
+def fixed_text_ids(words: int) -> list[int]:
+    return list(tokenizer().encode(fixed_text(words)))
 
 
-def told_in(prompt_ids: Sequence[int], ids: Sequence[int]) -> int:
+def generated_ids_in(prompt_ids: Sequence[int], ids: Sequence[int]) -> int:
     """Returns the number of ids of the text that a prompt ends with."""
     most = min(len(ids), len(prompt_ids))
     return next((count for count in range(most, 0, -1) if list(prompt_ids[-count:]) == list(ids[:count])), 0)
 
 
-class StoryEngine:
+class FixedTextEngine:
     """Generates the text id by id. `told` has the number of each generated id; `away` makes the engine unavailable."""
 
     level = Level.TOKENS
 
     def __init__(self, *, words: int = 20, pause_s: float = 0.0) -> None:
-        self.ids = story_ids(words)
-        self.text = story(words)
+        self.ids = fixed_text_ids(words)
+        self.text = fixed_text(words)
         self.pause_s = pause_s
         self.away = False
         self.holds_at: int | None = None
@@ -66,7 +66,7 @@ class StoryEngine:
         return ALL_CONTROLS
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        start = told_in(ids_in(request), self.ids)
+        start = generated_ids_in(ids_in(request), self.ids)
         self.starts.append(start)
         self.running += 1
         try:
@@ -92,7 +92,7 @@ class StoryEngine:
 
 
 @dataclass
-class StorytellingTriton(FakeTriton):
+class FixedTextTriton(FakeTriton):
     """The model behind Triton's protocol, for translators in other processes. `pause_s` is the pause before each id."""
 
     story: Sequence[int] = ()
@@ -119,7 +119,7 @@ class StorytellingTriton(FakeTriton):
     async def ModelStreamInfer(self, requests: AsyncIterator[Raw], context: Any) -> AsyncIterator[Raw]:
         async for request in requests:
             prompt = input_ids_of(request)
-            start = told_in(prompt, self.story)
+            start = generated_ids_in(prompt, self.story)
             self.starts.append((tuple(prompt[: len(prompt) - start]), start))
             self.running += 1
             try:
@@ -134,7 +134,7 @@ class StorytellingTriton(FakeTriton):
 
 
 @asynccontextmanager
-async def storytelling_triton(words: int) -> AsyncIterator[StorytellingTriton]:
-    triton = StorytellingTriton(TOKENS, story=story_ids(words))
+async def fixed_text_triton(words: int) -> AsyncIterator[FixedTextTriton]:
+    triton = FixedTextTriton(TOKENS, story=fixed_text_ids(words))
     async with serving(triton):
         yield triton

@@ -48,7 +48,7 @@ LEFTOVER_CHARS_MAX = 100  # longer ones cost time and find nothing new
 
 
 @dataclass(frozen=True)
-class Kitchen:
+class OutputFuzzer:
     """A generator of random outputs of a family. Its markers are text, or one control token each."""
 
     family: Family
@@ -56,11 +56,11 @@ class Kitchen:
     leftovers: tuple[str, ...]
     """Outputs of the family's models, split before each marker."""
 
-    def soup(self, chance: random.Random, *, pieces: int) -> str:
+    def random_output(self, chance: random.Random, *, pieces: int) -> str:
         shelves = (self.markers, HOSTILE, self.leftovers or HOSTILE)
         return "".join(chance.choice(chance.choices(shelves, (3, 4, 3))[0]) for _ in range(pieces))
 
-    def stew(self, chance: random.Random, *, pieces: int) -> str:
+    def quoted_markers(self, chance: random.Random, *, pieces: int) -> str:
         """Returns quoted markers in prose, thoughts, code fences and arguments, among calls, and sometimes after a long
         text."""
         written = []
@@ -76,16 +76,16 @@ class Kitchen:
 
 
 @cache
-def kitchen(name: str, *, tokens: bool) -> Kitchen:
+def output_fuzzer(name: str, *, tokens: bool) -> OutputFuzzer:
     family = families.load(name)
     markers = tuple(dict.fromkeys(each for each in family.markers() if each != name and "(?P<" not in each)) or HOSTILE
     leftovers = _leftovers(name, markers)
     if not tokens:
-        return Kitchen(family, markers, leftovers)
+        return OutputFuzzer(family, markers, leftovers)
     tokens_of = (each for each in markers if not each.isidentifier())  # a key of JSON is no control token
     alphabet = Alphabet(dict(enumerate(tokens_of)), markers)
     encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
-    return Kitchen(family.translated(alphabet.encode), *encoded)
+    return OutputFuzzer(family.translated(alphabet.encode), *encoded)
 
 
 def _leftovers(name: str, markers: tuple[str, ...]) -> tuple[str, ...]:
@@ -101,29 +101,29 @@ def parsed(family: Family, pieces: Iterable[str], *, tail: str = "") -> list[Seg
     return joined([*segments, *parser.finish()])
 
 
-def check(family: Family, soup: str, pieces: Sequence[str], *, tail: str = "") -> None:
+def check(family: Family, output: str, pieces: Sequence[str], *, tail: str = "") -> None:
     """Parses a random output whole and in pieces. AssertionError: an invariant is violated."""
-    whole = parsed(family, [soup], tail=tail)
-    assert parsed(family, pieces, tail=tail) == whole, (family.name, soup, pieces)
+    whole = parsed(family, [output], tail=tail)
+    assert parsed(family, pieces, tail=tail) == whole, (family.name, output, pieces)
     in_call = False
     arguments = ""
     for segment in whole:
         match segment:
             case CallBegin(name):
-                assert not in_call, (family.name, soup)
-                assert name in SCHEMAS or is_name(name), (family.name, soup)
+                assert not in_call, (family.name, output)
+                assert name in SCHEMAS or is_name(name), (family.name, output)
                 in_call, arguments = True, ""
             case Arguments(text):
-                assert in_call, (family.name, soup)
+                assert in_call, (family.name, output)
                 arguments += text
             case CallEnd(is_complete):
-                assert in_call, (family.name, soup)
+                assert in_call, (family.name, output)
                 in_call = False
                 if is_complete:
-                    assert isinstance(json.loads(arguments), dict), (family.name, soup)
+                    assert isinstance(json.loads(arguments), dict), (family.name, output)
             case Text() | Reasoning():
-                assert not in_call, (family.name, soup)
-    assert not in_call, (family.name, soup)
+                assert not in_call, (family.name, output)
+    assert not in_call, (family.name, output)
 
 
 def told(segments: Iterable[Segment]) -> str:
@@ -131,10 +131,10 @@ def told(segments: Iterable[Segment]) -> str:
     return "".join("".join(each.text.split()) for each in segments if isinstance(each, Text | Reasoning | Dropped))
 
 
-def pieces_of(soup: str, chance: random.Random) -> list[str]:
+def pieces_of(output: str, chance: random.Random) -> list[str]:
     pieces, at = [], 0
-    while at < len(soup):
+    while at < len(output):
         size = chance.randint(1, 6)
-        pieces.append(soup[at : at + size])
+        pieces.append(output[at : at + size])
         at += size
     return pieces
