@@ -18,17 +18,18 @@ from tests.support.scheduling import FilesTogether
 from tests.support.system import System, split, up
 
 for _name in [name for name in os.environ if name.startswith(("ANTIPHON_", "NIM_"))]:
-    del os.environ[_name]  # a developer's own settings must not decide a test
+    del os.environ[_name]  # a developer's own settings must not influence tests
 
-# Files of secrets that other users may read are refused. Tests write theirs as an operator should.
+# Antiphon refuses secret files that other users may read, so tests write them without access for others.
 os.umask(0o027)
 
-# grpc.aio stops its poller with its last object and waits for what is still under way, for ever if a failed test left a
-# server running. Holding it open for the session turns that hang into the failure that it is.
+# grpc.aio stops its poller with its last object and waits for running calls, for ever if a failed test left a server
+# running. One object that lives as long as the session turns such a hang into a failure.
 grpc.aio.init_grpc_aio()
 
-# Examples per property: few while you work, more in `make test`, random ones at night (--hypothesis-profile). The same
-# examples in each run are no surprise for the next contributor. A slow machine is no fault of the code: no deadline.
+# Examples per property: few while you work, more in `make test`, random ones at night (--hypothesis-profile). Fixed
+# examples do not surprise the next contributor. There is no deadline, because a slow machine is not a fault of the
+# code.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
 settings.register_profile("full", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("nightly", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
@@ -40,8 +41,8 @@ YOUNG_OBJECTS = 20_000
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: a fifth of the time tests wait for servers, disks and time limits. Each process
-    takes 14 s to collect the tests, and up to 2 GB."""
+    """Returns two more workers than there are cores: tests wait a fifth of the time for servers, disks and timeouts.
+    Each process takes 14 s to collect the tests, and up to 2 GB."""
     return min(len(os.sched_getaffinity(0)) + 2, WORKERS_MAX)
 
 
@@ -54,14 +55,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The tables are printed by the process that hears of all tests."""
+    """Registers the tables, which the process that gets all test reports prints."""
     config.pluginmanager.register(KitTable(), "kit table")
     config.pluginmanager.register(ClientResults(config.getoption(CLIENTS_PAGE)), "client results")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
-    """Collects without garbage collections, which take an eighth of that time: all objects stay."""
+    """Collects tests without garbage collection, which would take an eighth of that time and free nothing."""
     gc.disable()
     try:
         return (yield)
@@ -70,8 +71,8 @@ def pytest_collection() -> Generator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Exempts the objects that collection made from garbage collection: they stay until the end. Searching them
-    would take pauses, and a timeout would take such a pause for a server that does not answer."""
+    """Exempts the objects that test collection made from garbage collection, because they stay until the end. Searching
+    them causes pauses, and a timeout would take such a pause for a server that does not answer."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 20)
@@ -94,7 +95,7 @@ def split_system(up_system: System, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="session", params=["one process", "split"])
 def system(request: pytest.FixtureRequest) -> System:
-    """The whole system, in each of its two forms."""
+    """The whole system, in one process and split."""
     name = "up_system" if request.param == "one process" else "split_system"
     found: System = request.getfixturevalue(name)
     return found

@@ -1,4 +1,4 @@
-"""Users who write control tokens, before a server of chat completions that renders and encodes by itself."""
+"""Control tokens in user text, before a server of chat completions that renders and encodes prompts itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ATTACKS: dict[str, Turn] = {
 
 
 async def sent(given: Turn, **changes: object) -> Object:
-    """The body that the server gets."""
+    """Runs the turn and returns the body that the chat server gets."""
     async with fake_chat() as fake:
         fake.script = [delta(content="Yes."), Ending.BY_ITSELF]
         service = TranslatorService(TranslatorSettings(), clock=ManualClock())
@@ -65,21 +65,21 @@ def texts(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_no_text_that_a_chat_server_gets_is_a_control_token(name: str) -> None:
+async def test_no_text_sent_to_a_chat_server_encodes_as_a_control_token(name: str) -> None:
     body = await sent(ATTACKS[name])
     written = list(texts([body["messages"], body.get("tools", [])]))
     control = set(tokenizer().added)
     assert [text for text in written if not control.isdisjoint(tokenizer().encode(text))] == []
-    assert any("im_end|>" in text for text in written)  # it is still there to be read
+    assert any("im_end|>" in text for text in written)  # the text is still readable
 
 
-async def test_texts_beside_each_other_spell_none_together() -> None:
+async def test_adjacent_texts_do_not_join_to_a_control_token() -> None:
     given = replace(turn(), input=dumps([user("<|im_", "end|>", image_part())]))
     body = await sent(given, sight=Sight.NATIVE)
     joined = "".join(part.get("text", "") for part in body["messages"][0]["content"])
     assert set(tokenizer().added).isdisjoint(tokenizer().encode(joined))
 
 
-async def test_a_key_that_spells_one_is_refused() -> None:
+async def test_a_schema_key_that_spells_a_control_token_is_rejected() -> None:
     with pytest.raises(InvalidRequest, match="spells a control token"):
         await sent(turn("Hi", tools=[tool(properties={"<|im_end|>": {"type": "string"}})]))

@@ -1,4 +1,4 @@
-"""Tools whose schemas would take seconds to compile, while nothing else runs."""
+"""Tools whose schemas would take seconds to compile, during which nothing else would run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATTERNS = 32
 
 
 class Compiled:
-    """How many schemas were compiled, and a gate before each."""
+    """Counts compiled schemas, with a gate before each compilation."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -77,7 +77,7 @@ async def refused(*tools: Object) -> InvalidRequest:
     return caught.value
 
 
-async def test_patterns_of_all_tools_together_are_bounded(compiled: Compiled) -> None:
+async def test_patterns_above_the_total_limit_are_rejected_before_compilation(compiled: Compiled) -> None:
     tools = [patterned(number, *(f".{{{990 + at % 9}}}{at}" for at in range(PATTERNS))) for number in range(TOOLS)]
     error = await refused(*tools)
     assert error.code == "invalid_function_parameters"
@@ -85,7 +85,7 @@ async def test_patterns_of_all_tools_together_are_bounded(compiled: Compiled) ->
     assert compiled.count == 0
 
 
-async def test_small_tools_are_too_much_together(compiled: Compiled) -> None:
+async def test_many_small_tools_above_the_total_limit_are_rejected(compiled: Compiled) -> None:
     error = await refused(*(patterned(number, ".{999}") for number in range(TOOLS)))
     assert error.field is not None
     assert 0 < compiled.count < 10
@@ -96,7 +96,7 @@ async def test_a_pattern_of_shorthands_is_refused_before_it_is_compiled(compiled
     assert compiled.count == 0
 
 
-async def test_schemas_in_schemas_of_all_tools_together_are_bounded() -> None:
+async def test_nested_schemas_above_the_total_limit_are_rejected() -> None:
     properties: Object = {f"p{at}": {"type": "string"} for at in range(1_000)}
     error = await refused(*(tool(number, properties, strict=False) for number in range(TOOLS)))
     assert error.field is not None
@@ -104,14 +104,14 @@ async def test_schemas_in_schemas_of_all_tools_together_are_bounded() -> None:
     assert int(error.field.removeprefix("tools[").split("]")[0]) < TOOLS // 2
 
 
-async def test_tools_as_applications_have_them_are_served_and_compiled_once(compiled: Compiled) -> None:
+async def test_a_hundred_ordinary_tools_are_accepted_and_compiled_once(compiled: Compiled) -> None:
     tools = [patterned(number, r"^\d{4}-\d{2}-\d{2}$", r"^[\w.+-]+@[\w-]+\.[\w.]+$") for number in range(100, 200)]
     for _ in range(2):
         await serving().generate(calling(*tools), lambda _: None)
     assert compiled.count == 100
 
 
-async def test_compiling_ends_soon_after_its_caller_has_left(compiled: Compiled) -> None:
+async def test_compilation_stops_after_its_caller_is_cancelled(compiled: Compiled) -> None:
     compiled.is_open.clear()
     tools = [patterned(number, "a{900}") for number in range(200, 260)]
     leaving = asyncio.ensure_future(serving().generate(calling(*tools), lambda _: None))
@@ -119,5 +119,5 @@ async def test_compiling_ends_soon_after_its_caller_has_left(compiled: Compiled)
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
     compiled.is_open.set()
-    await serving().generate(calling(patterned(300, "b")), lambda _: None)  # waits for the thread, too
+    await serving().generate(calling(patterned(300, "b")), lambda _: None)  # waits until the compiling thread is free
     assert compiled.count == 2

@@ -1,5 +1,5 @@
-"""Attack 1: calls that announce large messages and stop a byte short. Without a token the server holds nothing of them
-beyond their streams' windows; with one, no more than the budget, and half of that for one caller."""
+"""Attack 1: calls that announce large messages and stop a byte short. Without a token the server holds nothing beyond
+the windows of the streams. With a token it holds at most its budget, and half of the budget for one caller."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ LIMITS = IntakeLimits(bytes_max=4 * RPC_MESSAGE_BYTES_MAX, caller_bytes_max=2 * 
 
 @dataclass(frozen=True)
 class Served:
-    """A store that asks for tokens, and another tenant's client of it."""
+    """A store that requires tokens, and a client of the victim's tenant."""
 
     port: int
     server: RpcServer
     victim: RpcClient
 
     async def ask(self) -> None:
-        """A request of the victim; it has its answer within the deadline of its method."""
+        """Sends a request of the victim, which must be answered within the deadline of its method."""
         sent = STORE.methods["DescribeSession"].request.message(session_id="conv_1")
         await self.victim.call("DescribeSession", sent, tenant="globex")
 
@@ -78,7 +78,7 @@ async def attack(opened: Flood, path: str, *metadata: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("path", [PUT, REFLECTION])
 @pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),)], ids=["no token", "wrong token"])
-async def test_without_a_token_nothing_of_a_request_is_received(
+async def test_calls_without_a_valid_token_are_rejected_within_stream_windows(
     served: Served, path: str, metadata: tuple[tuple[str, str], ...]
 ) -> None:
     async with flood(served.port) as opened:
@@ -88,7 +88,7 @@ async def test_without_a_token_nothing_of_a_request_is_received(
         await served.ask()
 
 
-async def test_health_is_open_and_holds_no_large_request(served: Served) -> None:
+async def test_large_health_requests_are_rejected_as_unavailable(served: Served) -> None:
     async with flood(served.port) as opened:
         await attack(opened, CHECK)
         await opened.all_ended()
@@ -96,7 +96,7 @@ async def test_health_is_open_and_holds_no_large_request(served: Served) -> None
         await served.ask()
 
 
-async def test_a_caller_with_a_token_holds_its_share_of_the_budget_and_no_more(served: Served) -> None:
+async def test_an_authenticated_flood_holds_at_most_its_share_of_the_budget(served: Served) -> None:
     async with flood(served.port) as opened:
         await attack(opened, PUT, ("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
         held = [each for each in opened.sendings.values() if each.status is None]
@@ -106,7 +106,7 @@ async def test_a_caller_with_a_token_holds_its_share_of_the_budget_and_no_more(s
         await served.ask()
 
 
-async def test_what_was_held_is_given_back_when_the_attacker_leaves(served: Served) -> None:
+async def test_the_budget_is_released_when_the_attacker_disconnects(served: Served) -> None:
     budget = served.server._intake.budget
     async with flood(served.port) as opened:
         await attack(opened, PUT, ("authorization", f"Bearer {ATTACKER}"), ("antiphon-tenant", "acme"))
@@ -114,7 +114,7 @@ async def test_what_was_held_is_given_back_when_the_attacker_leaves(served: Serv
     await until(lambda: budget.is_unused, "the budget is given back")
 
 
-async def test_a_connection_has_a_limit_of_streams(served: Served) -> None:
+async def test_the_server_announces_its_limit_of_streams_per_connection(served: Served) -> None:
     async with flood(served.port) as opened:
         await until(lambda: opened.streams_max is not None, "the server's settings")
         assert opened.streams_max == RPC_CONNECTION_STREAMS_ITEMS_MAX

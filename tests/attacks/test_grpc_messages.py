@@ -1,5 +1,5 @@
-"""Attack 12: messages that are not what a method declares. They are refused as the caller's mistake, and never logged
-as a fault of the server: whoever reaches the port could fill the disk with tracebacks, without a token."""
+"""Attack 12: messages that a method does not declare. The server rejects them as the caller's mistake and logs no fault
+of its own: otherwise any caller could fill the disk with tracebacks, without a token."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def channel() -> AsyncIterator[grpc.aio.Channel]:
 
 
 async def outcome(channel: grpc.aio.Channel, path: str, data: bytes) -> tuple[grpc.StatusCode, str]:
-    """How a call with one message ends, whatever kind of method it is."""
+    """Returns the status of a call with one message, for a method of any kind."""
     method: Any = channel.stream_stream(path)
     call = method(iter([data]), timeout=60)
     try:
@@ -51,8 +51,8 @@ async def outcome(channel: grpc.aio.Channel, path: str, data: bytes) -> tuple[gr
     return grpc.StatusCode.OK, ""
 
 
-async def test_every_field_of_a_wrong_wire_type_is_named(channel: grpc.aio.Channel) -> None:
-    """Messages of a single field, as they were found to end as INTERNAL."""
+async def test_a_field_of_a_wrong_wire_type_is_rejected_with_its_name(channel: grpc.aio.Channel) -> None:
+    """Sends messages of a single field, for which the server once answered INTERNAL."""
     sent = 0
     for method in (method for api in APIS for method in api.methods.values()):
         for field in method.request.strict.DESCRIPTOR.fields:
@@ -64,7 +64,7 @@ async def test_every_field_of_a_wrong_wire_type_is_named(channel: grpc.aio.Chann
 
 
 @pytest.mark.parametrize("path", [CHECK, WATCH, REFLECTION])
-async def test_health_and_reflection_refuse_what_is_no_message(
+async def test_health_and_reflection_reject_malformed_messages(
     channel: grpc.aio.Channel, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     for data in BROKEN:
@@ -81,7 +81,7 @@ async def test_a_method_of_health_that_is_not_served_is_unimplemented(
 
 
 @pytest.mark.parametrize("path", [CHECK, REFLECTION])
-async def test_a_call_without_a_message_breaks_nothing(
+async def test_a_call_without_a_message_logs_no_error(
     channel: grpc.aio.Channel, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     method: Any = channel.stream_stream(path)
@@ -89,7 +89,7 @@ async def test_a_call_without_a_message_breaks_nothing(
     try:
         assert await call.read() is grpc.aio.EOF
     except grpc.aio.AioRpcError as error:
-        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT  # noqa: PT017 - reflection ends well instead
+        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT  # noqa: PT017 - reflection ends without an error instead
     assert_nothing_broke(caplog)
 
 

@@ -1,5 +1,5 @@
-"""Attack 7: JSON that is cheap to send and dear to read. It is refused before its values are made, outside the event
-loop, so that another tenant's request is answered meanwhile."""
+"""Attack 7: JSON that is cheap to send and expensive to parse. It is rejected before its values are made, outside the
+event loop, so that requests of other tenants are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.loop_watch import watched_loop
 
 SIZE = 86 * 2**20 // 10
 LOOP_CPU_S = 0.25
-"""Of one callback on the loop's thread. The attack took 3.5 s; a body that is refused as it should be takes 0.02 s."""
+"""The CPU time of one callback on the loop's thread. The attack took 3.5 s; rejecting the body takes 0.02 s."""
 ATTACKER, VICTIM = {TENANT_HEADER: "acme"}, {TENANT_HEADER: "globex"}
 JSON: dict[str, bytes] = {
     "empty arrays": b"[" + b"[]," * (SIZE // 3) + b"[]]",
@@ -59,7 +59,7 @@ async def store(edge: RunningEdge) -> AsyncIterator[grpc.aio.Channel]:
     await server.drain(0)
 
 
-async def test_a_body_is_refused_and_the_loop_goes_on(edge: RunningEdge, hostile: bytes) -> None:
+async def test_hostile_json_body_is_rejected_without_blocking_the_event_loop(edge: RunningEdge, hostile: bytes) -> None:
     for path in PATHS:
         with watched_loop() as watch:
             body = BytesIO(b'{"model":"m","input":' + hostile + b"}")
@@ -70,7 +70,7 @@ async def test_a_body_is_refused_and_the_loop_goes_on(edge: RunningEdge, hostile
     assert served.status == 200
 
 
-async def test_a_message_of_a_websocket_is_refused_and_the_loop_goes_on(edge: RunningEdge) -> None:
+async def test_hostile_websocket_json_is_rejected_without_blocking_the_event_loop(edge: RunningEdge) -> None:
     async with edge.http.session.ws_connect(edge.http.url + "/v1/responses", headers=ATTACKER) as socket:
         event = b'{"type":"response.create","model":"m","input":' + JSON["empty arrays"] + b"}"
         with watched_loop() as watch:
@@ -79,7 +79,7 @@ async def test_a_message_of_a_websocket_is_refused_and_the_loop_goes_on(edge: Ru
         assert watch.longest.cpu_s < LOOP_CPU_S, watch.report()
 
 
-async def test_a_body_of_kilobytes_that_becomes_megabytes_is_refused_like_them(edge: RunningEdge) -> None:
+async def test_hostile_gzip_body_is_rejected_without_blocking_the_event_loop(edge: RunningEdge) -> None:
     packed = gzip.compress(b'{"model":"m","input":' + JSON["empty arrays"] + b"}")
     assert len(packed) < 2**16
     with watched_loop() as watch:
@@ -90,7 +90,9 @@ async def test_a_body_of_kilobytes_that_becomes_megabytes_is_refused_like_them(e
 
 
 @pytest.mark.parametrize("name", ["metadata", "items"])
-async def test_the_store_refuses_it_before_it_is_read(store: grpc.aio.Channel, hostile: bytes, name: str) -> None:
+async def test_store_rejects_hostile_json_without_blocking_the_event_loop(
+    store: grpc.aio.Channel, hostile: bytes, name: str
+) -> None:
     conversation = new_conversation_id(RandomIds())
     rpc, given = {
         "metadata": ("CreateConversation", {"id": conversation, "metadata": b'{"a":' + hostile + b"}"}),

@@ -1,5 +1,5 @@
-"""Attack 15: connections that say nothing, at the limit of open files. A new request is answered all the same, the log
-has one line about it, and no traceback."""
+"""Attack 15: silent connections up to the limit of open files. New requests are still answered, and the log gets at
+most two lines and no traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIVE = b"GET /v1/health/live HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n
 
 @pytest.fixture(scope="module")
 def edge() -> Iterator[tuple[Command, URL]]:
-    """An edge that may have few files open."""
+    """An edge with a low limit of open files."""
     nowhere = ("--edge-store=127.0.0.1:1", "--edge-translator=127.0.0.1:1")
     command = Command("serve", "--target=edge", "--edge-port=0", f"--edge-connections-max={OPEN_FILES - 64}", *nowhere)
     try:
@@ -42,7 +42,7 @@ def live(url: URL) -> bytes:
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nX-Slow: "], ids=["silent", "pieces of heads"])
-def test_idle_connections_keep_nobody_out(edge: tuple[Command, URL], said: bytes) -> None:
+def test_new_requests_are_answered_beside_idle_connections(edge: tuple[Command, URL], said: bytes) -> None:
     command, url = edge
     with ExitStack() as stack:
         for _ in range(ATTACKERS):
@@ -55,7 +55,7 @@ def test_idle_connections_keep_nobody_out(edge: tuple[Command, URL], said: bytes
     assert sum("connections were closed or rejected" in line for line in command.lines) <= 2
 
 
-def test_the_server_header_tells_no_version(edge: tuple[Command, URL]) -> None:
+def test_answers_do_not_name_the_server_software(edge: tuple[Command, URL]) -> None:
     answers = [exchange(edge[1], said) for said in (LIVE, LIVE.replace(b"live", b"x"), b"rubbish\r\n\r\n")]
     for answer in answers:
         assert b"ython" not in answer

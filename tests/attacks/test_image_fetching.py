@@ -1,5 +1,5 @@
-"""Attack 13: images that are fetched. One tenant's slow servers cost another no wait, no address inside is reached, and
-no URL stands in a log. Nothing leaves this machine: names and sockets are the test's own."""
+"""Attack 13: fetched images. Slow servers of one tenant do not delay another, internal addresses are never reached, and
+no URL is logged. Nothing leaves this machine: names and sockets are the test's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import WAIT_MAX_S, until
 from tests.support.web import HERE, Names, Page, Web, web_server
 
 MOST = 1_000
-# https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry, whole.
+# All of https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry.
 REGISTRY = """
 0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.0.0/29
 192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24
@@ -46,8 +46,8 @@ async def fetcher() -> AsyncIterator[Fetcher]:
     await made.close()
 
 
-async def test_slow_servers_of_one_tenant_cost_another_no_wait(web: Web, fetcher: Fetcher) -> None:
-    """Six turns of one tenant at servers that never answer, as many URLs as they may have."""
+async def test_slow_image_servers_of_one_tenant_do_not_delay_another(web: Web, fetcher: Fetcher) -> None:
+    """Six turns of one tenant fetch the largest permitted number of URLs, from servers that never answer."""
     web.pages = {"/tarpit": Page([b"x", 2 * WAIT_MAX_S]), "/image": Page([b"x"])}
     wanted = [{web.url(f"/tarpit?{turn}-{n}"): MOST for n in range(MEDIA_TURN_FETCHES_MAX)} for turn in range(6)]
     stuck = [asyncio.ensure_future(fetcher.fetch(each, tenant="acme")) for each in wanted]
@@ -61,7 +61,7 @@ async def test_slow_servers_of_one_tenant_cost_another_no_wait(web: Web, fetcher
     await asyncio.wait(stuck)
 
 
-async def test_waiting_for_ones_own_share_is_part_of_the_time_limit(web: Web) -> None:
+async def test_waiting_for_a_fetch_of_the_same_tenant_counts_toward_the_timeout(web: Web) -> None:
     web.pages = {"/tarpit": Page([b"x", 2 * WAIT_MAX_S])}
     hurried = FetchRules(permits=lambda address: address == HERE, schemes=("http",), timeout_s=0.05)
     fetcher = Fetcher(hurried, resolver=Names())
@@ -72,7 +72,7 @@ async def test_waiting_for_ones_own_share_is_part_of_the_time_limit(web: Web) ->
 
 
 def examples(network: str) -> Iterator[str]:
-    """The first and the last addresses of a network."""
+    """Yields the first addresses of a network, and the last."""
     known = ip_network(network)
     yield from map(str, islice(known, 3))
     yield str(known[-1])
@@ -85,18 +85,20 @@ def test_no_address_of_the_special_registries_is_public(network: str) -> None:
 
 
 @pytest.mark.parametrize("address", CLOUDS)
-def test_where_clouds_serve_credentials_nobody_gets(address: str) -> None:
+def test_cloud_metadata_addresses_are_neither_public_nor_internal(address: str) -> None:
     assert str(ip_address(address)) == address
     assert not addresses.is_public(address)
     assert not addresses.is_internal(address)
 
 
 @pytest.mark.parametrize("address", ["192.0.0.1", "192.0.0.192", "100.64.0.1", "198.18.0.1"])
-def test_special_addresses_are_no_private_network(address: str) -> None:
+def test_special_addresses_are_not_internal(address: str) -> None:
     assert not addresses.is_internal(address)
 
 
-async def test_a_signed_url_is_in_no_log(web: Web, fetcher: Fetcher, caplog: pytest.LogCaptureFixture) -> None:
+async def test_signatures_of_image_urls_are_not_logged(
+    web: Web, fetcher: Fetcher, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     with socket.socket() as silent:
         silent.bind((HERE, 0))

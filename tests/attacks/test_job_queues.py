@@ -1,5 +1,5 @@
-"""One tenant tries to keep the workers from the jobs of others: with many jobs, with delayed ones, with jobs of a model
-that is down. Work is counted, not timed: how many jobs of the attacker run before the victim's."""
+"""A tenant tries to block the jobs of others with many jobs, delayed jobs, and jobs of a model that is down. The tests
+count how many jobs of the attacker run before the victim's; they measure no time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.store_retry import RetryPolicy
 from tests.support.background import TIMING, Bench, bench, hasten
-from tests.support.storytelling import StoryEngine
+from tests.support.fixed_text_model import FixedTextEngine
 
 ATTACKER, VICTIM = "attacker", "victim"
 FLOOD = 200
@@ -36,7 +36,7 @@ async def test_a_flood_of_jobs_delays_another_tenants_first_by_one_job_at_most(s
     states = [(await shop.store.describe_job(ATTACKER, job_id)).state for job_id in flood]
     ran_before = len(flood) - states.count(JobState.QUEUED)
     print(f"{ran_before} of the attacker's {FLOOD} jobs were begun before the victim's ended")
-    assert ran_before <= 2  # one before it, and one that the slot may have begun since
+    assert ran_before <= 2  # one before the victim's job, and one that the slot may have started since
 
 
 async def test_delayed_jobs_hold_no_slot(shop: Bench) -> None:
@@ -57,7 +57,7 @@ async def test_jobs_of_a_model_that_is_down_hold_no_slot(monkeypatch: pytest.Mon
 
 
 async def have_dead_jobs_and_a_living_one(shop: Bench) -> None:
-    dead = StoryEngine()
+    dead = FixedTextEngine()
     shop.serve("dead", dead)
     await dead.close()
     flood = [(await shop.create(tenant=ATTACKER, model="dead")).id for _ in range(16)]

@@ -1,5 +1,5 @@
-"""Attack 10: names in log lines that end the line and begin another one, and errors of engines that repeat the prompt.
-A stranger writes no line, no colour and no content into the log."""
+"""Attack 10: names that split log lines, and errors of engines that repeat the prompt. A caller can write no line, no
+colour and no content into the log."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def lines(text: bytes) -> list[str]:
-    """The lines as any tool would see them that knows more ends of a line than \\n."""
+    """Splits at every line end that a tool may know, not only at \\n."""
     return text.decode().splitlines()
 
 
 @pytest.mark.parametrize("name", EVIL, ids=range(len(EVIL)))
-def test_a_name_in_a_message_stays_on_its_line(written: Callable[[], bytes], name: str) -> None:
+def test_control_characters_in_a_logged_name_do_not_split_the_line(written: Callable[[], bytes], name: str) -> None:
     logging.getLogger("antiphon").warning("model '%s' is not known", name)
     (line,) = lines(written())
     assert "\x1b" not in line
@@ -57,7 +57,7 @@ def test_a_name_in_a_message_stays_on_its_line(written: Callable[[], bytes], nam
 
 
 @pytest.mark.parametrize("name", EVIL, ids=range(len(EVIL)))
-def test_a_name_in_a_traceback_begins_no_line_of_the_log(written: Callable[[], bytes], name: str) -> None:
+def test_control_characters_in_a_traceback_do_not_forge_log_lines(written: Callable[[], bytes], name: str) -> None:
     try:
         raise ValueError(name)
     except ValueError:
@@ -69,7 +69,7 @@ def test_a_name_in_a_traceback_begins_no_line_of_the_log(written: Callable[[], b
     assert len(written()) < 20_000
 
 
-async def test_a_caller_writes_no_line_of_the_log(written: Callable[[], bytes]) -> None:
+async def test_requests_cannot_forge_log_lines(written: Callable[[], bytes]) -> None:
     async with running_edge() as edge:
         for name in EVIL[:5]:
             await edge.http.create(model=name, input=SECRET)
@@ -79,7 +79,7 @@ async def test_a_caller_writes_no_line_of_the_log(written: Callable[[], bytes]) 
     text = written()
     assert SECRET.encode() not in text
     for line in lines(text):
-        if not line.startswith("    "):  # a remedy
+        if not line.startswith("    "):  # a line of a remedy
             assert line.startswith("{") or " antiphon_edge.access: " in line or " antiphon" in line
             assert not line.startswith(FORGED)
     if text.startswith(b"{"):
@@ -99,9 +99,7 @@ def of_triton() -> None:
 
 
 @pytest.mark.parametrize("report", [of_a_chat_server, of_triton])
-def test_what_an_engine_says_of_a_prompt_is_not_logged(
-    written: Callable[[], bytes], report: Callable[[], None]
-) -> None:
+def test_prompt_text_in_engine_errors_is_not_logged(written: Callable[[], bytes], report: Callable[[], None]) -> None:
     report()
     text = written().decode()
     assert "model 'm'" in text

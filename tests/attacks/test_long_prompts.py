@@ -1,4 +1,5 @@
-"""Prompts that cannot fit into the context are refused before they are encoded, and work that nobody waits for ends."""
+"""Prompts that cannot fit into the context are rejected before they are encoded, and encoding stops when its caller has
+gone."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ CONTEXT_TOKENS = 8_192
 
 
 class Encoded:
-    """How many characters were encoded, and a gate before each call of the library."""
+    """Counts encoded characters, with a gate before each call of the library."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.chars = 0
@@ -74,14 +75,14 @@ async def test_a_prompt_that_cannot_fit_is_refused_before_it_is_encoded(name: st
     assert engine.requests == []
 
 
-async def test_a_prompt_that_cannot_fit_is_not_counted_either(encoded: Encoded) -> None:
+async def test_token_count_of_a_prompt_that_cannot_fit_is_rejected_unencoded(encoded: Encoded) -> None:
     service, _ = serving()
     with pytest.raises(ContextLengthExceeded, match="at least"):
         await service.count_tokens(ATTACKS["letters"])
     assert encoded.chars == 0
 
 
-async def test_the_oldest_turns_that_cannot_fit_are_left_out_without_encoding_them(encoded: Encoded) -> None:
+async def test_truncation_drops_the_oldest_turns_without_encoding_them(encoded: Encoded) -> None:
     service, engine = serving()
     history: list[Object] = [message("user", "word " * 1_000_000), message("assistant", "Yes.")]
     await service.generate(turn("Hi", history=history, truncation="auto"), lambda _: None)
@@ -89,7 +90,7 @@ async def test_the_oldest_turns_that_cannot_fit_are_left_out_without_encoding_th
     assert encoded.chars < 1_000
 
 
-async def test_encoding_ends_soon_after_its_caller_has_left(encoded: Encoded) -> None:
+async def test_encoding_stops_after_its_caller_is_cancelled(encoded: Encoded) -> None:
     service, engine = serving(context_length=2**30)
     history: list[Object] = [message("user", "word " * 60_000) for _ in range(20)]
     encoded.is_open.clear()
@@ -99,6 +100,6 @@ async def test_encoding_ends_soon_after_its_caller_has_left(encoded: Encoded) ->
     await asyncio.gather(leaving, return_exceptions=True)
     encoded.is_open.set()
     small, _ = serving()
-    await small.generate(turn("word " * 1_000), lambda _: None)  # waits for a thread, too
+    await small.generate(turn("word " * 1_000), lambda _: None)  # waits until a thread is free
     assert encoded.chars < 1_000_000  # of six million
     assert engine.requests == []

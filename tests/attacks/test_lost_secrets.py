@@ -1,5 +1,5 @@
-"""Attack 11: files of secrets that are emptied, deleted, replaced by a folder, or opened to all, while Antiphon runs.
-Nothing fails open: after a grace nobody is let in, a metric says so, and a corrected file is used again."""
+"""Attack 11: secret files that are emptied, deleted, replaced by a folder or made readable for all while Antiphon runs.
+Authentication fails closed after a grace, a metric reports the file, and a corrected file is used again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Damage = Callable[[Path], None]
 DAMAGES: list[Damage] = [empty, Path.unlink, fill_with_junk, replace_by_a_folder]
 READ_BY_REQUESTS = "profile.api_key_file"
 OPEN_TO_ALL = {name for name in HOLDERS if "tls_" in name} | {READ_BY_REQUESTS}
-"""Files whose mode is not looked at."""
+"""Settings whose files may have any mode."""
 
 
 def restore(path: Path, content: bytes) -> None:
@@ -65,8 +65,8 @@ def unusable(setting: str) -> float:
     return metrics.SECRETS_UNUSABLE.of(setting).value
 
 
-def test_each_setting_that_names_a_file_of_secrets_has_a_holder() -> None:
-    """A new one fails here until `secret_holders.py` says what becomes of it."""
+def test_each_setting_of_a_secret_file_has_a_test_holder() -> None:
+    """A new setting fails this test until `secret_holders.py` has a holder for its file."""
     named = {
         f"{setting.section}.{setting.field.name}"
         for setting in declared({**SECTIONS, "profile": ModelProfile})
@@ -78,7 +78,7 @@ def test_each_setting_that_names_a_file_of_secrets_has_a_holder() -> None:
 
 @pytest.mark.parametrize("damage", [*DAMAGES, make_unreadable])
 @pytest.mark.parametrize("name", HOLDERS)
-async def test_a_file_that_is_lost_lets_nobody_in(tmp_path: Path, name: str, damage: Damage) -> None:
+async def test_a_damaged_secret_file_fails_closed(tmp_path: Path, name: str, damage: Damage) -> None:
     async with HOLDERS[name](tmp_path) as holder:
         content = holder.path.read_bytes()
         assert (await holder.serves(), await holder.serves_stranger()) == (True, False)
@@ -93,7 +93,7 @@ async def test_a_file_that_is_lost_lets_nobody_in(tmp_path: Path, name: str, dam
 
 
 @pytest.mark.parametrize("name", sorted({*HOLDERS} - OPEN_TO_ALL))
-async def test_a_file_that_is_opened_to_all_lets_nobody_in(tmp_path: Path, name: str) -> None:
+async def test_a_secret_file_open_to_other_users_fails_closed(tmp_path: Path, name: str) -> None:
     async with HOLDERS[name](tmp_path) as holder:
         holder.path.chmod(0o666)
         assert await holder.serves() == (name in KEEP)
@@ -102,7 +102,7 @@ async def test_a_file_that_is_opened_to_all_lets_nobody_in(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize("name", ["edge.keys_file", "store.token_file", "store.tls_client_ca_file"])
-async def test_a_metric_says_that_a_file_is_lost(tmp_path: Path, name: str) -> None:
+async def test_a_missing_secret_file_is_reported_by_a_metric(tmp_path: Path, name: str) -> None:
     setting = name if name.startswith("edge") else name.partition(".")[2]
     async with HOLDERS[name](tmp_path) as holder:
         content = holder.path.read_bytes()
@@ -114,8 +114,8 @@ async def test_a_metric_says_that_a_file_is_lost(tmp_path: Path, name: str) -> N
         assert unusable(setting) == 0
 
 
-async def test_within_the_grace_the_keys_stay_valid(tmp_path: Path) -> None:
-    """A rotation that takes a moment locks nobody out."""
+async def test_keys_stay_valid_within_the_grace_after_their_file_is_lost(tmp_path: Path) -> None:
+    """A rotation that takes a moment must not lock callers out."""
     files = KeyFiles(tmp_path)
     secret = files.make("acme")
     async with running_edge(**files.settings) as edge:
@@ -134,7 +134,7 @@ def test_files_that_others_may_read_or_change_are_refused_at_the_start(tmp_path:
 
 
 def test_a_pepper_is_rotated_without_a_restart(tmp_path: Path) -> None:
-    """Old keys stay valid while the old line stands below the new one, and not longer."""
+    """Old keys stay valid as long as the old line is below the new one."""
     files = KeyFiles(tmp_path)
     secret = files.make("acme")
     guard = KeyGuard(files.keys, files.pepper, clock=ManualClock(), grace_s=0.0)

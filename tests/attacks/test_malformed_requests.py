@@ -1,5 +1,5 @@
-"""Malformed requests of every route and every method, thousands of them. Each is refused as its caller's mistake: no
-5xx, no INTERNAL, no traceback, and the process does not grow. The full number runs with `make nightly`."""
+"""Thousands of malformed requests of every route and method. Each is rejected as its caller's mistake: no 5xx, no
+INTERNAL, no traceback, and the memory of the process does not grow. `make nightly` sends the full number."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ COUNT = volume(1_000, 20_000)
 SEED = volume(14, SystemRandom().randrange(2**32))
 AT_ONCE = 16
 WAIT_S = 0.3
-"""How long a call is waited for that may never end by itself."""
+"""The timeout of a call that may never end by itself."""
 GROWTH_BYTES_MAX = 32 * 2**20
-"""Of the process between the end of the first quarter and the end of the last: a kilobyte that each request leaves
-behind would be 15 MiB, and the whole of its request ten times as much, and pools and caches fill up once."""
+"""The permitted growth of the process from the end of the first quarter to the end of the last. A kilobyte kept for
+each request would be 15 MiB, and the whole request ten times as much; pools and caches fill up once."""
 FAULTS = frozenset({"INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE"})
 
 Case = TypeVar("Case")
@@ -42,7 +42,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MalformedTarget
 
 
 @pytest.mark.timeout(1_800)
-async def test_malformed_http_requests_are_no_fault_of_the_server(target: MalformedTarget) -> None:
+async def test_malformed_http_requests_cause_no_server_error(target: MalformedTarget) -> None:
     statuses = Counter[int]()
 
     async def send(request: Request) -> str:
@@ -56,7 +56,7 @@ async def test_malformed_http_requests_are_no_fault_of_the_server(target: Malfor
 
 
 @pytest.mark.timeout(1_800)
-async def test_malformed_grpc_messages_are_no_fault_of_the_server(target: MalformedTarget) -> None:
+async def test_malformed_grpc_messages_cause_no_server_error(target: MalformedTarget) -> None:
     texts = ["t", "m", "q", "h", "msg_1", *target.ids["responses"], *target.ids["conversations"]]
     codes = Counter[str]()
     async with grpc.aio.insecure_channel(target.rpc) as channel:
@@ -70,11 +70,12 @@ async def test_malformed_grpc_messages_are_no_fault_of_the_server(target: Malfor
         await survives(target, malformed_messages(SEED, texts), send)
     print(f"seed {SEED}:", dict(codes))
     assert codes["INVALID_ARGUMENT"] > COUNT // 3
-    assert codes["OK"] > COUNT // 50  # some of them are just odd
+    assert codes["OK"] > COUNT // 50  # some messages are odd but valid
 
 
 async def survives(target: MalformedTarget, cases: Iterator[Case], send: Callable[[Case], Awaitable[str]]) -> None:
-    """Sends COUNT cases, each of which `send` tells the fault of. The process has logged none, and has not grown."""
+    """Sends COUNT cases with `send`, which returns the server's fault, or "". Requires that there are no faults, that
+    the process logs none, and that it does not grow."""
     taken, faults, sizes = islice(cases, COUNT), list[str](), list[int]()
     for _ in range(4):
         faults += await in_parallel(islice(taken, COUNT // 4), send)
@@ -86,7 +87,7 @@ async def survives(target: MalformedTarget, cases: Iterator[Case], send: Callabl
 
 
 async def in_parallel(cases: Iterator[Case], send: Callable[[Case], Awaitable[str]]) -> list[str]:
-    """Runs `send` for every case, AT_ONCE at a time. Returns the faults that it tells."""
+    """Runs `send` for every case, AT_ONCE at a time. Returns the faults."""
 
     async def work() -> list[str]:
         return [fault for case in cases if (fault := await send(case))]
@@ -96,7 +97,7 @@ async def in_parallel(cases: Iterator[Case], send: Callable[[Case], Awaitable[st
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer, or what came of one. `status` is 0 where the connection ended without one."""
+    """An answer, perhaps incomplete. `status` is 0 if the connection ended without an answer."""
 
     status: int
     data: bytes
@@ -107,7 +108,7 @@ class Answer:
 
 
 async def exchange(url: str, request: Request) -> Answer:
-    """The answer to a request, read to its end."""
+    """Sends a request and reads its answer to the end."""
     address = URL(url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     data = b""
@@ -125,7 +126,7 @@ async def exchange(url: str, request: Request) -> Answer:
 
 
 async def whole_answer(reader: asyncio.StreamReader) -> bytes:
-    """Reads until the connection ends, or the answer does."""
+    """Reads until the answer or the connection ends."""
     answer = b""
     while piece := await reader.read(65_536):
         answer += piece
@@ -143,8 +144,8 @@ def is_whole(head: bytes, body: bytes) -> bool:
 
 
 async def called(channel: grpc.aio.Channel, message: Message) -> tuple[str, str]:
-    """The status of a call of any kind, with its details."""
-    method: Any = channel.unary_stream(message.path)  # its headers and its request leave together
+    """Calls a method of any kind. Returns its status and details."""
+    method: Any = channel.unary_stream(message.path)  # sends its headers and its request together
     call = method(message.data, metadata=message.metadata, timeout=WAIT_S if message.waits else WAIT_MAX_S)
     try:
         while await call.read() is not grpc.aio.EOF:

@@ -1,5 +1,5 @@
-"""Attack 15: the password of a database's URL is shown by nothing, in whichever form the URL has it: not by the banner,
-not by `antiphon config`."""
+"""Attack 15: passwords in database URLs. Neither the banner nor `antiphon config` shows them, in any form of the
+URL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("url", FORMS)
-def test_a_password_is_masked_in_every_form(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_passwords_in_database_urls_are_masked(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert SECRET not in banner.without_password(url)
     assert main(["config", f"--store-url={url}"]) == 0
     printed = capsys.readouterr()

@@ -1,5 +1,5 @@
-"""One tenant opens as many turns as it can: it is refused with when to come back, and another tenant's turn runs in the
-time that it takes alone. Turns are counted and wait for events; the time of the victim's turn is measured twice."""
+"""A tenant opens as many turns as it can. It is rejected with Retry-After, and another tenant's turn takes as long as
+it takes alone. Turns are counted and wait for events; the victim's turn is measured with and without the attack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.http import Answer
 from tests.support.waiting import least
 
 TURNS = 20
-SHARE = 16  # four times as many as are free
+SHARE = 16  # four times as many as stay free
 
 
 def asking(edge: RunningEdge, tenant: str, model: str = "m") -> Awaitable[Answer]:
@@ -24,7 +24,7 @@ def asking(edge: RunningEdge, tenant: str, model: str = "m") -> Awaitable[Answer
 
 
 async def hold_turns(edge: RunningEdge, tenant: str, count: int) -> list[asyncio.Task[Answer]]:
-    """So many turns of a tenant whose model does not answer."""
+    """Starts so many turns of a tenant whose model does not answer."""
     edge.translator.hang = True
     turns = []
     for number in range(count):
@@ -41,7 +41,7 @@ async def let_go(turns: list[asyncio.Task[Answer]]) -> None:
     await asyncio.gather(*turns, return_exceptions=True)
 
 
-async def test_a_tenant_with_its_share_of_turns_is_refused_and_others_are_served() -> None:
+async def test_a_tenant_above_its_share_of_turns_gets_429_without_delaying_others() -> None:
     async with running_edge(tenants=True, turns_max=TURNS) as edge:
 
         async def seconds() -> float:
@@ -61,7 +61,7 @@ async def test_a_tenant_with_its_share_of_turns_is_refused_and_others_are_served
         await let_go(turns)
 
 
-async def test_a_full_process_refuses_everybody_with_when_to_come_back() -> None:
+async def test_turns_above_the_process_limit_get_503_with_retry_after() -> None:
     async with running_edge(tenants=True, turns_max=2) as edge:
         turns = [*await hold_turns(edge, "a", 1)]
         edge.translator.turns.clear()
@@ -74,7 +74,7 @@ async def test_a_full_process_refuses_everybody_with_when_to_come_back() -> None
 
 
 @pytest.mark.parametrize("limit", ["lag", "memory"])
-async def test_a_process_with_too_much_to_do_refuses_turns_and_serves_the_rest(
+async def test_an_overloaded_process_rejects_turns_and_answers_other_requests(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load: dict[str, Callable[[object], float]] = {

@@ -1,4 +1,4 @@
-"""A tenant asks for more than its share is: it is refused with a name, before anybody works for it."""
+"""A tenant asks for more than its share. It is rejected with an error that names the limit, before any work is done."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def new_job() -> JobDraft:
     return JobDraft(new_response_id(RandomIds()), DISPATCH_QUEUE, b"p")
 
 
-async def test_a_tenant_with_too_many_open_jobs_is_refused_and_others_are_not() -> None:
+async def test_jobs_above_a_tenants_limit_are_rejected_for_that_tenant_only() -> None:
     store = await opened(StoreSettings(jobs_per_tenant=MOST))
     jobs = [new_job() for _ in range(MOST)]
     for job in jobs:
@@ -36,7 +36,7 @@ async def test_a_tenant_with_too_many_open_jobs_is_refused_and_others_are_not() 
     with pytest.raises(RequestRateExceeded) as refused:
         await store.enqueue_job("attacker", new_job())
     assert int(refused.value.facts["retry_after_ms"]) > 0
-    await store.enqueue_job("attacker", jobs[0])  # asked again: it is one of them
+    await store.enqueue_job("attacker", jobs[0])  # enqueued again: this job is counted already
     await store.enqueue_job("victim", new_job())
     claimed = await store.claim_job("attacker", [DISPATCH_QUEUE], holder="h")
     assert claimed is not None
@@ -44,11 +44,11 @@ async def test_a_tenant_with_too_many_open_jobs_is_refused_and_others_are_not() 
     await store.enqueue_job("attacker", new_job())
 
 
-def test_the_defaults_are_limits() -> None:
+def test_open_jobs_per_tenant_are_limited_by_default() -> None:
     assert StoreSettings().jobs_per_tenant > 0
 
 
-async def test_a_full_session_is_refused_before_a_model_runs() -> None:
+async def test_a_turn_of_a_full_session_is_rejected_before_it_begins() -> None:
     store = await opened(StoreSettings(max_session_responses=2))
     session = new_conversation_id(RandomIds())
     parent: str | None = None
@@ -63,9 +63,9 @@ async def test_a_full_session_is_refused_before_a_model_runs() -> None:
         await store.begin_turn("t", TurnRequest(session_id=session, holder="another"))
     assert (await store.describe_session("t", session)).lease is None
     assert parent is not None
-    await store.begin_turn("t", TurnRequest(session_id=session, holder=parent))  # a queued turn has made its own
+    await store.begin_turn("t", TurnRequest(session_id=session, holder=parent))  # the holder is the queued turn itself
 
 
-def test_only_a_gateway_says_how_large_a_bucket_is() -> None:
+def test_take_quota_requires_the_gateway_role() -> None:
     (method,) = [each for each in STORE.methods.values() if each.row.port is Quotas.take_quota]
     assert method.row.roles == {Role.GATEWAY}

@@ -1,5 +1,5 @@
-"""Attack 15: `antiphon.dispatch` holds the tickets of all tenants' jobs. No caller speaks for it, by whichever way a
-tenant is named."""
+"""Attack 15: the tenant `antiphon.dispatch`, which holds the tickets of all tenants' jobs. No caller can act for it,
+whichever way the tenant is named."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ TOKEN = "token-0123456789abcdef"
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_proxy_cannot_name_it(name: str) -> None:
+async def test_the_reserved_tenant_in_the_tenant_header_is_rejected(name: str) -> None:
     async with running_edge(tenants=True) as edge:
         refused = await edge.ask("GET", "/v1/models", headers={TENANT_HEADER: name})
         assert (refused.status, refused.error["param"]) == (400, TENANT_HEADER)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_key_cannot_be_made_for_it(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_creating_an_api_key_for_the_reserved_tenant_is_refused(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = [f"--edge-keys-file={tmp_path / 'keys'}", f"--edge-keys-pepper-file={tmp_path / 'pepper'}"]
     assert main(["keys", "create", f"--tenant={name}", *files]) != 0
     assert "antiphon." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_line_of_a_keys_file_cannot_name_it(tmp_path: Path, name: str) -> None:
+def test_a_keys_file_with_the_reserved_tenant_is_refused(tmp_path: Path, name: str) -> None:
     files = KeyFiles(tmp_path)
     files.make(name)
     with pytest.raises(SettingsError, match="Antiphon's own"):
@@ -45,7 +47,9 @@ def test_a_line_of_a_keys_file_cannot_name_it(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize(("tenants", "roles"), [("*", "reader,writer"), (DISPATCH_TENANT, "writer"), ("*", "operator")])
-def test_a_token_of_the_store_does_not_cover_it(tmp_path: Path, tenants: str, roles: str) -> None:
+def test_store_tokens_other_than_the_gateways_are_denied_the_reserved_tenant(
+    tmp_path: Path, tenants: str, roles: str
+) -> None:
     path = tmp_path / "credentials"
     path.write_text(f"billing {TOKEN} {tenants} {roles}\nedge {TOKEN}2 * gateway\n")
     guard = Guard(path)

@@ -1,4 +1,4 @@
-"""Attack 5: a key that was revoked lived on in an open WebSocket, for up to an hour."""
+"""Attack 5: a revoked key stayed valid on an open WebSocket for up to an hour."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ async def connected(edge: RunningEdge, secret: str) -> AsyncIterator[aiohttp.Cli
 
 
 async def turn(socket: aiohttp.ClientWebSocketResponse) -> Any:
-    """The last event of one more turn."""
+    """Runs one more turn and returns its last event."""
     await socket.send_json(CREATE)
     while (event := await socket.receive_json(timeout=WAIT_MAX_S))["type"] not in (*events.TERMINAL, "error"):
         pass
     return event
 
 
-async def test_a_revoked_key_has_no_more_turns_on_an_open_connection(files: KeyFiles) -> None:
+async def test_a_revoked_key_is_rejected_on_an_open_websocket(files: KeyFiles) -> None:
     thief, owner = files.make("acme"), files.make("globex")
     async with running_edge(**files.settings) as edge, connected(edge, thief) as stolen, connected(edge, owner) as own:
         assert (await turn(stolen))["type"] == events.COMPLETED
@@ -56,7 +56,7 @@ async def test_a_revoked_key_has_no_more_turns_on_an_open_connection(files: KeyF
         assert len(edge.translator.turns) == 2
 
 
-async def test_an_expired_key_has_no_more_turns_either(files: KeyFiles) -> None:
+async def test_an_expired_key_is_rejected_on_an_open_websocket(files: KeyFiles) -> None:
     clock = ManualClock()
     secret = files.make("acme", expires_at_ms=clock.now_ms() + 1_000)
     async with running_edge(clock=clock, **files.settings) as edge, connected(edge, secret) as socket:

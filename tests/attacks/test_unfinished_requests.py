@@ -1,5 +1,5 @@
-"""Attack 6: heads, bodies and messages that never end. Before a caller is known it holds little; a tenant holds its
-share; and another tenant's request is answered."""
+"""Attack 6: heads, bodies and messages that never end. An unauthenticated caller holds little memory, a tenant holds
+its share, and another tenant's request is answered."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def connections(edge: RunningEdge, count: int) -> AsyncIterator[Sequence[S
 
 
 async def refused(stream: Stream, said: bytes) -> RawAnswer:
-    """The answer to what is said."""
+    """Sends `said` and reads the answer."""
     reader, writer = stream
     writer.write(said)
     async with asyncio.timeout(WAIT_MAX_S):
@@ -65,15 +65,15 @@ def pieces_of_a_head(size: int) -> bytes:
     return b"GET /v1/models HTTP/1.1\r\nHost: edge\r\n" + line * (size // len(line))
 
 
-async def test_a_head_without_an_end_is_refused(edge: RunningEdge) -> None:
+async def test_an_endless_request_head_is_rejected(edge: RunningEdge) -> None:
     async with connections(edge, 1) as (stream,):
         answer = await refused(stream, pieces_of_a_head(HEAD_BYTES_MAX + 10_000))
         assert (answer.status, answer.error["code"]) == (431, "header_too_large")
         assert await serves_the_victim(edge)
 
 
-async def test_all_heads_of_one_address_have_a_limit(edge: RunningEdge) -> None:
-    """Each of them is short enough."""
+async def test_request_heads_above_the_limit_of_one_address_are_rejected(edge: RunningEdge) -> None:
+    """Each head is within the limit of a single head."""
     size = HEAD_BYTES_MAX // 2
     share = HEADS_BYTES_MAX // 8
     async with connections(edge, share // size + 4) as opened:
@@ -86,7 +86,7 @@ async def test_all_heads_of_one_address_have_a_limit(edge: RunningEdge) -> None:
         await asyncio.wait(reading)
 
 
-async def test_bodies_without_an_end_hold_the_share_of_their_tenant(edge: RunningEdge) -> None:
+async def test_unfinished_bodies_above_their_tenants_share_are_rejected(edge: RunningEdge) -> None:
     size = 9 * MIB
     said = head(b"POST /v1/responses", b"Content-Length: %d" % size, ATTACKER) + b" " * (size - 1)
     async with connections(edge, 3) as opened:
@@ -101,7 +101,7 @@ async def test_bodies_without_an_end_hold_the_share_of_their_tenant(edge: Runnin
     await until(lambda: budget_of(edge).held == 0, "all of it is given back")
 
 
-async def test_messages_without_an_end_hold_the_share_of_their_tenant(edge: RunningEdge) -> None:
+async def test_unfinished_websocket_messages_above_their_tenants_share_are_rejected(edge: RunningEdge) -> None:
     size = 9 * MIB
     upgrade = (b"Upgrade: websocket", b"Connection: Upgrade", b"Sec-WebSocket-Version: 13")
     key = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
@@ -124,8 +124,8 @@ async def test_messages_without_an_end_hold_the_share_of_their_tenant(edge: Runn
     await until(lambda: budget_of(edge).held == 0, "all of it is given back")
 
 
-async def test_messages_that_wait_hold_the_share_of_their_tenant(edge: RunningEdge) -> None:
-    """Behind a response that never ends, on connections of their own."""
+async def test_queued_websocket_messages_above_their_tenants_share_are_rejected(edge: RunningEdge) -> None:
+    """The messages wait behind responses that never end, each on its own connection."""
     edge.translator.hang = True
     text = '{"type":"response.create","model":"m","input":"' + "x" * 7 * MIB + '"}'
     url, headers = edge.http.url + "/v1/responses", {TENANT_HEADER: "acme"}
@@ -151,8 +151,8 @@ async def test_messages_that_wait_hold_the_share_of_their_tenant(edge: RunningEd
     await until(lambda: budget_of(edge).held == 0, "all of it is given back")
 
 
-async def test_one_address_has_a_limit_of_connections() -> None:
-    """Those that wait for nothing give way to new ones."""
+async def test_idle_connections_above_the_limit_of_one_address_are_closed() -> None:
+    """Idle connections are closed to make room for new ones."""
     async with running_edge(connections_max=100, connections_per_peer=20) as edge, connections(edge, 60):
         assert await serves_the_victim_without_a_name(edge)
         assert len(edge.server._connections) <= 20

@@ -1,7 +1,7 @@
-"""Pictures of the dashboards: `make dashboard-pictures` runs Antiphon under load, asks Prometheus each panel's
-queries and draws the series, one sheet for each dashboard.
+"""Draws pictures of the dashboards: `make dashboard-pictures` runs Antiphon under load, sends each panel's queries to
+Prometheus and draws the series, one sheet for each dashboard.
 
-Grafana draws the same queries on a cluster; it is no package of Debian's or of a registry, so it is not run here.
+On a cluster Grafana draws the queries. Neither Debian nor a package registry has Grafana, so it is not run here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def _under_load(system: MonitoredSystem) -> None:
 
 
 async def _drawn(panel: Panel, prometheus: Prometheus, begun_s: float) -> str:
-    """The chart of a panel: the largest of its series, over the seconds of the load."""
+    """Draws the largest series of a panel over the seconds of the load."""
     found: dict[str, Sequence[Point]] = {}
     for query, legend in panel.queries:
         plain = query.replace("$__rate_interval", WINDOW).replace("$namespace", ".*")
@@ -66,12 +66,12 @@ async def _drawn(panel: Panel, prometheus: Prometheus, begun_s: float) -> str:
 
 
 def labelled(legend: str, labels: Mapping[str, str]) -> str:
-    """A legend with its {{label}}s filled in."""
+    """Fills in the {{label}}s of a legend."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: labels.get(found[1], ""), legend).strip()
 
 
 def sheet(charts: Sequence[str]) -> str:
-    """Charts side by side, as one picture."""
+    """Puts charts side by side into one picture."""
     rows = math.ceil(len(charts) / COLUMNS)
     wide, high = COLUMNS * (WIDTH + GAP), rows * (HEIGHT + GAP)
     placed = (

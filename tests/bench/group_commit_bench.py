@@ -27,7 +27,7 @@ SLOW_SYNC_S = 0.004
 
 
 class SlowDisk(sqlite3.Connection):
-    """A connection to a disk that takes its time."""
+    """A connection to a simulated slow disk."""
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         if sql == "COMMIT":
@@ -36,7 +36,7 @@ class SlowDisk(sqlite3.Connection):
 
 
 async def rates(path: Path, *, slow: bool) -> list[float]:
-    """Puts per second of so many writers."""
+    """Returns puts per second, by number of writers."""
     rows = SqliteRows(path, durability=Durability.DISK)
     backend = StoreService(rows)
     await backend.open()

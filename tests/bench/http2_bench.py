@@ -1,6 +1,6 @@
 """Measures the cost of reading a message of one token: the lean client (antiphon_core/http2) beside grpc.aio.
 
-The server is a process of its own; figures are processor time of the reading process, the best of some runs.
+The server runs in its own process. Figures are processor time of the reading process, the best of some runs.
 
     python -m tests.bench.http2_bench
 """

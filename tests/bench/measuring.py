@@ -1,7 +1,7 @@
-"""Timing two things against each other on a machine that is never quite idle, and tables of what came out.
+"""Compares the time of two implementations on a machine that is never idle, and prints tables of the results.
 
-Rounds of the one and the other take turns, so that whatever else the machine does hits both; the ratio is the median of
-the rounds' own. What a call needs is made before the clock starts.
+Rounds of both alternate, so that other load on the machine affects both. The ratio is the median of the ratios of the
+rounds. The arguments of a call are made before the clock starts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from itertools import chain
 from statistics import median
 
 Call = Callable[[], Awaitable[object]]
-Prepare = Callable[[], Call]  # makes what one call needs, and the call
+Prepare = Callable[[], Call]  # makes the arguments of one call, and returns the call
 
 ROUNDS = 5
 ROUNDS_MIN = 3
-SLOWNESS_MAX = 4  # times as long as planned: then there are fewer rounds
-CALLS_MAX = 5_000  # in one round: each is prepared, and what it wrote stays
-CALLS_EACH_MIN = 8  # of each caller in one round: with two, what counts is how the last callers wait for each other
+SLOWNESS_MAX = 4  # if a round takes so many times as long as planned, fewer rounds follow
+CALLS_MAX = 5_000  # in one round: each call is prepared, and its written rows stay
+CALLS_EACH_MIN = 8  # of each caller in one round: with two, the last callers would mostly wait for each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One thing beside its baseline. `ratio` is how many times the baseline's rate it has."""
+    """A subject beside its baseline. `ratio` is the subject's rate as a multiple of the baseline's."""
 
     subject: Timing
     baseline: Timing
@@ -50,8 +50,8 @@ class Comparison:
 
 
 async def compare(subject: Prepare, baseline: Prepare, *, at_once: int, round_s: float) -> Comparison:
-    """Both in turns, `at_once` calls at a time; a round takes about `round_s`. Where calls are so slow that it takes
-    much longer there are fewer rounds."""
+    """Measures both in turns, `at_once` calls at a time. A round takes about `round_s` seconds; if calls are too slow
+    for that, there are fewer rounds."""
     subject_calls = await _calls_in(subject, at_once, round_s)
     baseline_calls = await _calls_in(baseline, at_once, round_s)
     subjects: list[Timing] = []
@@ -65,7 +65,7 @@ async def compare(subject: Prepare, baseline: Prepare, *, at_once: int, round_s:
 
 
 async def time_calls(prepare: Prepare, count: int, at_once: int) -> Timing:
-    """So many calls, made by `at_once` callers that each wait for an answer before they ask again."""
+    """Makes `count` calls by `at_once` callers, each of which waits for an answer before its next call."""
     calls = iter([prepare() for _ in range(count)])
     latencies: list[float] = []
     begun = time.perf_counter()
@@ -81,7 +81,8 @@ async def _work(calls: Iterator[Call], latencies: list[float]) -> None:
 
 
 async def _calls_in(prepare: Prepare, at_once: int, round_s: float) -> int:
-    """How many calls fill a round, at least some for each caller. Finding out warms everything up."""
+    """Returns the number of calls that fill a round, at least CALLS_EACH_MIN for each caller. The trial calls are the
+    warm-up."""
     timing = await time_calls(prepare, 1, 1)
     count = at_once
     while timing.elapsed_s < round_s / 4 and count < CALLS_MAX:
@@ -104,8 +105,8 @@ class Work:
 
 
 def work(subject: Callable[[], object], baseline: Callable[[], object], *, rounds: int = ROUNDS) -> Work:
-    """Both in turns, in seconds of the processor: what else runs on the machine does not count. The first round warms
-    everything up."""
+    """Measures both in turns, in processor time, which excludes other load on the machine. The first round is the
+    warm-up."""
     subjects: list[float] = []
     baselines: list[float] = []
     for _ in range(rounds + 1):
@@ -116,14 +117,14 @@ def work(subject: Callable[[], object], baseline: Callable[[], object], *, round
 
 
 def cpu_s(call: Callable[[], object]) -> float:
-    """The processor time of one call."""
+    """Returns the processor time of one call."""
     begun = time.process_time()
     call()
     return time.process_time() - begun
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns: names to the left, numbers to the right."""
+    """Prints a table with names aligned left and numbers aligned right."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     print(f"\n{title}\n")
     for row in (headings, *rows):
@@ -132,5 +133,5 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 
 def milliseconds(value: float) -> str:
-    """Three digits that matter."""
+    """Formats a number with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"

@@ -1,8 +1,8 @@
 """Measures the cost of a streamed token on its way through the whole gateway, and the time to the first token.
 
-One process runs edge, translator and store in memory; the engine plays ids from a script, the client is another
-process. The baseline is a bare aiohttp handler that writes equal frames one by one. Figures are processor time of
-the serving process, so a busy machine changes them little.
+One process runs edge, translator and a store in memory. The engine plays ids from a script, and the client is another
+process. The baseline is a bare aiohttp handler that writes equal frames one by one. Figures are processor time of the
+serving process, so a busy machine changes them little.
 
     python -m tests.bench.relay_bench
 """
@@ -35,7 +35,7 @@ FRAME = b'event: response.output_text.delta\ndata: {"type":"response.output_text
 
 
 class FastEngine(ScriptedEngine):
-    """As many ids as fit into a story, `together` at a time, with a turn of the event loop between two batches."""
+    """An engine that emits its ids `together` at a time, with a turn of the event loop between two batches."""
 
     def __init__(self, together: int) -> None:
         super().__init__([])
@@ -52,13 +52,13 @@ class FastEngine(ScriptedEngine):
 
 
 async def read_all(url: str, body: bytes) -> None:
-    """One streamed request from another process, its answer thrown away."""
+    """Sends one streamed request from another process and discards the answer."""
     client = await asyncio.create_subprocess_exec("curl", "-sN", "-o", "/dev/null", "-d", body, url)
     assert await client.wait() == 0
 
 
 async def cost_us(url: str, body: bytes) -> float:
-    """Processor time of this process for one token of a stream, in microseconds: the best of some runs."""
+    """Returns the processor time of this process for one token of a stream, in microseconds: the best of some runs."""
     costs = []
     for _ in range(RUNS):
         started = time.process_time()

@@ -35,7 +35,7 @@ class ClientResults:
         fields = {*self.passed, *self.failed}
         if not fields:
             return
-        from tests.clients.client_table import page  # imported here: not every run has a use for it
+        from tests.clients.client_table import page  # imported here: most runs do not use it
 
         text = page({field: (self.passed[field], self.failed[field]) for field in fields})
         terminalreporter.section("other people's clients: models passed with, by feature")

@@ -1,6 +1,6 @@
-"""The clients of docs/howto/use-with-*.md, and docs/reference/clients.md, the table of what passed with each.
+"""The clients of docs/howto/use-with-*.md, and docs/reference/clients.md, the table of the tests that passed with each.
 
-`make clients` writes the page from the results of its tests; `make test` tries the core and checks that the page has a
+`make clients` writes the page from the results of its tests. `make test` runs the core and checks that the page has a
 field for each section of each document.
 """
 
@@ -31,7 +31,7 @@ FEATURES = (
     "Shell", "Patches", "Resume",
 )  # fmt: skip
 CORE = frozenset({"Text", "Stream", "Functions", "WebSocket", "Handoffs", "Shell"})
-"""The features that `make test` tries with the core of the clients."""
+"""The features that `make test` tests with the core of the clients."""
 _HEAD = """# Other people's clients
 
 Written by `make clients`, which runs every block of the documents against Antiphon with these clients, unmodified and
@@ -58,7 +58,7 @@ def page(results: Results) -> str:
 
 
 def models_of(feature: str) -> tuple[str, ...]:
-    """The models that a section is tried with: one alone sees images."""
+    """The models that a section is tested with. Only SEER accepts images."""
     return (SEER,) if feature == "Images" else tuple(MODELS)
 
 

@@ -1,10 +1,10 @@
-"""Requests that nobody would write, made by schemathesis from the document that the server tells about itself.
+"""Fuzzes a scripted system with requests that schemathesis makes from the server's own OpenAPI document.
 
     python -m tests.clients.http_fuzz 10000
 
-asks a scripted system that many times, in all operations, with what the document allows and with what it does not. No
-answer may be a 5xx, or of a status or a form that the document does not tell. Ids are mostly real ones and the model is
-mostly one that is served: what is refused at the door tests nothing but the door.
+sends that many valid and invalid requests to all operations. No answer may be a 5xx, or have a status or a form that
+the document does not declare. Most ids exist and most requests name a served model: other requests are rejected too
+early to test much.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.scripted_system import MODEL, scripted_system_in_a_thread
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 HEAVY = frozenset({"createResponse", "createChatCompletion", "addItems", "createConversation"})
-"""Operations that get a larger share: there is most to get wrong in what they take."""
+"""Operations with a larger share of the requests: their bodies are the most complex."""
 SHARE = 5
 TIMEOUT_S = 30
 
@@ -44,12 +44,12 @@ class Fuzz:
 
     url: str
     ids: Mapping[str, Sequence[str]]
-    """Real ids, by what the first word of a path calls them."""
+    """Existing ids, by the first word of the paths that take them."""
     asked: Counter[tuple[str, int]] = field(default_factory=Counter)
     """How often an operation was answered with a status."""
 
     def run(self, cases: int, *, seed: int = 0) -> None:
-        """Raises what schemathesis finds, with a curl line for it. What is deleted is deleted at the end."""
+        """Raises the failure that schemathesis finds, with a curl line for it. Deletions come last."""
         schema = schemathesis.openapi.from_url(self.url + "/openapi.json")
         operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
         operations.sort(key=lambda operation: operation.method == "delete")
@@ -61,8 +61,8 @@ class Fuzz:
 
     @staticmethod
     def _modes(operation: Any) -> Sequence[GenerationMode]:
-        """An operation that takes nothing but ids, which may be any text, cannot be given anything wrong: schemathesis
-        would look for it in hundreds of attempts."""
+        """Returns positive mode only for operations that take nothing but ids: an id may be any text, so schemathesis
+        would look for an invalid one in hundreds of attempts."""
         takes_more = any(map(len, (operation.body, operation.query, operation.headers)))
         return (GenerationMode.POSITIVE, GenerationMode.NEGATIVE) if takes_more else (GenerationMode.POSITIVE,)
 
@@ -108,7 +108,7 @@ class Fuzz:
 
 
 def known_ids(url: str) -> dict[str, list[str]]:
-    """Some responses that continue each other, and some conversations."""
+    """Creates some responses that continue each other, conversations and a prompt. Returns their ids."""
     first = _post(url, "/v1/responses", {"model": MODEL, "input": "Hi"})
     second = _post(url, "/v1/responses", {"model": MODEL, "input": "And?", "previous_response_id": first})
     background = _post(url, "/v1/responses", {"model": MODEL, "input": "Hi", "background": True})
@@ -126,10 +126,10 @@ def _post(url: str, path: str, body: Mapping[str, Any]) -> str:
 
 
 def run(cases: int, *, seed: int = 0) -> Counter[tuple[str, int]]:
-    """Asks a fresh system so many times, and tells how often each operation answered with which status."""
+    """Sends so many requests to a fresh system. Returns how often each operation was answered with each status."""
     with scripted_system_in_a_thread() as url:
         fuzz = Fuzz(url, known_ids(url))
-        while fuzz.asked.total() < cases:  # some operations take too little to be asked so often
+        while fuzz.asked.total() < cases:  # some operations have fewer different requests than their share
             fuzz.run(cases - fuzz.asked.total(), seed=seed)
             fuzz.ids, seed = known_ids(url), seed + 1
     return fuzz.asked

@@ -1,4 +1,4 @@
-"""docs/howto/command-line.md: each command of it, against `antiphon up` with the real model."""
+"""Runs each command of docs/howto/command-line.md against `antiphon up` with the real model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADDRESS = "http://127.0.0.1:8000"
 
 
 @pytest.mark.parametrize("block", COMMANDS, ids=lambda block: block.section)
-def test_each_command_does_what_its_section_says(block: Block, up_system: System, tmp_path: Path) -> None:
+def test_each_documented_command_exits_0_and_prints_output(block: Block, up_system: System, tmp_path: Path) -> None:
     text = block.text.replace(ADDRESS, up_system.url).replace("smollm2", up_system.model)
     for command in ("chat", "tree", "doctor", "bench"):
         text = text.replace(f"antiphon {command}", f"antiphon {command} --url {up_system.base_url}")

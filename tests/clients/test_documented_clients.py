@@ -1,4 +1,4 @@
-"""docs/howto/use-with-*.md, section by section, with the clients that they are about."""
+"""Runs docs/howto/use-with-*.md section by section with the documented clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.clients.client_results import PROPERTY
 from tests.clients.client_table import CLIENTS, CORE, FEATURES, expected_fields, models_of
-from tests.support.client_environments import Client, Served, features, programs, stranger
+from tests.support.client_environments import Client, Served, block_runner, features, programs
 from tests.support.client_models import CHAT, MODELS
 from tests.support.howto import blocks
 from tests.support.volume import IS_NIGHTLY, volume
@@ -36,7 +36,7 @@ SECTIONS = [
 
 
 @pytest.mark.parametrize(("client", "features", "model"), SECTIONS)
-async def test_a_section_prints_what_the_document_shows(
+async def test_programs_of_a_section_print_the_documented_output(
     client: Client,
     features: tuple[str, ...],
     model: str,
@@ -48,8 +48,8 @@ async def test_a_section_prints_what_the_document_shows(
     sockets = client_server.answered(WEBSOCKET)
     sections = [programs(client, feature, model) for feature in features]
     to_run = [block for run, _ in sections for block in run]
-    reader = stranger(client, tmp_path, client_server.entry)
-    printed = reader.try_forked(to_run) if client.is_python else reader.try_all(to_run)
+    reader = block_runner(client, tmp_path, client_server.entry)
+    printed = reader.run_forked(to_run) if client.is_python else reader.run_all(to_run)
     assert printed == "".join(shown for _, shown in sections)
     if "WebSocket" in features:  # a client may have fallen back to HTTP
         await until(lambda: client_server.answered(WEBSOCKET) > sockets, "a connection of a WebSocket")
@@ -57,16 +57,16 @@ async def test_a_section_prints_what_the_document_shows(
 
 @pytest.mark.parametrize("feature", volume(["Resume"], ["Text", "Shell", "Patches", "Resume", "WebSocket"]))
 @pytest.mark.parametrize("model", volume(["qwen3.5"], list(MODELS)))
-async def test_codex_answers_behind_a_chat_server_of_each_template(
+async def test_codex_prints_the_documented_output_with_chat_servers(
     feature: str, model: str, client_server: Served, tmp_path: Path
 ) -> None:
     (codex,) = (client for client in CLIENTS if client.name == "codex")
     run, shown = programs(codex, feature, model + CHAT)
-    assert stranger(codex, tmp_path, client_server.entry).try_all(run) == shown
+    assert block_runner(codex, tmp_path, client_server.entry).run_all(run) == shown
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_every_block_is_tried_and_every_section_is_a_feature(client: Client) -> None:
+def test_every_section_is_a_known_feature_with_a_program_and_output(client: Client) -> None:
     assert set(features(client)) <= set(FEATURES)
     for feature in features(client):
         run, shown = programs(client, feature, "qwen3")

@@ -1,4 +1,4 @@
-"""A gRPC client that knows nothing of Antiphon: `buf curl` learns the services by reflection and calls them."""
+"""Calls the services with `buf curl`, which learns them by reflection and knows nothing else of Antiphon."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def buf_curl(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_services_are_listed(store_url: str) -> None:
+def test_reflection_lists_all_services(store_url: str) -> None:
     listed = buf_curl(store_url, "--list-services").stdout.split()
     assert sorted(listed) == sorted([*PUBLIC, *INTERNAL, *GRPC])
 
 
 @pytest.mark.parametrize("service", [*PUBLIC, *INTERNAL])
-def test_health_is_answered_for_each_service(store_url: str, service: str) -> None:
+def test_health_check_reports_each_service_as_serving(store_url: str, service: str) -> None:
     done = buf_curl("-d", json.dumps({"service": service}), f"{store_url}/grpc.health.v1.Health/Check")
     assert json.loads(done.stdout) == {"status": "SERVING"}
 
 
-def test_a_call_and_an_error(store_url: str) -> None:
+def test_a_call_is_answered_and_an_unknown_id_is_not_found(store_url: str) -> None:
     done = buf_curl("-d", '{"session_id": "conv-1"}', f"{store_url}/antiphon.store.v1.Sessions/DescribeSession")
     assert json.loads(done.stdout) == {"sessionId": "conv-1"}
     failed = buf_curl("-d", json.dumps({"id": UNKNOWN}), f"{store_url}/antiphon.store.v1.Responses/GetResponseRecord")
@@ -56,7 +56,7 @@ def test_a_call_and_an_error(store_url: str) -> None:
     assert error["details"][0]["type"] == "google.rpc.ErrorInfo"
 
 
-def test_a_wrong_field_and_a_lost_race_are_told_with_the_details_of_google(store_url: str) -> None:
+def test_errors_carry_googles_bad_request_and_retry_info_details(store_url: str) -> None:
     sessions = f"{store_url}/antiphon.store.v1.Sessions/TryAcquireSession"
     wrong = json.loads(buf_curl("-d", '{"session_id": "a b", "holder": "me"}', sessions).stderr)
     assert wrong["code"] == "invalid_argument"

@@ -1,4 +1,4 @@
-"""docs/howto/observe.md: its commands, and the members that it names of a line of the log."""
+"""Tests the commands of docs/howto/observe.md and the members of a log line that it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.system import Command
 PAGE = Path(__file__).parents[2] / "docs/howto/observe.md"
 
 
-def test_a_store_has_metrics_and_logs_as_the_page_says(tmp_path: Path) -> None:
+def test_store_serves_metrics_and_writes_json_logs_as_documented(tmp_path: Path) -> None:
     (metrics,) = _blocks("Metrics")
     (log,) = _blocks("Logs")
     name, _, value = log.text.strip().partition("=")

@@ -5,11 +5,11 @@ copy of it, and `python -m tests.support.scripted_up 8391` in another shell:
 
     bun run bin/compliance-test.ts -u http://127.0.0.1:8391/v1 -k none -m seer
 
-That is `antiphon up` on a real Triton; `tests.support.scripted_system` serves the same models from one process. All
-cases pass with `seer`, and with `m` all but the one that shows it an image, for that model sees none.
+That server is `antiphon up` on a real Triton; `tests.support.scripted_system` serves the same models from one process.
+All cases pass with `seer`, and all but the image case with `m`, which accepts no images.
 
-The cases for compaction and for WebSocket are in the two modules beside this one. What the suite does not ask for, and
-these models can do, follows at the end.
+The cases for compaction and for WebSocket are in the two modules beside this one. Tests of features that the suite does
+not cover follow at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def said(role: str, content: Any, **members: Any) -> Object:
 
 
 async def answered(http: Http, model: str, *messages: Object, **request: Any) -> Object:
-    """A response as the suite wants each: 200, by the schema, completed, and with output."""
+    """Creates a response and checks what the suite requires of each: 200, schema, completed, and output."""
     answer = await http.create(model=model, input=list(messages), **request)
     assert answer.status == 200, answer.body
     response: Object = answer.json
@@ -67,7 +67,7 @@ async def test_assistant_phase(served: Http, model: str) -> None:
 
 
 async def test_response_output_phase_schema(served: Http, model: str) -> None:
-    """The suite holds a response with phases against the schema, and asks no server. So does this."""
+    """Validates a response with phases without a server, as the suite does."""
     response = await answered(served, model, said("user", "Hi"))
     (message,) = response["output"]
     phases = ("commentary", "final_answer")
@@ -87,8 +87,8 @@ async def test_streaming_response(served: Http, model: str) -> None:
     assert "".join(deltas) == text_of(log[-1]["response"]) == LINE
 
 
-async def test_no_event_is_cut_which_the_suites_reader_would_lose(scripted: ScriptedSystem) -> None:
-    """It forgets the event it is in whenever it reads again."""
+async def test_every_chunk_of_a_stream_ends_with_a_whole_event(scripted: ScriptedSystem) -> None:
+    """The suite's reader loses an event that is split over two reads."""
     scripted.model.pause_s = 0.001
     pieces: list[bytes] = []
     body = {"model": MODEL, "input": "Count.", "stream": True}
@@ -129,7 +129,7 @@ async def test_multi_turn(served: Http, model: str) -> None:
     await answered(served, model, said("user", NAME), said("assistant", GREETING), said("user", "What is my name?"))
 
 
-async def test_a_call_and_its_result(served: Http, model: str) -> None:
+async def test_the_result_of_a_function_call_reaches_the_model(served: Http, model: str) -> None:
     tools = [{"type": "function", "name": "look", "parameters": {"type": "object"}}]
     first = await answered(served, model, said("user", "Look."), tools=tools)
     result = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "Clear: ☀"}
@@ -137,14 +137,14 @@ async def test_a_call_and_its_result(served: Http, model: str) -> None:
     assert text_of(second) == "I was told: Clear: ☀"
 
 
-async def test_reasoning(served: Http, model: str) -> None:
+async def test_reasoning_and_answer_are_separate_items(served: Http, model: str) -> None:
     response = await answered(served, model, said("user", "Think."))
     reasoning, message = response["output"]
     assert (reasoning["type"], text_of({"output": [reasoning]})) == ("reasoning", THOUGHT)
     assert text_of({"output": [message]}) == LINE
 
 
-async def test_structured_output(served: Http, model: str) -> None:
+async def test_structured_output_is_the_json_of_its_schema(served: Http, model: str) -> None:
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string"}},
@@ -156,20 +156,20 @@ async def test_structured_output(served: Http, model: str) -> None:
     assert (answer.status, text_of(answer.json)) == (200, PLACE)
 
 
-async def test_an_answer_that_is_cut(served: Http, model: str) -> None:
+async def test_a_response_cut_at_max_output_tokens_is_incomplete(served: Http, model: str) -> None:
     answer = (await served.create(model=model, input="Hi", max_output_tokens=16)).json
     assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
     assert text_of(answer) == LINE[:16]
 
 
-async def test_a_model_that_fails(served: Http, model: str) -> None:
+async def test_an_engine_error_ends_the_stream_with_response_failed(served: Http, model: str) -> None:
     log = (await served.create(model=model, input="Fail.", stream=True)).events
     assert log[-1]["type"] == events.FAILED
     assert text_of(log[-1]["response"]) == LINE
     assert log[-1]["response"]["error"]["code"] == "server_error"
 
 
-async def test_the_model_is_shown_everything(scripted: ScriptedSystem) -> None:
+async def test_all_messages_and_images_reach_the_model(scripted: ScriptedSystem) -> None:
     talk = (said("system", "Be brief."), said("user", NAME), said("assistant", GREETING))
     await answered(scripted.http, SEER, *talk, user("What do you see?", image_part(data_url(PICTURE))))
     (prompt,), (request,) = scripted.seer.prompts, scripted.seer.requests

@@ -29,7 +29,7 @@ class Socket:
         self._model = model
 
     async def turn(self, given: Any, **members: Any) -> list[Object]:
-        """All events of one turn; each is held against the schema."""
+        """Runs one turn and returns its events, each validated against the schema."""
         request = {"type": "response.create", "model": self._model, "store": False, "input": given} | members
         await self._connection.send_str(dumps(request).decode())
         log: list[Object] = []
@@ -42,7 +42,7 @@ class Socket:
         return log
 
     async def completed(self, given: Any, **members: Any) -> Object:
-        """The response at the end of a turn that goes well."""
+        """Runs a turn that must complete, and returns its response."""
         log = await self.turn(given, **members)
         assert log[-1]["type"] == events.COMPLETED, log[-1]
         response: Object = log[-1]["response"]
@@ -57,7 +57,7 @@ async def connected(http: Http, model: str) -> AsyncIterator[Socket]:
 
 
 def error_code(log: list[Object]) -> str | None:
-    """Why a turn failed, whichever way it was told."""
+    """Returns the error code of a failed turn, from an error event or a failed response."""
     ended = log[-1]
     error = ended["error"] if ended["type"] == events.ERROR else ended["response"]["error"]
     code: str | None = error["code"] if error else None
@@ -86,7 +86,7 @@ async def test_websocket_continuation(served: Http, model: str) -> None:
     assert second["previous_response_id"] == first["id"]
 
 
-async def test_the_model_is_shown_what_the_connection_remembers(scripted: ScriptedSystem) -> None:
+async def test_earlier_turns_of_the_connection_reach_the_model(scripted: ScriptedSystem) -> None:
     async with connected(scripted.http, MODEL) as socket:
         first = await socket.completed(WORD)
         await socket.completed("Which word?", previous_response_id=first["id"])

@@ -48,7 +48,7 @@ def client(url: str) -> Iterator[OpenAI]:
         yield client
 
 
-def test_create(client: OpenAI) -> None:
+def test_create_returns_text_usage_and_request_id(client: OpenAI) -> None:
     made = client.chat.completions.create(model=MODEL, messages=HI)
     assert made.choices[0].message.content == LINE
     assert made.choices[0].finish_reason == "stop"
@@ -57,7 +57,7 @@ def test_create(client: OpenAI) -> None:
     assert made._request_id is not None
 
 
-def test_a_stream_with_usage(client: OpenAI) -> None:
+def test_a_stream_with_include_usage_ends_with_usage(client: OpenAI) -> None:
     chunks = list(
         client.chat.completions.create(model=MODEL, messages=HI, stream=True, stream_options={"include_usage": True})
     )
@@ -65,7 +65,7 @@ def test_a_stream_with_usage(client: OpenAI) -> None:
     assert chunks[-1].usage is not None
 
 
-def test_the_stream_helper_puts_calls_together(client: OpenAI) -> None:
+def test_the_stream_helper_assembles_function_calls(client: OpenAI) -> None:
     with client.chat.completions.stream(model=MODEL, messages=HI, tools=TOOLS) as stream:
         kinds = {event.type for event in stream}
         final = stream.get_final_completion()
@@ -75,19 +75,19 @@ def test_the_stream_helper_puts_calls_together(client: OpenAI) -> None:
     assert final.choices[0].finish_reason == "tool_calls"
 
 
-def test_a_conversation_with_a_tool(client: OpenAI) -> None:
+def test_a_tool_result_reaches_the_model(client: OpenAI) -> None:
     message = client.chat.completions.create(model=MODEL, messages=HI, tools=TOOLS).choices[0].message
     (call,) = message.tool_calls or []
     said: list[ChatCompletionMessageParam] = [
         *HI,
-        message.to_dict(),  # type: ignore[list-item] # as people write it
+        message.to_dict(),  # type: ignore[list-item] # as users write it
         {"role": "tool", "tool_call_id": call.id, "content": "Sunny."},
     ]
     answer = client.chat.completions.create(model=MODEL, messages=said, tools=TOOLS)
     assert answer.choices[0].message.content == "I was told: Sunny."
 
 
-def test_parsed_output(client: OpenAI) -> None:
+def test_parse_returns_the_pydantic_model(client: OpenAI) -> None:
     made = client.chat.completions.parse(model=MODEL, messages=HI, response_format=Place)
     assert made.choices[0].message.parsed == Place(city="Rome")
 

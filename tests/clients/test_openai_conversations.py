@@ -1,4 +1,4 @@
-"""The Conversations API of the official OpenAI SDK for Python, unmodified, in its synchronous and asynchronous form."""
+"""Tests the Conversations API of the official, unmodified OpenAI SDK for Python, synchronous and asynchronous."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def text_of(item: object) -> str:
     return "".join(part.text for part in item.content if part.type in ("input_text", "output_text"))
 
 
-async def test_the_life_of_a_conversation(client: AsyncOpenAI) -> None:
+async def test_a_conversation_is_created_read_updated_and_deleted(client: AsyncOpenAI) -> None:
     made = await client.conversations.create(metadata={"topic": "demo"}, items=[words("Grüße 🦜")])
     assert isinstance(made, Conversation)
     assert (made.object, made.metadata) == ("conversation", {"topic": "demo"})
@@ -51,7 +51,7 @@ async def test_the_life_of_a_conversation(client: AsyncOpenAI) -> None:
     assert f"Conversation with id '{made.id}' not found." in caught.value.message
 
 
-async def test_the_life_of_items(client: AsyncOpenAI) -> None:
+async def test_conversation_items_are_created_read_listed_and_deleted(client: AsyncOpenAI) -> None:
     conversation = await client.conversations.create()
     added = await client.conversations.items.create(
         conversation.id,
@@ -68,7 +68,7 @@ async def test_the_life_of_items(client: AsyncOpenAI) -> None:
     assert [item async for item in client.conversations.items.list(conversation.id)] == added.data[1:]
 
 
-async def test_the_sdk_pages_to_the_end(client: AsyncOpenAI) -> None:
+async def test_sdk_pagination_lists_all_items_in_order(client: AsyncOpenAI) -> None:
     texts = [str(number) for number in range(45)]
     conversation = await client.conversations.create(items=[words(text) for text in texts[:20]])
     for start in (20, 40):
@@ -96,7 +96,7 @@ async def test_errors_are_the_sdks_own_classes(client: AsyncOpenAI, edge: Runnin
     assert (locked.value.code, locked.value.param) == ("conversation_locked", "conversation")
 
 
-async def test_the_synchronous_client_does_the_same(edge: RunningEdge) -> None:
+async def test_the_synchronous_client_manages_conversations_and_items(edge: RunningEdge) -> None:
     await asyncio.to_thread(_use, edge.server.url + "/v1")
 
 

@@ -16,7 +16,7 @@ QUESTION = "What is the capital of France?"
 
 
 class LongTimeoutClient(DefaultHttpxClient):
-    """Asks again when the edge has given up waiting for its store, which may be slow where the machine is busy."""
+    """Retries when the edge answers 503, because the store may be slow on a busy machine."""
 
     def send(self, *args: Any, **options: Any) -> Any:
         while (answer := super().send(*args, **options)).status_code == 503:
@@ -31,7 +31,7 @@ def client(system: System) -> Iterator[OpenAI]:
         yield client
 
 
-def test_create(client: OpenAI, system: System) -> None:
+def test_create_returns_text_usage_and_request_id(client: OpenAI, system: System) -> None:
     response = client.responses.create(model=system.model, input=QUESTION, temperature=0)
     assert response.status == "completed"
     assert response.output_text == "The capital of France is Paris."
@@ -41,7 +41,7 @@ def test_create(client: OpenAI, system: System) -> None:
     assert response._request_id.startswith("req_")
 
 
-def test_a_stream_of_events(client: OpenAI, system: System) -> None:
+def test_stream_events_are_numbered_and_in_order(client: OpenAI, system: System) -> None:
     events = list(client.responses.create(model=system.model, input=QUESTION, temperature=0, stream=True))
     assert [event.sequence_number for event in events] == list(range(len(events)))
     deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
@@ -61,7 +61,7 @@ def test_a_stream_of_events(client: OpenAI, system: System) -> None:
     ]
 
 
-def test_the_stream_helper(client: OpenAI, system: System) -> None:
+def test_the_stream_helper_returns_the_final_response(client: OpenAI, system: System) -> None:
     with client.responses.stream(model=system.model, input=QUESTION, temperature=0) as stream:
         kinds = [event.type for event in stream]
         final = stream.get_final_response()
@@ -69,7 +69,7 @@ def test_the_stream_helper(client: OpenAI, system: System) -> None:
     assert final.output_text == "The capital of France is Paris."
 
 
-def test_retrieve_input_items_and_delete(client: OpenAI, system: System) -> None:
+def test_a_response_is_retrieved_with_its_input_items_and_deleted(client: OpenAI, system: System) -> None:
     made = client.responses.create(
         model=system.model,
         input=[
@@ -88,7 +88,7 @@ def test_retrieve_input_items_and_delete(client: OpenAI, system: System) -> None
     assert made.id in caught.value.message
 
 
-def test_a_chain_remembers(client: OpenAI, system: System) -> None:
+def test_previous_response_id_continues_the_chain(client: OpenAI, system: System) -> None:
     first = client.responses.create(model=system.model, input=QUESTION, temperature=0)
     second = client.responses.create(
         model=system.model, input="And of Italy?", temperature=0, previous_response_id=first.id
@@ -97,7 +97,7 @@ def test_a_chain_remembers(client: OpenAI, system: System) -> None:
     assert second.previous_response_id == first.id
 
 
-def test_length_is_incomplete_with_its_reason(client: OpenAI, system: System) -> None:
+def test_a_response_at_max_output_tokens_is_incomplete(client: OpenAI, system: System) -> None:
     response = client.responses.create(model=system.model, input="Tell a long story.", max_output_tokens=5)
     assert response.status == "incomplete"
     assert response.incomplete_details is not None
@@ -106,7 +106,7 @@ def test_length_is_incomplete_with_its_reason(client: OpenAI, system: System) ->
     assert response.usage.output_tokens == 5
 
 
-def test_log_probabilities_are_included_where_they_are_asked_for(client: OpenAI, system: System) -> None:
+def test_requested_log_probabilities_are_in_deltas_and_output(client: OpenAI, system: System) -> None:
     stream = client.responses.create(
         model=system.model, input=QUESTION, temperature=0, include=["message.output_text.logprobs"], stream=True
     )
@@ -126,7 +126,7 @@ def test_log_probabilities_are_included_where_they_are_asked_for(client: OpenAI,
             assert client.responses.retrieve(event.response.id).output == event.response.output
 
 
-def test_the_most_likely_tokens_stand_beside_the_chosen_one(client: OpenAI, system: System) -> None:
+def test_top_logprobs_begin_with_the_chosen_token(client: OpenAI, system: System) -> None:
     response = client.responses.create(
         model=system.model, input=QUESTION, temperature=0, include=["message.output_text.logprobs"], top_logprobs=2
     )
@@ -140,7 +140,7 @@ def test_the_most_likely_tokens_stand_beside_the_chosen_one(client: OpenAI, syst
         assert len(each.top_logprobs) == 2
 
 
-def test_models(client: OpenAI, system: System) -> None:
+def test_models_are_listed_and_retrieved(client: OpenAI, system: System) -> None:
     assert [model.id for model in client.models.list()] == [system.model]
     assert client.models.retrieve(system.model).id == system.model
 

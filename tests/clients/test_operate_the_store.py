@@ -1,4 +1,4 @@
-"""docs/howto/operate-the-store.md: its commands one after the other, on a SQLite file and a real PostgreSQL."""
+"""Runs the commands of docs/howto/operate-the-store.md in order, on a SQLite file and a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TENANTS = {name: StoredTenant(name) for name in ("acme", "globex")}
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[PostgresServer]:
-    """Of its own: a shared one has other tenants."""
+    """A server for this module alone: the shared server has other tenants."""
     with postgres_server() as server:
         yield server
 
 
-def test_every_command_prints_what_the_page_shows(database: PostgresServer, tmp_path: Path) -> None:
+def test_every_command_prints_the_documented_output(database: PostgresServer, tmp_path: Path) -> None:
     asyncio.run(_fill(tmp_path))
     for block in BLOCKS:
         if block.section == "Look for damage":
@@ -47,7 +47,7 @@ def test_every_command_prints_what_the_page_shows(database: PostgresServer, tmp_
 
 
 def _commands(block: Block) -> Iterator[tuple[str, Sequence[str]]]:
-    """The commands of a block, each with the lines that it is to print."""
+    """Yields the commands of a block, each with its documented output lines."""
     if block.language == "bash":
         yield block.text.splitlines()[-1], ["TENANT KIND ROWS BYTES"]
     for part in block.text.split("$ ")[1:] if block.language == "console" else ():
@@ -72,13 +72,13 @@ def _environ() -> dict[str, str]:
 
 
 def _normal(lines: Sequence[str]) -> list[str]:
-    """Without what differs from run to run: numbers, ids, and the width of columns."""
+    """Replaces numbers, ids and column widths, which differ from run to run."""
     ids = [re.sub(r"\b(resp|conv|session)_\w+…?", "ID", line) for line in lines]
     return [" ".join(re.sub(r"\b\d[\d,]*", "N", line).split()) for line in ids]
 
 
 def _require_export(shown: str, path: Path) -> None:
-    """The page shows the first line, a node and the last line."""
+    """Requires the three lines that the page shows: the first line, a node and the last line."""
     header, node, last = shown.splitlines()
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert rows[0] == json.loads(header)
@@ -97,7 +97,7 @@ async def _fill(folder: Path) -> None:
 
 
 async def _damage(folder: Path) -> None:
-    """Changes a body, and has a session name a node that nobody has."""
+    """Changes a body, and lets a session name a node that does not exist."""
     acme = TENANTS["acme"]
     changes: list[Change] = [
         Set(Ref(Kind.NODE, acme.line[0].id), {}, body=b"{}"),

@@ -1,4 +1,4 @@
-"""README.md, block by block, against `antiphon up` with the real model, and with the services that it starts."""
+"""Runs README.md block by block against `antiphon up` with the real model, and starts its services."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ def answer_id(up_system: System) -> str:
     return match[1]
 
 
-def test_no_block_is_left_out() -> None:
+def test_every_block_of_the_readme_is_tested() -> None:
     tried = [*CURLS, SDK, STORE_CLIENT, SERVICES, SEVERAL_PROCESSES, *MAKE, *CHAT]
     assert sorted(block.text for block in tried) == sorted(block.text for block in BLOCKS)
 
 
-def test_commands_print_an_answer_a_stream_and_what_continues(up_system: System, answer_id: str) -> None:
+def test_curl_commands_print_an_answer_a_stream_and_a_continuation(up_system: System, answer_id: str) -> None:
     _, stream, continued = (_run(block, up_system, answer_id) for block in CURLS)
     assert "event: response.completed" in stream
     assert f'"previous_response_id":"{answer_id}"' in continued.replace(" ", "")
 
 
 @pytest.mark.parametrize("block", [SDK, STORE_CLIENT], ids=["SDK", "store's client"])
-def test_programs_print_what_was_said(
+def test_python_programs_of_the_readme_print_output(
     block: Block, up_system: System, answer_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     exec(compile(_here(block.text, up_system, answer_id), "README.md", "exec"), {})
     assert len(capsys.readouterr().out) > 20
 
 
-def test_the_services_answer_and_run_what_is_in_the_background(up_system: System, services: str) -> None:
+def test_separate_services_run_foreground_and_background_responses(up_system: System, services: str) -> None:
     client = openai.OpenAI(base_url=services, api_key="none", timeout=120)
     request: dict[str, Any] = {"model": up_system.model, "input": "Say hello.", "max_output_tokens": 8}
     assert client.responses.create(**request).output_text
     queued = client.responses.create(**request, background=True)
     events = client.responses.retrieve(queued.id, stream=True)
-    assert [event.type for event in events][-1] == "response.incomplete"  # eight tokens are no end
+    assert [event.type for event in events][-1] == "response.incomplete"  # eight tokens are fewer than the answer
 
 
 @pytest.mark.parametrize("block", MAKE, ids=lambda block: block.text.splitlines()[0])
-def test_targets_take_options_that_up_knows(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_make_targets_exist_in_antiphon_up(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["up", "--help"])
     known = capsys.readouterr().out
@@ -76,7 +76,7 @@ def test_targets_take_options_that_up_knows(block: Block, capsys: pytest.Capture
 
 @pytest.fixture(params=[False, True], ids=["a process each", "four processes"])
 def services(request: pytest.FixtureRequest, up_system: System, tmp_path: Path) -> Iterator[str]:
-    """The edge's address, when all commands of the block run, on free ports."""
+    """The address of the edge while all commands of the block run, on free ports."""
     (tmp_path / "profiles").symlink_to(up_system.data / "profiles")
     lines = SERVICES.text.splitlines()
     if request.param:  # edge and translator are in one command
@@ -93,7 +93,7 @@ def services(request: pytest.FixtureRequest, up_system: System, tmp_path: Path) 
 
 
 def _on_free_ports(line: str, target: str, addresses: dict[str, str]) -> list[str]:
-    """The arguments of `antiphon serve` in a line, with the addresses of what runs already."""
+    """Returns the arguments of `antiphon serve` in a line, with the addresses of the services that run already."""
     for port, name in (("50051", "store"), ("50052", "translator")):
         line = line.replace(f"127.0.0.1:{port}", addresses.get(name, ""))
     listening = [f"--{name}-port=0" for name in target.split(",") if name != "worker"]
@@ -110,7 +110,7 @@ def _run(block: Block, system: System, answer_id: str) -> str:
 
 
 def _here(text: str, system: System, answer_id: str) -> str:
-    """A block with the addresses, the model and the id that stand for the README's."""
+    """Replaces the addresses, the model and the response id of a README block by those of this test."""
     store = system.commands["up"].wait_for(r"^store +(\S+:\d+)")[1]
     named = text.replace("http://127.0.0.1:8000", system.url).replace("127.0.0.1:50051", store)
     return named.replace('"smollm2"', f'"{system.model}"').replace("resp_...", answer_id)

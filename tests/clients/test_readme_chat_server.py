@@ -1,4 +1,4 @@
-"""The first minutes with a chat server behind Antiphon: what README.md says, and nothing else."""
+"""Runs the commands of README.md for a chat server behind Antiphon."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PARIS, ROME = "The capital of France is Paris.", "The capital of Italy is Rome."
 
 @dataclass
 class Started:
-    """Antiphon before a chat server, and the line to paste that it prints."""
+    """Antiphon before a chat server, and the curl line that it prints."""
 
     server: AnsweringChat
     pasted: str
 
     def run(self, text: str, answer_id: str = "") -> str:
-        """Runs a shell command of README.md, with the names that the line to paste shows."""
+        """Runs a shell command of README.md with the address and model of the printed curl line."""
         return _shell(self.named(text).replace("resp_...", answer_id))
 
     def named(self, text: str) -> str:
@@ -56,8 +56,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 
 
 def _arguments(line: str) -> list[str]:
-    """The arguments that the line gives `antiphon`, on a free port. Nothing is installed for it again, and nothing of
-    the make that runs this test is passed on."""
+    """Returns the arguments that a make line passes to `antiphon`, with a free port. `make --dry-run` installs nothing,
+    and variables of the make that runs this test are dropped."""
     make, *words = shlex.split(line, comments=True)
     words += ["--dry-run", "PORT=0"]
     environ = {name: value for name, value in os.environ.items() if "MAKE" not in name}
@@ -77,14 +77,14 @@ def _text(printed: str) -> str:
     return str(message["content"][0]["text"])
 
 
-def test_the_line_to_paste_brings_an_answer_that_can_be_continued(started: Started) -> None:
+def test_the_printed_curl_line_returns_an_answer_that_can_be_continued(started: Started) -> None:
     printed = _shell(started.pasted)
     assert _text(printed) == PARIS
     assert _text(started.run(CONTINUE, json.loads(printed)["id"])) == ROME
     assert started.server.requests[-1]["messages"][1] == {"role": "assistant", "content": PARIS}
 
 
-def test_a_stream_has_its_events_and_its_usage(started: Started) -> None:
+def test_a_stream_has_a_delta_for_each_word_and_usage(started: Started) -> None:
     printed = started.run(STREAM)
     assert printed.count("event: response.output_text.delta") == len(PARIS.split())
     *_, completed = re.findall(r"^data: (\{.*\})$", printed, re.MULTILINE)

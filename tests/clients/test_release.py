@@ -1,4 +1,4 @@
-"""The packages of `make dist` in fresh virtual environments: everything with one command, and each target alone."""
+"""Installs the packages of `make dist` in fresh virtual environments: all of them, and each target alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.system import Command
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).parent / "uv"
-# What each target needs besides its extra, so that it starts: addresses at which nobody has to be.
+# The options that each target needs to start. Nothing has to listen on the addresses.
 TARGETS = {
     "store": ["--store-port=0"],
     "translator": ["--translator-port=0", "--translator-profiles=profiles"],
@@ -45,7 +45,7 @@ def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 
 def venv(environments_folder: Path, wheels: Path, *requirements: str) -> Path:
-    """The interpreter of a new environment that has these, in the versions that this environment has."""
+    """Makes a new environment with these requirements, in the versions of this environment. Returns its interpreter."""
     folder = environments_folder / "venv"
     subprocess.run([UV, "venv", "--quiet", "--clear", f"--python={sys.executable}", str(folder)], check=True)
     python = folder / "bin/python"
@@ -58,7 +58,7 @@ def venv(environments_folder: Path, wheels: Path, *requirements: str) -> Path:
 
 
 def pins(folder: Path) -> Path:
-    """requirements.txt without hashes: our own wheels have none."""
+    """Writes requirements.txt without hashes, because our own wheels have none."""
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", "").splitlines()
     kept = folder / "pins.txt"
     kept.write_text("".join(f"{line.partition(' --hash')[0].strip()}\n" for line in lines if line.strip()))
@@ -66,12 +66,12 @@ def pins(folder: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def no_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of this process leads to the repository."""
+def without_pythonpath(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removes PYTHONPATH, which leads to the repository."""
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def test_everything_is_installed_and_started_with_two_commands(
+def test_antiphon_installed_from_wheels_starts_and_answers(
     environments_folder: Path, tmp_path: Path, wheels: Path
 ) -> None:
     python = venv(environments_folder, wheels, "antiphon", "antiphon-store-client")

@@ -1,4 +1,4 @@
-"""Open WebUI and LibreChat, by their requests: chats that the client keeps, sent again as a whole with every turn."""
+"""Sends the requests of Open WebUI and LibreChat, which keep chats and resend the whole chat with every turn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_chat_with_a_call_goes_on_from_what_is_sent_again(http: Http, client: Client, model: str) -> None:
+async def test_a_chat_with_a_tool_call_continues_from_resent_history(http: Http, client: Client, model: str) -> None:
     turns: list[Turn] = []
     assert await ask(http, client, model, turns, "What is the capital of France?") == PARIS
     assert await ask(http, client, model, turns, "What is the weather in Paris?") == "It is sunny in Paris."
@@ -47,7 +47,7 @@ async def test_a_chat_with_a_call_goes_on_from_what_is_sent_again(http: Http, cl
     assert len([item for item in turns[1].written if client.call_id([item])]) == 1
 
 
-async def test_an_image_is_seen(http: Http, client: Client) -> None:
+async def test_an_image_in_a_chat_reaches_the_model(http: Http, client: Client) -> None:
     said = [
         {"type": "text", "text": "What do you see?"},
         {"type": "image_url", "image_url": {"url": data_url(png(32, 32))}},
@@ -55,7 +55,7 @@ async def test_an_image_is_seen(http: Http, client: Client) -> None:
     assert await ask(http, client, SEER, [], said) == "I see 1 image(s)."
 
 
-async def test_a_title_is_made_without_a_stream(http: Http) -> None:
+async def test_a_title_request_without_streaming_is_answered(http: Http) -> None:
     said = "### Task:\nGenerate a concise title."
     chat: Object = {"model": "qwen3", "messages": [{"role": "user", "content": said}], "stream": False}
     titled = await http.post("/v1/chat/completions", chat | {"max_tokens": 1_000})
@@ -67,7 +67,7 @@ async def test_a_title_is_made_without_a_stream(http: Http) -> None:
 
 
 @pytest.mark.parametrize("shape", ["Open WebUI", "LibreChat"])
-async def test_an_answer_that_is_not_stored_goes_on_like_any_other(http: Http, shape: str) -> None:
+async def test_a_chat_continues_after_a_response_with_store_false(http: Http, shape: str) -> None:
     client, turns = CLIENTS[shape], [Turn("What is the capital of France?", [])]
     request = client.request("qwen3", turns) | {"store": False}
     turns[0].written += client.written(await http.post(client.path, request))
@@ -75,12 +75,12 @@ async def test_an_answer_that_is_not_stored_goes_on_like_any_other(http: Http, s
 
 
 @pytest.mark.parametrize("page", ["open-webui", "librechat"])
-def test_the_address_in_the_page_is_the_one_that_is_asked(page: str) -> None:
+def test_clients_request_paths_below_the_documented_base_url(page: str) -> None:
     (configuration,) = blocks(Path(__file__).parents[2] / f"docs/howto/use-with-{page}.md")
     (path,) = re.findall(r"http://127.0.0.1:8000(/\w+)", configuration.text)
     assert all(client.path.startswith(f"{path}/") for client in CLIENTS.values())
 
 
-async def test_the_models_are_listed_as_the_clients_read_them(http: Http) -> None:
+async def test_the_model_list_has_all_served_models(http: Http) -> None:
     listed = await http.ask("GET", "/v1/models", headers={"Authorization": "Bearer none"})
     assert {*MODELS, SEER} <= {model["id"] for model in listed.json["data"]}

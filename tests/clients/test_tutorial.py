@@ -1,4 +1,4 @@
-"""docs/tutorial.md, block by block, against `antiphon up` with the real model."""
+"""Runs docs/tutorial.md block by block against `antiphon up` with the real model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ADDRESS = "http://127.0.0.1:8000"
 
 
 def steps() -> Iterator[tuple[str, str, str]]:
-    """Each block that is run: its language, its text, and the output that the tutorial shows behind it."""
+    """Yields each block that is run: its language, its text, and its documented output."""
     for block, following in zip(BLOCKS, [*BLOCKS[1:], None], strict=True):
         if block.language != "text":
             shown = following.text if following is not None and following.language == "text" else ""
             yield block.language, block.text, shown
 
 
-def test_every_block_prints_what_the_tutorial_shows(
+def test_every_block_prints_the_documented_output(
     up_system: System, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -39,7 +39,7 @@ def test_every_block_prints_what_the_tutorial_shows(
         assert doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS), f"{here}\n{printed}"
 
 
-def test_no_command_is_left_out() -> None:
+def test_every_block_of_the_tutorial_is_tested() -> None:
     document = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
     assert len(re.findall(r"^```\w", document, re.MULTILINE)) == len(BLOCKS) + 1  # `make run`
     assert [language for language, _, _ in steps()].count("python") > 3
@@ -52,7 +52,7 @@ def _run_shell(text: str) -> str:
 
 
 def _run_python(text: str, session: dict[str, object]) -> str:
-    """Runs a block as a Python session does that has run the blocks before it."""
+    """Runs a block in a Python session that has run the blocks before."""
     output = io.StringIO()
     with redirect_stdout(output):
         exec(compile(text, "tutorial", "exec"), session)

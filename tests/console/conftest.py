@@ -11,7 +11,7 @@ from playwright.async_api import Browser
 
 from tests.support.console.chat_model import ChatModel, chat_model, write_profile
 from tests.support.console.chromium import running_browser
-from tests.support.console.visitor import Visitor, visitor
+from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.http import Http
 from tests.support.system import System, up
 
@@ -38,14 +38,14 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def api(console_system: System) -> AsyncIterator[Http]:
-    """The API as any other client has it."""
+    """A client of the API beside the console."""
     async with aiohttp.ClientSession() as session:
         yield Http(session, console_system.url)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def somebody(browser: Browser, console_system: System) -> AsyncIterator[Visitor]:
-    """Somebody at the console, where nothing goes wrong unseen."""
-    async with visitor(browser, console_system.url) as here:
+async def console(browser: Browser, console_system: System) -> AsyncIterator[ConsoleTab]:
+    """A tab with the console. The test fails if the page has faults."""
+    async with console_tab(browser, console_system.url) as here:
         yield here
         assert here.faults == []

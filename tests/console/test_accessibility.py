@@ -1,4 +1,4 @@
-"""axe-core finds nothing serious in any view of the console, light and dark, and the keyboard suffices."""
+"""Checks every view of the console with axe-core, light and dark, and the use of the console by keyboard."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.console.chat_model import ChatModel
-from tests.support.console.visitor import Visitor, visitor
+from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.system import System
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -32,11 +32,11 @@ async def serious(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_no_view_has_a_serious_fault(
+async def test_no_view_has_a_serious_accessibility_violation(
     browser: Browser, console_system: System, model: ChatModel, scheme: Literal["light", "dark"]
 ) -> None:
     model.answers = {"A text": ["# A heading\n\n- a list\n\n`code` and [a link](https://a.example)\n\n```\ncode\n```"]}
-    async with visitor(browser, console_system.url, color_scheme=scheme, reduced_motion="reduce") as here:
+    async with console_tab(browser, console_system.url, color_scheme=scheme, reduced_motion="reduce") as here:
         found: dict[str, list[str]] = {}
         await here.open()
         found["empty"] = await serious(here.page)
@@ -66,26 +66,26 @@ async def test_no_view_has_a_serious_fault(
         assert {view: faults for view, faults in found.items() if faults} == {}
 
 
-async def test_a_conversation_by_keyboard_alone(somebody: Visitor) -> None:
-    page, press = somebody.page, somebody.page.keyboard.press
-    await somebody.open()
+async def test_chatting_forking_and_searching_work_by_keyboard_alone(console: ConsoleTab) -> None:
+    page, press = console.page, console.page.keyboard.press
+    await console.open()
     for text in ("First", "Second"):
         await page.keyboard.type(text)
         await press("Enter")
-        await somebody.ended_turn(["First", "Second"].index(text))
-    second = somebody.shown_id
-    await somebody.go(f"#/tree/{second}")
+        await console.ended_turn(["First", "Second"].index(text))
+    second = console.shown_id
+    await console.go(f"#/tree/{second}")
     tree = page.get_by_role("tree", name="Conversation tree")
     await tree.focus()
     await press("ArrowUp")
     await expect(page.get_by_role("treeitem", selected=True)).to_have_accessible_name("Completed First You said: First")
     await press("f")
-    await expect(somebody.turns).to_have_count(1)
+    await expect(console.turns).to_have_count(1)
     await expect(page.get_by_label("Message", exact=True)).to_be_focused()
     await page.keyboard.type("Third")
     await press("Enter")
-    await expect(somebody.turns.nth(1).locator(".branches")).to_contain_text("2 / 2")
-    await somebody.go(f"#/tree/{second}")
+    await expect(console.turns.nth(1).locator(".branches")).to_contain_text("2 / 2")
+    await console.go(f"#/tree/{second}")
     await tree.focus()
     await press("/")
     await page.keyboard.type(second)

@@ -1,4 +1,4 @@
-"""Text of users and models executes nothing, not even where a browser is told to ignore the page's policy."""
+"""Hostile texts of users and models must execute nothing, even in a browser that ignores the page's policy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from playwright.async_api import Browser, Dialog, expect
 
 from antiphon_core.jsons import dumps
 from tests.support.console.chat_model import MODEL, ChatModel
+from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.console.payloads import HIT, PAYLOADS
-from tests.support.console.visitor import Visitor, visitor
 from tests.support.http import Http
 from tests.support.system import System
 
@@ -18,7 +18,7 @@ COUNT_HITS = f"window.{HIT} = () => {{ window.hits = (window.hits ?? 0) + 1; }};
 
 
 async def make_turns(api: Http) -> list[str]:
-    """A turn for each payload, which is its prompt, its instructions, its metadata, and what comes back."""
+    """Creates a turn for each payload, with the payload as prompt, instructions, metadata, tool output and answer."""
     ids: list[str] = []
     for payload in PAYLOADS:
         previous = {"previous_response_id": ids[-1]} if ids else {}
@@ -36,10 +36,12 @@ async def make_turns(api: Http) -> list[str]:
     return ids
 
 
-async def test_fifty_payloads_execute_nothing(browser: Browser, console_system: System, api: Http) -> None:
+async def test_hostile_payloads_in_responses_execute_nothing(
+    browser: Browser, console_system: System, api: Http
+) -> None:
     assert len(set(PAYLOADS)) >= 50
     ids = await make_turns(api)
-    async with visitor(browser, console_system.url, bypass_csp=True) as here:
+    async with console_tab(browser, console_system.url, bypass_csp=True) as here:
         dialogs: list[Dialog] = []
         here.page.on("dialog", lambda dialog: dialogs.append(dialog))  # noqa: PLW0108 - it has to be a function
         await here.page.add_init_script(COUNT_HITS)
@@ -50,31 +52,31 @@ async def test_fifty_payloads_execute_nothing(browser: Browser, console_system: 
         for payload, turn in zip(PAYLOADS, await here.turns.all(), strict=True):
             shown = await turn.locator(".asked .plain").text_content()
             assert (shown or "").strip() == payload.strip()
-        await poke(here)
-        await look_around(here, ids)
+        await require_nothing_executed(here)
+        await open_all_views(here, ids)
         assert not dialogs
         assert here.faults == []
 
 
-async def look_around(here: Visitor, ids: list[str]) -> None:
-    """Everywhere that any of it is shown."""
+async def open_all_views(here: ConsoleTab, ids: list[str]) -> None:
+    """Opens every view that shows payloads."""
     await here.go(f"#/tree/{ids[-1]}")
     await here.page.get_by_role("treeitem").first.wait_for()
     await here.page.get_by_role("tree").press("Home")
     await here.go(f"#/compare/{ids[0]}/{ids[1]}")
     await here.page.locator(".sides").wait_for()
-    await poke(here)
+    await require_nothing_executed(here)
     for response_id in ids[::7]:
         await here.go(f"#/response/{response_id}")
         for tab in ("Items", "Request", "Events"):
             await here.page.get_by_role("tab", name=tab).click()
         await here.page.locator(".event").first.wait_for()
         await here.button("Replay").click()
-        await poke(here)
+        await require_nothing_executed(here)
 
 
-async def poke(here: Visitor) -> None:
-    """Whatever a payload could have become would have run, or would be one of these."""
+async def require_nothing_executed(here: ConsoleTab) -> None:
+    """Requires that no payload has run, and that none became an active element, an attribute or an unsafe link."""
     assert await here.page.evaluate("window.hits ?? 0") == 0
     strange = (
         "main :is(script, iframe, object, embed, base, form[action], link, meta, style, math, audio, video, marquee)"
@@ -94,17 +96,17 @@ async def poke(here: Visitor) -> None:
     assert all(href.startswith(("http://", "https://", "mailto:")) and "noopener" in rel for href, rel in links)
 
 
-async def test_payloads_as_arguments_names_and_keys_of_the_user(somebody: Visitor, model: ChatModel) -> None:
-    """Typed at the console itself, under its policy."""
-    await somebody.page.add_init_script(COUNT_HITS)
-    await somebody.open()
+async def test_hostile_payloads_typed_by_the_user_execute_nothing(console: ConsoleTab, model: ChatModel) -> None:
+    """Types payloads into the console, under its own policy."""
+    await console.page.add_init_script(COUNT_HITS)
+    await console.open()
     for payload in PAYLOADS[:10]:
-        await somebody.page.get_by_label("Instructions").fill(payload)
-        await somebody.page.get_by_label("Tools").fill(payload)
-        await somebody.page.locator("input[type=file]").set_input_files(
+        await console.page.get_by_label("Instructions").fill(payload)
+        await console.page.get_by_label("Tools").fill(payload)
+        await console.page.locator("input[type=file]").set_input_files(
             {"name": payload.replace("/", "_")[:60], "mimeType": "image/svg+xml", "buffer": payload.encode()}
         )
-        await somebody.button("Copy as code").click()
-        await somebody.page.get_by_role("tab", name="Python").click()
-        await somebody.page.get_by_role("dialog").get_by_label("Close").click()
-    assert await somebody.page.evaluate("window.hits ?? 0") == 0
+        await console.button("Copy as code").click()
+        await console.page.get_by_role("tab", name="Python").click()
+        await console.page.get_by_role("dialog").get_by_label("Close").click()
+    assert await console.page.evaluate("window.hits ?? 0") == 0

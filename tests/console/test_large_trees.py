@@ -1,5 +1,5 @@
-"""A tree of 1,000 nodes: what the browser's own trace says of it is printed, and what does not depend on the machine is
-asserted: how many elements there are, and that moving the tree changes none of them."""
+"""Trees of 1,000 nodes and more. Times of the browser's trace are printed. The tests assert facts that do not depend on
+the machine: the number of elements, and that panning changes no elements."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from tests.support.console.console_tab import ConsoleTab
 from tests.support.console.large_tree import bushy, grow
-from tests.support.console.visitor import Visitor
 from tests.support.http import Http
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NODES = 1_000
 ELEMENTS_MAX = 400
-"""In the tree's view, however large the tree is."""
+"""The limit of elements in the tree view, for trees of any size."""
 _MARKS = """() => {
   performance.mark("asked");
   new MutationObserver((_, observer) => {
@@ -46,8 +46,8 @@ _PAN = """async () => {
 
 
 def frames_between(events: Sequence[dict[str, Any]], first: float, last: float) -> list[float]:
-    """When the frames of the page were begun that the screen showed, in microseconds. A frame that both threads of the
-    page worked on is told twice."""
+    """Returns the start times of the page's frames that were shown, in microseconds. The trace reports a frame twice if
+    both threads of the page worked on it."""
     (page,) = {event["pid"] for event in events if event.get("cat") == "blink.user_timing"}
     shown: dict[int, float] = {}
     for event in events:
@@ -59,7 +59,7 @@ def frames_between(events: Sequence[dict[str, Any]], first: float, last: float) 
 
 
 def time_of(events: Sequence[dict[str, Any]], mark: str) -> float:
-    """When a mark was set, in microseconds."""
+    """Returns the time of a mark, in microseconds."""
     return next(
         float(event["ts"]) for event in events if event["name"] == mark and event.get("cat") == "blink.user_timing"
     )
@@ -75,14 +75,16 @@ async def traced(browser: Browser, page: Page, steps: Any) -> list[dict[str, Any
     return events
 
 
-async def test_a_tree_of_a_thousand_nodes(somebody: Visitor, api: Http, browser: Browser) -> None:
-    page = somebody.page
+async def test_panning_a_tree_of_a_thousand_nodes_changes_no_elements(
+    console: ConsoleTab, api: Http, browser: Browser
+) -> None:
+    page = console.page
     ids = await grow(api, bushy(NODES))
-    await somebody.open()
+    await console.open()
 
     async def open_tree() -> None:
         await page.evaluate(_MARKS)
-        await somebody.go(f"#/tree/{ids[0]}")
+        await console.go(f"#/tree/{ids[0]}")
         await expect(page.get_by_role("treeitem").first).to_be_visible()
         await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
@@ -102,7 +104,7 @@ async def test_a_tree_of_a_thousand_nodes(somebody: Visitor, api: Http, browser:
 
 
 async def pan_and_print(page: Page, browser: Browser, what: str) -> None:
-    """Scrolls the tree within what is drawn, and prints how many frames that were."""
+    """Pans the tree within its drawn part, and prints the number of frames."""
     await page.evaluate(_COUNT_CHANGES)
     before = await page.locator(".plane").get_attribute("style")
     events = await traced(browser, page, lambda: page.evaluate(_PAN))
@@ -114,8 +116,8 @@ async def pan_and_print(page: Page, browser: Browser, what: str) -> None:
     assert await page.locator(".stage *").count() < ELEMENTS_MAX
 
 
-async def test_a_chain_of_five_thousand_turns_is_drawn_in_three_places(somebody: Visitor) -> None:
-    """A store refuses chains of more than 1,000 turns, so the pages of this tree are told by the test."""
+async def test_a_chain_of_five_thousand_turns_is_folded_to_three_tree_items(console: ConsoleTab) -> None:
+    """A store refuses chains of more than 1,000 turns, so the test itself serves the pages of this tree."""
     count, page_size = 5_000, 1_000
     ids = [f"resp_{index}" for index in range(count)]
 
@@ -139,13 +141,13 @@ async def test_a_chain_of_five_thousand_turns_is_drawn_in_three_places(somebody:
             json={"object": "list", "data": data, "next_cursor": cursor, "has_more": cursor is not None}
         )
 
-    page = somebody.page
+    page = console.page
     await page.route("**/tree?**", answer)
     await page.route(
         "**/v1/responses/resp_*", lambda route: route.fulfill(status=404, json={"error": {"message": "gone"}})
     )
     await page.route("**/input_items?**", lambda route: route.fulfill(json={"data": [], "has_more": False}))
-    await somebody.open(f"#/tree/{ids[0]}")
+    await console.open(f"#/tree/{ids[0]}")
     await expect(page.locator(".count")).to_have_text(f"first {page_size:,} nodes")
     for loaded in range(2 * page_size, count + 1, page_size):
         await page.get_by_role("button", name="Load more").click()

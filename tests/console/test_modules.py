@@ -1,4 +1,5 @@
-"""The modules of the console that need no browser, by node's own test runner. `make types` checks the types of all."""
+"""Runs the tests of the console's modules that need no browser, in node's test runner. `make types` checks their
+types."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ TIMEOUT_S = 300
 
 
 def test_the_modules_pass_their_own_tests() -> None:
-    """All in one process of node, which takes half the time of one for each file."""
+    """Runs all files in one process of node, which takes half the time of a process for each file."""
     files = sorted((ROOT / "tests/console/modules").glob("*.test.mjs"))
     imports = "".join(f"import {json.dumps(file.as_uri())};" for file in files)
     command = ["node", "--input-type=module", "--eval", imports]

@@ -1,4 +1,4 @@
-"""Ten things that people do at the console. Each ends in what the page shows and in what the API says."""
+"""Use cases of the console. Each test compares the page with the answers of the API."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from playwright.async_api import Browser, Dialog, expect
 from antiphon_core.jsons import dumps, loads
 from tests.support.api_keys import KeyFiles
 from tests.support.console.chat_model import MODEL, PLACE, ChatModel
+from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.console.prefix_proxy import below_prefix
-from tests.support.console.visitor import Visitor, visitor
 from tests.support.http import Answer, Http
 from tests.support.images import png
 from tests.support.ports import free_ports
@@ -39,34 +39,36 @@ def text_of(response: dict[str, Any]) -> str:
 
 
 async def once_stored(api: Http, response_id: str) -> Answer:
-    """A response as soon as it is stored. One that was stopped is stored a moment after its client hung up."""
+    """Returns a response once it is stored. A stopped response is stored a moment after its client disconnected."""
     while (answer := await api.get(f"/v1/responses/{response_id}")).status == 404:
         await asyncio.sleep(PAUSE_S)
     return answer
 
 
-async def test_ask(somebody: Visitor, api: Http) -> None:
-    await somebody.open()
-    response_id = await somebody.ask("What is a **tree**?")
-    await expect(somebody.turns.first.locator(".answered strong")).to_have_text("tree")
+async def test_an_answer_is_rendered_stored_and_shown_after_a_reload(console: ConsoleTab, api: Http) -> None:
+    await console.open()
+    response_id = await console.ask("What is a **tree**?")
+    await expect(console.turns.first.locator(".answered strong")).to_have_text("tree")
     stored = (await api.get(f"/v1/responses/{response_id}")).json
     assert text_of(stored) == "You said: What is a **tree**?"
-    assert somebody.shown_id == response_id
-    await somebody.page.reload()
-    await expect(somebody.turns.first.locator(".answered strong")).to_have_text("tree")
+    assert console.shown_id == response_id
+    await console.page.reload()
+    await expect(console.turns.first.locator(".answered strong")).to_have_text("tree")
 
 
-async def test_stream(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_a_streaming_answer_shows_its_text_status_and_figures(
+    console: ConsoleTab, api: Http, model: ChatModel
+) -> None:
     model.close_gate()
-    await somebody.open()
-    await somebody.write("Wait, and count.")
-    turn = somebody.turns.first
+    await console.open()
+    await console.write("Wait, and count.")
+    turn = console.turns.first
     await expect(turn.locator(".answered")).to_contain_text("word-3")
     await expect(turn.locator("footer .status")).to_have_text("In progress")
     await expect(turn.locator(".figures")).to_contain_text("first token")
     await expect(turn.locator(".figures")).to_contain_text("tokens/s")
     model.open_gate()
-    response_id = await somebody.ended_turn(0)
+    response_id = await console.ended_turn(0)
     stored = (await api.get(f"/v1/responses/{response_id}")).json
     await expect(turn.locator(".figures")).to_contain_text(
         f"{stored['usage']['input_tokens']} → {stored['usage']['output_tokens']}"
@@ -74,55 +76,59 @@ async def test_stream(somebody: Visitor, api: Http, model: ChatModel) -> None:
     assert text_of(stored).startswith("word-1 word-2 ")
 
 
-async def test_stop(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_stop_cancels_the_answer_and_stores_its_partial_text(
+    console: ConsoleTab, api: Http, model: ChatModel
+) -> None:
     model.close_gate()
     stopped = model.stopped
-    await somebody.open()
-    await somebody.write("Wait until I stop you.")
-    await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-2")
-    await somebody.button("Stop").click()
-    response_id = await somebody.ended_turn(0, "Cancelled")
+    await console.open()
+    await console.write("Wait until I stop you.")
+    await expect(console.turns.first.locator(".answered")).to_contain_text("word-2")
+    await console.button("Stop").click()
+    response_id = await console.ended_turn(0, "Cancelled")
     stored = (await once_stored(api, response_id)).json
     assert stored["status"] == "cancelled"
     assert text_of(stored).startswith("word-1 ")
-    await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-2")
+    await expect(console.turns.first.locator(".answered")).to_contain_text("word-2")
     await until(lambda: model.stopped == stopped + 1, "the model stopped")
 
 
-async def test_fork_from_the_third_answer(somebody: Visitor, api: Http) -> None:
-    await somebody.open()
-    ids = [await somebody.ask(f"Question {number}") for number in range(1, 6)]
-    await somebody.turns.nth(2).get_by_role("button", name="Fork from here").click()
-    await expect(somebody.turns).to_have_count(3)
-    forked = await somebody.ask("Another question 4")
-    await expect(somebody.turns.nth(3).locator(".branches")).to_contain_text("2 / 2")
+async def test_a_fork_from_an_earlier_answer_adds_a_branch(console: ConsoleTab, api: Http) -> None:
+    await console.open()
+    ids = [await console.ask(f"Question {number}") for number in range(1, 6)]
+    await console.turns.nth(2).get_by_role("button", name="Fork from here").click()
+    await expect(console.turns).to_have_count(3)
+    forked = await console.ask("Another question 4")
+    await expect(console.turns.nth(3).locator(".branches")).to_contain_text("2 / 2")
     children = (await api.get(f"/v1/responses/{ids[2]}/children")).json["data"]
     assert [node["id"] for node in children] == [ids[3], forked]
-    await somebody.turns.nth(3).get_by_role("button", name="Previous branch").click()
-    await expect(somebody.turns).to_have_count(5)
-    await somebody.page.get_by_role("link", name="Tree").click()
-    await expect(somebody.page.get_by_role("treeitem")).to_have_count(6)
+    await console.turns.nth(3).get_by_role("button", name="Previous branch").click()
+    await expect(console.turns).to_have_count(5)
+    await console.page.get_by_role("link", name="Tree").click()
+    await expect(console.page.get_by_role("treeitem")).to_have_count(6)
 
 
-async def test_compare_siblings(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_compare_shows_the_differences_of_sibling_responses(
+    console: ConsoleTab, api: Http, model: ChatModel
+) -> None:
     model.answers = {"Which colour?": ["The house is red.", "The house is blue."]}
-    await somebody.open()
-    first = await somebody.ask("Which colour?")
-    root = await somebody.ask("Which colour?")
-    await somebody.page.get_by_label("Temperature").fill("0.5")
-    await somebody.go(f"#/tree/{root}")
-    tree = somebody.page.get_by_role("tree")
+    await console.open()
+    first = await console.ask("Which colour?")
+    root = await console.ask("Which colour?")
+    await console.page.get_by_label("Temperature").fill("0.5")
+    await console.go(f"#/tree/{root}")
+    tree = console.page.get_by_role("tree")
     await tree.press("r")
-    await expect(somebody.page.get_by_text("as its sibling")).to_be_visible()
-    await somebody.page.get_by_label("Temperature").fill("0.5")
-    await somebody.button("Send").click()
-    await expect(somebody.turns.nth(1).locator(".branches")).to_contain_text("2 / 2")
-    other = await somebody.ended_turn(1)
-    await somebody.go(f"#/tree/{root}")
+    await expect(console.page.get_by_text("as its sibling")).to_be_visible()
+    await console.page.get_by_label("Temperature").fill("0.5")
+    await console.button("Send").click()
+    await expect(console.turns.nth(1).locator(".branches")).to_contain_text("2 / 2")
+    other = await console.ended_turn(1)
+    await console.go(f"#/tree/{root}")
     await tree.press("c")
-    await expect(somebody.page.locator("mark.removed")).to_have_text("blue")
-    await expect(somebody.page.locator("mark.added")).to_have_text("red")
-    await expect(somebody.page.get_by_role("row", name="temperature")).to_contain_text("0.5")
+    await expect(console.page.locator("mark.removed")).to_have_text("blue")
+    await expect(console.page.locator("mark.added")).to_have_text("red")
+    await expect(console.page.get_by_role("row", name="temperature")).to_contain_text("0.5")
     siblings = (await api.get(f"/v1/responses/{root}/siblings")).json["data"]
     assert [node["id"] for node in siblings] == [other]
     assert (await api.get(f"/v1/responses/{other}")).json["previous_response_id"] == first
@@ -130,7 +136,7 @@ async def test_compare_siblings(somebody: Visitor, api: Http, model: ChatModel) 
 
 @asynccontextmanager
 async def another_edge(system: System, port: int, *options: str) -> AsyncIterator[Command]:
-    """An edge of its own beside `antiphon up`, over its store and its translator."""
+    """Starts a second edge over the store and the translator of `antiphon up`."""
     lines = system.commands["up"]
     store, translator = (lines.wait_for(rf"^{name} +(\S+:\d+)")[1] for name in ("store", "translator"))
     edge = Command(
@@ -148,12 +154,12 @@ async def another_edge(system: System, port: int, *options: str) -> AsyncIterato
         edge.kill()
 
 
-async def test_follow_a_background_run_across_an_edge_restart(
+async def test_a_background_response_is_followed_across_an_edge_restart(
     browser: Browser, console_system: System, api: Http, model: ChatModel
 ) -> None:
     model.close_gate()
     (port,) = free_ports(1)
-    async with visitor(browser, f"http://127.0.0.1:{port}") as here:
+    async with console_tab(browser, f"http://127.0.0.1:{port}") as here:
         async with another_edge(console_system, port):
             await here.open()
             await here.page.get_by_label("In the background").check()
@@ -178,45 +184,45 @@ async def test_follow_a_background_run_across_an_edge_restart(
         assert here.faults == []
 
 
-async def test_cancel(somebody: Visitor, api: Http, model: ChatModel) -> None:
+async def test_cancel_ends_a_background_response(console: ConsoleTab, api: Http, model: ChatModel) -> None:
     model.close_gate()
-    await somebody.open()
-    await somebody.page.get_by_label("In the background").check()
-    await somebody.write("Wait to be cancelled.")
-    await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-1")
-    response_id = somebody.shown_id
-    await somebody.page.get_by_role("link", name="Live").click()
-    row = somebody.page.locator(f"[data-id={response_id}]")
+    await console.open()
+    await console.page.get_by_label("In the background").check()
+    await console.write("Wait to be cancelled.")
+    await expect(console.turns.first.locator(".answered")).to_contain_text("word-1")
+    response_id = console.shown_id
+    await console.page.get_by_role("link", name="Live").click()
+    row = console.page.locator(f"[data-id={response_id}]")
     await row.get_by_role("button", name="Cancel").click()
     await expect(row.locator(".status")).to_have_text("Cancelled")
     assert (await api.get(f"/v1/responses/{response_id}")).json["status"] == "cancelled"
     model.open_gate()
 
 
-async def test_a_tool_call_with_a_typed_output(somebody: Visitor, api: Http) -> None:
-    await somebody.open()
-    tools = somebody.page.get_by_label("Tools")
+async def test_a_typed_tool_output_is_sent_and_answered(console: ConsoleTab, api: Http) -> None:
+    await console.open()
+    tools = console.page.get_by_label("Tools")
     await tools.fill('[{"type": "function", "name": "get weather"}]')
-    await expect(somebody.page.get_by_role("alert")).to_contain_text("tools[0].name")
+    await expect(console.page.get_by_role("alert")).to_contain_text("tools[0].name")
     await tools.fill('[\n  {"type" "function"}]')
-    await expect(somebody.page.get_by_role("alert")).to_contain_text("Line 2, column 11")
+    await expect(console.page.get_by_role("alert")).to_contain_text("Line 2, column 11")
     await tools.fill(dumps([WEATHER]).decode())
-    called = await somebody.ask("How is the weather?")
-    await expect(somebody.turns.first.locator(".tool")).to_contain_text("get_weather")
-    await somebody.page.get_by_label("Output of get_weather").fill("sunny")
-    await somebody.button("Send outputs").click()
-    told = await somebody.ended_turn(1)
-    await expect(somebody.turns.nth(1).locator(".answered")).to_contain_text("The tool says: sunny")
+    called = await console.ask("How is the weather?")
+    await expect(console.turns.first.locator(".tool")).to_contain_text("get_weather")
+    await console.page.get_by_label("Output of get_weather").fill("sunny")
+    await console.button("Send outputs").click()
+    told = await console.ended_turn(1)
+    await expect(console.turns.nth(1).locator(".answered")).to_contain_text("The tool says: sunny")
     (item,) = (await api.get(f"/v1/responses/{told}/input_items")).json["data"]
     (call,) = (await api.get(f"/v1/responses/{called}")).json["output"]
     assert (item["type"], item["output"], item["call_id"]) == ("function_call_output", "sunny", call["call_id"])
     assert loads(call["arguments"]) == loads(PLACE)
 
 
-async def test_an_image_that_is_dropped(somebody: Visitor, api: Http) -> None:
+async def test_a_dropped_image_is_sent_with_the_message(console: ConsoleTab, api: Http) -> None:
     picture = png(8, 8)
-    await somebody.open()
-    dropped = await somebody.page.evaluate_handle(
+    await console.open()
+    dropped = await console.page.evaluate_handle(
         """(bytes) => {
           const transfer = new DataTransfer();
           transfer.items.add(new File([new Uint8Array(bytes)], "dot.png", { type: "image/png" }));
@@ -224,17 +230,19 @@ async def test_an_image_that_is_dropped(somebody: Visitor, api: Http) -> None:
         }""",
         list(picture),
     )
-    await somebody.page.dispatch_event(".composer", "drop", {"dataTransfer": dropped})
-    await expect(somebody.page.locator(".attachments")).to_contain_text("dot.png")
-    response_id = await somebody.ask("What is this?")
-    await expect(somebody.turns.first.locator(".answered")).to_contain_text("I see an image.")
-    await expect(somebody.turns.first.get_by_role("img", name="Image")).to_be_visible()
+    await console.page.dispatch_event(".composer", "drop", {"dataTransfer": dropped})
+    await expect(console.page.locator(".attachments")).to_contain_text("dot.png")
+    response_id = await console.ask("What is this?")
+    await expect(console.turns.first.locator(".answered")).to_contain_text("I see an image.")
+    await expect(console.turns.first.get_by_role("img", name="Image")).to_be_visible()
     (item,) = (await api.get(f"/v1/responses/{response_id}/input_items")).json["data"]
     urls = [part["image_url"] for part in item["content"] if part["type"] == "input_image"]
     assert urls == [f"data:image/png;base64,{b64encode(picture).decode()}"]
 
 
-async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: Path) -> None:
+async def test_a_wrong_api_key_shows_the_error_and_a_valid_key_signs_in(
+    browser: Browser, console_system: System, tmp_path: Path
+) -> None:
     keys = KeyFiles(tmp_path)
     good, wrong = keys.make("default"), keys.make("default")[:-1] + "x"
     (port,) = free_ports(1)
@@ -245,7 +253,7 @@ async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: P
         f"--edge-console-trace-url={traces}",
     )
     url = f"http://127.0.0.1:{port}"
-    async with another_edge(console_system, port, *options), visitor(browser, url) as here:
+    async with another_edge(console_system, port, *options), console_tab(browser, url) as here:
         await here.open()
         await here.page.get_by_label("API key").fill(wrong)
         await here.button("Continue").click()
@@ -273,47 +281,47 @@ async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: P
         assert here.faults == []
 
 
-async def test_delete_leaves_what_continues_it(somebody: Visitor, api: Http) -> None:
+async def test_deleting_a_response_keeps_its_continuation(console: ConsoleTab, api: Http) -> None:
     async def accept(dialog: Dialog) -> None:
         await dialog.accept()
 
-    somebody.page.on("dialog", accept)
-    await somebody.open()
-    first = await somebody.ask("One")
-    second = await somebody.ask("Two")
-    await somebody.go(f"#/response/{first}")
-    await somebody.button("Delete").click()
-    await expect(somebody.page).to_have_url(f"{somebody.url}/console#/chat")
-    await somebody.go(f"#/tree/{second}")
-    await somebody.page.reload()
-    items = somebody.page.get_by_role("treeitem")
+    console.page.on("dialog", accept)
+    await console.open()
+    first = await console.ask("One")
+    second = await console.ask("Two")
+    await console.go(f"#/response/{first}")
+    await console.button("Delete").click()
+    await expect(console.page).to_have_url(f"{console.url}/console#/chat")
+    await console.go(f"#/tree/{second}")
+    await console.page.reload()
+    items = console.page.get_by_role("treeitem")
     await expect(items).to_have_count(2)
     await expect(items.first).to_have_accessible_name("Deleted …" + first[-6:])
     assert (await api.get(f"/v1/responses/{first}")).status == 404
 
 
-async def test_a_rejected_request_can_be_corrected(somebody: Visitor, api: Http) -> None:
-    await somebody.open()
-    await somebody.page.get_by_label("Tools").fill('[{"type": "functionz", "name": "x"}]')
-    await somebody.write("Hello")
+async def test_a_rejected_request_can_be_corrected(console: ConsoleTab, api: Http) -> None:
+    await console.open()
+    await console.page.get_by_label("Tools").fill('[{"type": "functionz", "name": "x"}]')
+    await console.write("Hello")
     refused = await api.create(model=MODEL, input="Hello", tools=[{"type": "functionz", "name": "x"}])
-    for alert in await somebody.page.get_by_role("alert").all():
+    for alert in await console.page.get_by_role("alert").all():
         await expect(alert).to_contain_text(refused.error["message"])
-    await expect(somebody.page.get_by_role("alert")).to_have_count(2)
-    await somebody.page.get_by_label("Tools").fill("")
-    await somebody.button("Send").click()
-    response_id = await somebody.ended_turn(0)
+    await expect(console.page.get_by_role("alert")).to_have_count(2)
+    await console.page.get_by_label("Tools").fill("")
+    await console.button("Send").click()
+    response_id = await console.ended_turn(0)
     assert text_of((await api.get(f"/v1/responses/{response_id}")).json) == "You said: Hello"
 
 
-async def test_export_a_branch(somebody: Visitor, api: Http) -> None:
-    await somebody.open()
-    ids = [await somebody.ask(text) for text in ("One", "Two")]
+async def test_a_branch_is_exported_as_json_lines_and_markdown(console: ConsoleTab, api: Http) -> None:
+    await console.open()
+    ids = [await console.ask(text) for text in ("One", "Two")]
     saved = []
     for form in ("Branch as JSON lines", "Branch as Markdown"):
-        await somebody.page.get_by_text("Export").click()
-        async with somebody.page.expect_download() as download:
-            await somebody.button(form).click()
+        await console.page.get_by_text("Export").click()
+        async with console.page.expect_download() as download:
+            await console.button(form).click()
         saved.append(await asyncio.to_thread((await (await download.value).path()).read_text, "utf-8"))
     lines = [loads(line) for line in saved[0].splitlines()]
     assert [line["id"] for line in lines] == ids
@@ -321,8 +329,8 @@ async def test_export_a_branch(somebody: Visitor, api: Http) -> None:
     assert re.findall(r"^## (\w+)$", saved[1], re.MULTILINE) == ["user", "assistant"] * 2
 
 
-async def test_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:
-    async with below_prefix(console_system.url, "/tools/antiphon") as url, visitor(browser, url) as here:
+async def test_the_console_works_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:
+    async with below_prefix(console_system.url, "/tools/antiphon") as url, console_tab(browser, url) as here:
         await here.page.goto(f"{url}/console/")
         await expect(here.page).to_have_url(f"{url}/console")
         response_id = await here.ask("Where am I?")

@@ -1,4 +1,4 @@
-"""The Containerfile and compose.yaml, without building anything: lint, settings, and that names fit together."""
+"""Checks the Containerfile and compose.yaml without a build: lint, settings, and names that refer to each other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def services() -> dict[str, Any]:
     return found
 
 
-def test_the_containerfile_has_no_fault_that_a_linter_sees() -> None:
+def test_the_containerfile_passes_hadolint() -> None:
     program = HADOLINT
     done = subprocess.run([str(program), str(ROOT / "Containerfile")], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -39,7 +39,7 @@ def test_every_target_is_a_stage() -> None:
     assert set(TARGETS) <= set(stages)
 
 
-def test_requirements_are_those_of_the_python_in_the_image() -> None:
+def test_requirements_are_filtered_by_the_python_of_the_image() -> None:
     old, new = "old==1 ; python_full_version < '3.11.3'", "new==1 ; python_full_version >= '3.12'"
     assert (
         requirements_for("3.11.2", f"{old} \\\n    --hash=a\n{new} \\\n    --hash=b\n") == "old==1 \\\n    --hash=a\n"
@@ -51,7 +51,7 @@ def test_settings_of_compose_exist(services: dict[str, Any], name: str) -> None:
     settings.load(environ=services[name]["environment"], flags={}, file=None)
 
 
-def test_compose_builds_our_targets_and_calls_services_that_it_has(services: dict[str, Any]) -> None:
+def test_compose_builds_all_targets_and_calls_existing_services(services: dict[str, Any]) -> None:
     assert {name for name, service in services.items() if "build" in service} == set(OURS)
     for name in OURS:
         assert services[name]["build"]["target"] == name
@@ -59,18 +59,18 @@ def test_compose_builds_our_targets_and_calls_services_that_it_has(services: dic
         assert set(called) <= services.keys()
 
 
-def test_compose_opens_ports_on_this_machine_alone(services: dict[str, Any]) -> None:
+def test_compose_publishes_ports_on_loopback_only(services: dict[str, Any]) -> None:
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_what_compose_mounts_is_there(services: dict[str, Any]) -> None:
+def test_files_mounted_by_compose_exist(services: dict[str, Any]) -> None:
     mounted = [volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])]
     assert not [path for path in mounted if path.startswith("./") and not (ROOT / path).exists()]
 
 
-def test_prometheus_can_read_its_files() -> None:
+def test_prometheus_files_are_up_to_date_and_pass_promtool() -> None:
     assert plain_rules.PLAIN.read_text(encoding="utf-8") == plain_rules.text(), "make docs"
     promtool = found_or_installed(lambda: shutil.which("promtool"), "prometheus")
     folder = ROOT / "containers" / "prometheus"

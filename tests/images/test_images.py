@@ -1,4 +1,4 @@
-"""The images, as they are built and run: small, without a shell, root or a writable file, and one turn through all."""
+"""Builds and runs the images: small, without a shell, root or a writable file, and one turn through all containers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHELLS = ("sh", "bash", "dash", "busybox", "apt-get", "dpkg", "pip", "pip3")
 SERVED = {"edge": ["8000/tcp"], "worker": [], "translator": ["50052/tcp"], "store": ["50051/tcp"], "all": ["8000/tcp"]}
 
 
-# The first run, and each nightly one, builds every layer of the images, in minutes.
+# The first run and each nightly run build every layer of the images, which takes minutes.
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -45,7 +45,7 @@ def test_images_without_tokenizers_are_small(images: Images) -> None:
     assert max(sizes[target] for target in ("edge", "worker", "store")) <= SMALL_MB
 
 
-def test_images_share_the_layers_of_the_packages_that_they_share(images: Images) -> None:
+def test_images_share_the_layers_of_common_packages(images: Images) -> None:
     layers = {target: images.inspect(target)["RootFS"]["Layers"] for target in TARGETS}
     base, packages, *_ = layers["edge"]
     assert all(found[:2] == [base, packages] for found in layers.values())
@@ -54,7 +54,7 @@ def test_images_share_the_layers_of_the_packages_that_they_share(images: Images)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_an_image_says_what_it_is_and_how_it_runs(images: Images, target: str) -> None:
+def test_image_config_has_user_command_ports_and_labels(images: Images, target: str) -> None:
     config = images.inspect(target)["Config"]
     labels = {name.removeprefix("org.opencontainers.image."): value for name, value in config["Labels"].items()}
     assert config["User"] == "65532:65532"
@@ -73,7 +73,7 @@ def test_an_image_has_no_shell_and_no_package_manager(images: Images, target: st
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_bill_of_materials_is_spdx_and_names_what_is_installed(images: Images, target: str, tmp_path: Path) -> None:
+def test_the_sbom_is_valid_spdx_and_lists_the_installed_packages(images: Images, target: str, tmp_path: Path) -> None:
     text = images.read(target, "/opt/antiphon/sbom.spdx.json")
     (tmp_path / "sbom.spdx.json").write_text(text, encoding="utf-8")
     checkers_program("pyspdxtools", "--infile", str(tmp_path / "sbom.spdx.json"))
@@ -86,7 +86,7 @@ def test_the_bill_of_materials_is_spdx_and_names_what_is_installed(images: Image
     assert ("pkg:pypi/redis" in locators) == (target in ("store", "all"))
 
 
-def test_a_container_is_nobody_and_can_write_nothing(images: Images) -> None:
+def test_a_container_runs_unprivileged_without_writable_folders(images: Images) -> None:
     probe = (
         "import os; print(os.getuid(), [line.split()[1] for line in open('/proc/self/status') if line[:6] == 'CapEff'],"
         " [folder for folder in ('/', '/tmp', '/opt/antiphon', '/var') if os.access(folder, os.W_OK)])"
@@ -107,7 +107,7 @@ async def test_a_turn_passes_through_all_four_containers(images: Images, tmp_pat
 
 @asynccontextmanager
 async def _system(images: Images, engine: str, folder: Path) -> AsyncIterator[Http]:
-    """Edge, worker, translator and store, each in a container, in front of one engine."""
+    """Runs edge, worker, translator and store, each in a container, in front of one engine."""
     write_directory(folder / "model")
     profile = f'name = "small"\ndirectory = "{folder}/model"\nengine = "openai_chat"\nendpoint = "{engine}"\n'
     (folder / "profiles").mkdir()
@@ -135,7 +135,7 @@ def _locator(one: Distribution) -> str:
 
 
 def _let_others_read(folder: Path) -> None:
-    """The user of the container is another one."""
+    """Makes files readable for the container's user, who is not their owner."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 

@@ -1,4 +1,4 @@
-"""The Helm chart gives the objects that kustomize builds, and refuses values that it does not know."""
+"""The Helm chart renders the objects that kustomize builds, and refuses unknown values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHART = K8S / "chart"
 SAME = ("dev", "local", "prod")
 SERVICES = ("edge", "worker", "translator", "store")
 ENGINE = "triton"
-"""Engines have charts of their own, and are not in this one."""
+"""The engine, which is not in this chart: engines have charts of their own."""
 
 _HASHED = re.compile(r"(antiphon-(?:edge|worker|translator|store|profiles))-[a-z0-9]{10}\b")
 
@@ -28,19 +28,19 @@ def chart() -> Chart:
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_the_chart_gives_the_objects_of_the_overlay(chart: Chart, name: str) -> None:
+def test_the_chart_renders_the_same_objects_as_the_overlay(chart: Chart, name: str) -> None:
     built = [one for one in overlay(name) if one["kind"] != "Namespace" and ENGINE not in one["metadata"]["name"]]
     assert _plain(_rendered(chart, _values(name))) == _plain(built)
 
 
 @pytest.mark.parametrize("backend", ["memory", "sqlite", "redis", "redis-sentinel", "redis-cluster", "postgres"])
-def test_every_backend_fits_the_schemas(chart: Chart, backend: str) -> None:
+def test_the_chart_fits_the_schemas_with_each_backend(chart: Chart, backend: str) -> None:
     fronts = {"gateway": {"enabled": True}, "ingress": {"enabled": True}, "keda": {"enabled": True}}
     rendered = _rendered(chart, {"store": {"backend": backend}, **fronts})
     assert not [fault for one in rendered for fault in faults(one)]
 
 
-def test_values_reach_their_objects(chart: Chart) -> None:
+def test_chart_values_appear_in_the_rendered_objects(chart: Chart) -> None:
     values = {
         "image": {"registry": "registry.test", "tag": "2"},
         "edge": {
@@ -59,7 +59,7 @@ def test_values_reach_their_objects(chart: Chart) -> None:
     assert found["HTTPRoute", "edge"]["spec"]["hostnames"] == ["api.test"]
 
 
-def test_the_chart_opens_the_console_as_its_component_does(chart: Chart) -> None:
+def test_console_routes_of_the_chart_match_the_component(chart: Chart) -> None:
     names = ("gateway", "ingress", "console")
     rendered = _plain(_rendered(chart, {name: {"enabled": True} for name in names}))
     built = _plain(combined(("store-sqlite", "gateway-api", "ingress", "console")))
@@ -68,7 +68,7 @@ def test_the_chart_opens_the_console_as_its_component_does(chart: Chart) -> None
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"])
-def test_the_chart_encrypts_the_store_as_its_component_does(chart: Chart, backend: str) -> None:
+def test_store_encryption_of_the_chart_matches_the_component(chart: Chart, backend: str) -> None:
     rendered = _plain(_rendered(chart, {"store": {"backend": backend}, "encryption": {"enabled": True}}))
     built = _plain(combined((f"store-{backend}", "encryption")))
     (workload,) = (one for one in built if one[0] in ("Deployment", "StatefulSet") and one[1] == "store")
@@ -97,7 +97,7 @@ def test_a_changed_setting_rolls_the_pods_of_its_service_alone(chart: Chart) -> 
     ],
     ids=str,
 )
-def test_values_that_mean_nothing_are_refused(chart: Chart, values: dict[str, Any]) -> None:
+def test_unknown_or_invalid_values_are_refused(chart: Chart, values: dict[str, Any]) -> None:
     with pytest.raises(HelmError):
         chart.validate_schema(values)
 
@@ -120,8 +120,9 @@ def _sums(chart: Chart, values: dict[str, Any]) -> dict[str, str]:
 
 
 def _plain(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
-    """By kind and name, without what the two ways do differently: kustomize names a ConfigMap by its content, Helm
-    notes its content at the pods; kustomize writes the namespace, Helm's client adds it."""
+    """Returns the objects by kind and name, without the differences of the two tools: kustomize puts the hash of a
+    ConfigMap into its name, Helm into an annotation of the pods; kustomize writes the namespace, Helm's client adds
+    it."""
     found: dict[tuple[str, str], Manifest] = {}
     for document in json.loads(_HASHED.sub(r"\1", json.dumps(documents))):
         document["metadata"].pop("namespace", None)

@@ -1,4 +1,4 @@
-"""Alerts, dashboards and autoscalers: every query can be read, names metrics that exist, and every alert is tested."""
+"""Alerts, dashboards and autoscalers: every query is valid and names existing metrics, and every alert is tested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.manifests import K8S, OVERLAYS, ROOT, SPARE_GC, of_kind, over
 TESTS = Path(__file__).parent / "rules"
 REFERENCE = ROOT / "docs" / "reference" / "metrics.md"
 HEADINGS = ("## What you see", "## First look", "## Likely causes", "## What to do")
-# Labels that Prometheus and the Prometheus Operator add to every series, and those of histograms.
+# Labels that Prometheus and the Prometheus Operator add to every series, and the label of histograms.
 ADDED = {"namespace", "pod", "container", "job", "le"}
 
 _ROW = re.compile(r"^\| `(antiphon_\w+)` \| \w+ \| ([^|]*) \|", re.MULTILINE)
@@ -42,12 +42,12 @@ def rules() -> dict[str, Any]:
     return spec
 
 
-def test_rules_can_be_read(promtool: str, rules: dict[str, Any], tmp_path: Path) -> None:
+def test_alert_rules_pass_promtool(promtool: str, rules: dict[str, Any], tmp_path: Path) -> None:
     _check(promtool, "check", rules, tmp_path)
 
 
 @pytest.mark.parametrize("path", sorted(TESTS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_alerts_fire_when_they_must_and_only_then(
+def test_alerts_fire_only_under_their_conditions(
     promtool: str, rules: dict[str, Any], path: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rules), encoding="utf-8")
@@ -63,7 +63,7 @@ def test_alerts_fire_when_they_must_and_only_then(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_alert_is_tested_both_ways(rules: dict[str, Any]) -> None:
+def test_every_alert_has_a_firing_and_a_silent_test_case(rules: dict[str, Any]) -> None:
     tested: set[tuple[str, bool]] = set()
     for path in TESTS.glob("*.yaml"):
         for case in yaml.safe_load(path.read_text(encoding="utf-8"))["tests"]:
@@ -82,14 +82,14 @@ def test_every_alert_has_its_runbook_and_every_runbook_its_alert(rules: dict[str
         assert [line for line in text.splitlines() if line.startswith("## ")] == list(HEADINGS), page
 
 
-def test_dashboards_are_written_anew() -> None:
+def test_dashboard_files_are_up_to_date() -> None:
     for name, chosen in panels.DASHBOARDS.items():
         written = (panels.FOLDER / f"{name}.json").read_text(encoding="utf-8")
         assert written == panels.text(name, chosen), "make docs"
     assert {path.stem for path in panels.FOLDER.glob("*.json")} == panels.DASHBOARDS.keys()
 
 
-def test_queries_of_dashboards_can_be_read(promtool: str, tmp_path: Path) -> None:
+def test_dashboard_queries_pass_promtool(promtool: str, tmp_path: Path) -> None:
     queries = [{"record": "panel", "expr": query.replace("$__rate_interval", "5m")} for query in _panel_queries()]
     distinct = [{**rule, "labels": {"number": str(number)}} for number, rule in enumerate(queries)]
     _check(promtool, "check", {"groups": [{"name": "panels", "rules": distinct}]}, tmp_path)

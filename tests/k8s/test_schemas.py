@@ -1,4 +1,4 @@
-"""Every object of every overlay and combination, strictly, for all Kubernetes versions that we promise."""
+"""Validates every object of every overlay and combination strictly, for all supported Kubernetes versions."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_temp
 OURS = ("edge", "worker", "translator", "store")
 _PEERS = [f"ANTIPHON_{target}_{peer}" for target in ("EDGE", "WORKER") for peer in ("STORE", "TRANSLATOR")]
 URL = "postgresql://database/antiphon"
-"""For the URL in the Secret antiphon-store."""
-SECRETS = {  # made by hand, by a certificate, or by the Operator's guide
+"""Stands for the URL in the Secret antiphon-store."""
+SECRETS = {  # created by hand, by a certificate, or by the Operator's guide
     "antiphon-tokens",
     "antiphon-api-keys",
     "antiphon-sealing-keys",
@@ -31,7 +31,7 @@ def objects(request: pytest.FixtureRequest) -> list[Manifest]:
     return everything()[request.param]
 
 
-def test_pods_are_restricted(objects: list[Manifest]) -> None:
+def test_pods_meet_the_restricted_security_standard(objects: list[Manifest]) -> None:
     assert not [f"{name}: {fault}" for name, pod in _pods(objects) for fault in pod_security.faults(pod["spec"])]
 
 
@@ -40,7 +40,7 @@ def test_root_file_systems_of_our_pods_are_read_only_and_no_pod_has_a_token(obje
         if name in OURS:
             assert pod["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
             assert pod["spec"]["automountServiceAccountToken"] is False
-            assert pod["spec"]["enableServiceLinks"] is False  # they would set ANTIPHON_..._PORT
+            assert pod["spec"]["enableServiceLinks"] is False  # service links would set ANTIPHON_..._PORT
 
 
 def test_settings_of_every_config_map_exist(objects: list[Manifest]) -> None:
@@ -56,7 +56,7 @@ def test_model_profiles_can_be_loaded(objects: list[Manifest], tmp_path: Path) -
     assert len(profiles.load_directory(tmp_path)) == len(list(tmp_path.iterdir()))
 
 
-def test_a_pod_may_stop_for_longer_than_its_pause_and_its_drain(objects: list[Manifest]) -> None:
+def test_the_grace_period_of_a_pod_exceeds_its_pause_and_drain(objects: list[Manifest]) -> None:
     values = dict(_settings(objects))
     for name, pod in _pods(objects):
         if name in OURS:
@@ -72,7 +72,7 @@ def test_services_lead_to_ports_of_their_pods(objects: list[Manifest]) -> None:
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports, service["metadata"]["name"]
 
 
-def test_calls_go_to_headless_services_that_are_there(objects: list[Manifest]) -> None:
+def test_peer_addresses_name_existing_headless_services(objects: list[Manifest]) -> None:
     headless = {
         f"dns:///{service['metadata']['name']}:{port['port']}"
         for service in of_kind(objects, "Service")
@@ -84,7 +84,7 @@ def test_calls_go_to_headless_services_that_are_there(objects: list[Manifest]) -
         assert targets - {None} <= headless
 
 
-def test_policies_let_every_call_through_and_nothing_else(objects: list[Manifest]) -> None:
+def test_network_policies_permit_exactly_the_calls_between_services(objects: list[Manifest]) -> None:
     calls = {(caller, "store", 50051) for caller in ("edge", "worker")}
     calls |= {(caller, "translator", 50052) for caller in ("edge", "worker")}
     between = {edge for edge in _egress(objects) if edge[1] in OURS}
@@ -93,7 +93,7 @@ def test_policies_let_every_call_through_and_nothing_else(objects: list[Manifest
         assert caller in set(_admitted(objects, called))
 
 
-def test_autoscalers_and_budgets_have_their_pods(objects: list[Manifest]) -> None:
+def test_autoscalers_and_disruption_budgets_select_existing_pods(objects: list[Manifest]) -> None:
     names = {(document["kind"], document["metadata"]["name"]) for document in objects}
     for scaler in of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject"):
         target = scaler["spec"]["scaleTargetRef"]
@@ -102,7 +102,7 @@ def test_autoscalers_and_budgets_have_their_pods(objects: list[Manifest]) -> Non
         assert list(_selected(objects, budget["spec"]["selector"]["matchLabels"])), budget["metadata"]["name"]
 
 
-def test_nothing_is_scaled_twice(objects: list[Manifest]) -> None:
+def test_no_workload_is_scaled_twice(objects: list[Manifest]) -> None:
     scalers = of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject")
     scaled = [scaler["spec"]["scaleTargetRef"]["name"] for scaler in scalers]
     assert len(scaled) == len(set(scaled))
@@ -110,7 +110,7 @@ def test_nothing_is_scaled_twice(objects: list[Manifest]) -> None:
         assert (document["metadata"]["name"] in scaled) <= ("replicas" not in document["spec"])
 
 
-def test_what_pods_mount_is_there_or_is_made_before(objects: list[Manifest]) -> None:
+def test_volumes_and_service_accounts_of_pods_exist(objects: list[Manifest]) -> None:
     there = {(document["kind"], document["metadata"]["name"]) for document in objects}
     there |= {("Secret", name) for name in SECRETS}
     there |= {("Secret", document["spec"]["secretName"]) for document in of_kind(objects, "Certificate")}
@@ -119,15 +119,15 @@ def test_what_pods_mount_is_there_or_is_made_before(objects: list[Manifest]) -> 
 
 
 @pytest.mark.parametrize("variant", variants())
-def test_the_console_is_reached_from_outside_with_its_component_alone(variant: str) -> None:
+def test_the_console_is_exposed_only_with_its_component(variant: str) -> None:
     console = ["/console"] if "console" in variant.split("+") else []
     for front in of_kind(everything()[variant], "Ingress", "HTTPRoute"):
         if front["metadata"]["name"] == "edge":
             assert list(_paths(front)) == ["/v1/", "/openapi.json", *console], front["kind"]
 
 
-def test_what_the_nim_operator_sets_reaches_the_edge() -> None:
-    """Operator 3.1 sets these variables in the pods of every NIMService, whatever its manifest says."""
+def test_variables_of_the_nim_operator_configure_the_edge() -> None:
+    """NIM Operator 3.1 sets these variables in the pods of every NIMService, whatever the manifest says."""
     service = nim_operator.edge_service()
     port = nim_operator.port_of(service)
     environ = nim_operator.environ(service)
@@ -135,7 +135,7 @@ def test_what_the_nim_operator_sets_reaches_the_edge() -> None:
     assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (port, True, "INFO")
 
 
-def test_secrets_to_make_are_in_the_readme() -> None:
+def test_the_readme_names_every_secret_to_create() -> None:
     readme = (K8S / "README.md").read_text(encoding="utf-8")
     assert not [name for name in SECRETS if f"secret generic {name}" not in readme]
 
@@ -152,12 +152,12 @@ def _ports(pod: Manifest) -> Iterator[Manifest]:
 
 
 def _selected(objects: list[Manifest], labels: dict[str, str]) -> Iterator[Manifest]:
-    """Pods with these labels."""
+    """Returns the pods with these labels."""
     return (pod for _, pod in _pods(objects) if labels.items() <= pod["metadata"]["labels"].items())
 
 
 def _settings(objects: list[Manifest]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Of each service of ours, the environment of its process."""
+    """Yields the name and the environment of each of our services."""
     configs = {config["metadata"]["name"]: config.get("data", {}) for config in of_kind(objects, "ConfigMap")}
     for name, pod in _pods(objects):
         if name in OURS:
@@ -172,7 +172,7 @@ def _settings(objects: list[Manifest]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _egress(objects: list[Manifest]) -> Iterator[tuple[str, str, Any]]:
-    """The callers of each service, by port."""
+    """Yields (caller, called service, port) for each permitted call."""
     for policy in of_kind(objects, "NetworkPolicy"):
         caller = policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name")
         for rule in policy["spec"].get("egress", []) if caller else []:
@@ -182,7 +182,7 @@ def _egress(objects: list[Manifest]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _admitted(objects: list[Manifest], called: str) -> Iterator[str]:
-    """The names of the pods that a service's policy lets in."""
+    """Yields the names of the pods that a service's policy admits."""
     for policy in of_kind(objects, "NetworkPolicy"):
         if policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name") == called:
             for rule in policy["spec"].get("ingress", []):
@@ -192,7 +192,7 @@ def _admitted(objects: list[Manifest], called: str) -> Iterator[str]:
 
 
 def _paths(front: Manifest) -> Iterator[str]:
-    """The paths that an Ingress or an HTTPRoute lets in."""
+    """Yields the paths that an Ingress or an HTTPRoute forwards."""
     for rule in front["spec"]["rules"]:
         yield from (one["path"] for one in rule.get("http", {}).get("paths", []))
         yield from (one["path"]["value"] for one in rule.get("matches", []))

@@ -1,7 +1,7 @@
-"""A server of chat completions that answers as vLLM and NIM do: questions of client_plays.py, for models that it lists.
+"""A fake server of chat completions with the behaviour of vLLM and NIM. It answers the questions of client_plays.py.
 
-A model that it does not list is a 404. A stream begins with the role, and its usage comes in a chunk of its own, if
-that was asked for.
+A model that is not listed is answered with 404. A stream begins with the role, and the usage comes in its own chunk, if
+requested.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass
 class AnsweringChat(FakeChat):
-    """Its model has a name as on Hugging Face."""
+    """The server and its requests. The model's name has the form of Hugging Face."""
 
     model: str = "meta-llama/Llama-3.1-8B-Instruct"
     context_length: int | None = 8_192
@@ -37,14 +37,15 @@ class AnsweringChat(FakeChat):
 
 @asynccontextmanager
 async def answering_chat() -> AsyncIterator[AnsweringChat]:
-    """A running server on a free port of this machine."""
+    """Runs the server on a free port of this machine."""
     server = AnsweringChat()
     async with served(server, "/v1/chat/completions"):
         yield server
 
 
 def answer(asked: Object) -> str:
-    """The answer to the last message. Only a model that read the first question knows what the second one is about."""
+    """Returns the answer to the last message. The second question can be answered only with the first one in the
+    prompt."""
     texts = [message["content"] for message in asked["messages"]]
     is_known = len(texts) == 1 or PLAYS.get(texts[0]) is not None
     (said,) = PLAYS.get(texts[-1], [GREETING]) if is_known else [GREETING]

@@ -1,4 +1,4 @@
-"""A keys file and its pepper, and keys in it by the line."""
+"""A keys file and its pepper file, and keys that are added line by line."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class KeyFiles:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """For EdgeSettings."""
+        """The members of EdgeSettings for these files."""
         return {"keys_file": self.keys, "keys_pepper_file": self.pepper}
 
     def make(self, tenant: str, **members: Any) -> str:
-        """Adds a key for a tenant; the key itself. `members` are an ApiKey's."""
+        """Adds a key for a tenant and returns its secret. `members` are members of ApiKey."""
         self.pepper.write_text(PEPPER + "\n")
         self.pepper.chmod(0o600)
         secret = api_keys.new_key(api_keys.new_key_id())

@@ -1,4 +1,4 @@
-"""Background responses over a store in memory: callers, workers that can be killed, and a model that tells a story."""
+"""Background responses over a store in memory: callers, workers that can be killed, and a model with one fixed text."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support.fixed_text_model import FixedTextEngine
 from tests.support.served_models import model
 from tests.support.stores import ReachableRows
-from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
 from tests.support.waiting import WAIT_MAX_S
 
@@ -60,12 +60,14 @@ TIMING = TurnTiming(
     linger_s=0,
     watch_s=0.02,
 )
-"""Everything that waits waits for milliseconds; a caller that cancels waits for a worker for as long as it takes."""
+"""Timings in milliseconds, except for the cancellation timeout: a caller that cancels waits for a worker as long as
+needed."""
 ENDS = frozenset(Status) - UNFINISHED
 
 
 class TextTranslator(ScriptedTranslator):
-    """Tells no ids; its events behind the opening are numbered as those of a background response."""
+    """A translator that reports no token ids. Its events after the opening are numbered like those of a background
+    response."""
 
     async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
         async for batch in super()._play(turn, asked):
@@ -77,7 +79,7 @@ class TextTranslator(ScriptedTranslator):
 
 
 class FlowingClock(ManualClock):
-    """Time goes by as it does, and can be moved on besides."""
+    """A clock with real time that can also be advanced."""
 
     def now_ms(self) -> int:
         return super().now_ms() + round(time.monotonic() * 1000)
@@ -86,18 +88,18 @@ class FlowingClock(ManualClock):
         return self.now_ms() / 1000
 
 
-class MortalStore:
-    """A store as one process sees it: `lost` makes all its calls fail, and `failing` those of some names."""
+class BreakableStore:
+    """One process's connection to a store. `lost` makes all its calls fail, `failing` the calls of some names."""
 
     def __init__(self, store: StoreService) -> None:
         self._store = store
         self.lost = False
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
-        """The calls so far, by name and arguments."""
+        """The name and arguments of each call so far."""
         self.failing: dict[str, int] = {}
-        """How many more calls fail, by name."""
+        """The number of further calls that fail, by name."""
         self.executes = False
-        """Whether a call that fails happens all the same."""
+        """Whether the store executes a call before it fails."""
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
         """Callbacks that run before a call of each name."""
         self.after: dict[str, Callable[[], Awaitable[object]]] = {}
@@ -133,16 +135,16 @@ class MortalStore:
             yield batch
 
 
-class MortalWorker:
-    """A worker, and what kill -9 leaves of it: leases and a log."""
+class KillableWorker:
+    """A worker that can be killed, which leaves its leases and its log."""
 
-    def __init__(self, part: Worker, store: MortalStore, clock: ManualClock) -> None:
+    def __init__(self, part: Worker, store: BreakableStore, clock: ManualClock) -> None:
         self.part = part
         self.store = store
         self._clock = clock
 
     async def kill(self) -> None:
-        """kill -9, and its leases are over."""
+        """Stops the worker like kill -9, and lets its leases expire."""
         self.store.lost = True
         await self.end()
         self._clock.advance(LEASE_MS / 1000)
@@ -155,7 +157,7 @@ class MortalWorker:
 
 
 class Attempt:
-    """One attempt at a job, as a worker makes it."""
+    """One attempt of a worker at a job."""
 
     def __init__(self, made: Bench, job: Job, tenant: str, store: FullStore) -> None:
         starter = made.starter(store)
@@ -174,12 +176,12 @@ class Attempt:
         await self.turn.run(self._runner)
 
     async def cancel(self) -> None:
-        """Ends the response as a worker does that hears of the wish before it has begun."""
+        """Ends the response like a worker that learns of the cancellation before its start."""
         self.break_off()
         await self.go()
 
     def break_off(self) -> None:
-        """Has the response cancelled, also while `go` runs."""
+        """Cancels the response, also while `go` runs."""
         self._error = TurnCancelled()
         if self.turn is not None:
             self.turn.turn_run.break_off(self._error)
@@ -197,7 +199,7 @@ class Bench:
     ) -> None:
         self.clock = FlowingClock()
         self.backend: Any = engine(self.clock)
-        self.engine = StoryEngine()
+        self.engine = FixedTextEngine()
         self._service: TranslatorService | None = None
         if translator is None:
             self._service = TranslatorService(TranslatorSettings(), clock=self.clock)
@@ -208,29 +210,29 @@ class Bench:
         self.store = self.new_store()
         self.edge = self.replica()
 
-    def serve(self, name: str, engine: StoryEngine) -> None:
+    def serve(self, name: str, engine: FixedTextEngine) -> None:
         """Adds a model beside `m`."""
         assert self._service is not None
         self._service.add(model(name=name), engine)
 
-    def new_store(self) -> MortalStore:
+    def new_store(self) -> BreakableStore:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
-        return MortalStore(StoreService(self.backend, settings))
+        return BreakableStore(StoreService(self.backend, settings))
 
     def starter(self, store: FullStore) -> TurnStarter:
         return TurnStarter(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
 
     def replica(self) -> Background:
-        """One more edge."""
+        """Adds an edge."""
         store = cast("FullStore", self.new_store())
         return Background(store, self.translator, self.starter(store), timing=self.timing)
 
-    def edge_over(self, store: MortalStore) -> Background:
+    def edge_over(self, store: BreakableStore) -> Background:
         typed = cast("FullStore", store)
         return Background(typed, self.translator, self.starter(typed), timing=self.timing)
 
     @asynccontextmanager
-    async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[MortalWorker]:
+    async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[KillableWorker]:
         store = self.new_store()
         part = Worker(
             WorkerSettings(slots=slots, drain_s=drain_s),
@@ -242,26 +244,26 @@ class Bench:
             timing=self.timing,
         )
         await part.start()
-        mortal = MortalWorker(part, store, self.clock)
+        made = KillableWorker(part, store, self.clock)
         try:
-            yield mortal
+            yield made
         finally:
-            await mortal.end()
+            await made.end()
 
     async def create(self, *, tenant: str = TENANT, key: str | None = None, **members: Any) -> Record:
         return await self.edge.create(tenant, background_request(**members), key=key)
 
     async def claimed(self, tenant: str = TENANT, *, holder: str = "test") -> Job:
-        """The next job, held by this test."""
+        """Claims the next job for this test."""
         job = await self.store.claim_job(tenant, [queueing.QUEUE], holder=holder, lease_ttl_ms=60_000)
         assert isinstance(job, Job)
         return job
 
-    def run_of(self, job: Job, *, tenant: str = TENANT, store: MortalStore | None = None) -> Attempt:
+    def run_of(self, job: Job, *, tenant: str = TENANT, store: BreakableStore | None = None) -> Attempt:
         return Attempt(self, job, tenant, cast("FullStore", store or self.store))
 
     async def run_next(self) -> None:
-        """Runs the next job to its end, in as many attempts as that takes."""
+        """Runs the next job to its end, in as many attempts as needed."""
         while True:
             job = await self.claimed()
             try:
@@ -280,7 +282,7 @@ class Bench:
                 await asyncio.sleep(0.001)
 
     async def ended(self, response_id: str, *, tenant: str = TENANT) -> Record:
-        """The response at its end, by polling another replica."""
+        """Polls another replica until the response has ended, and returns it."""
         replica = self.replica()
         async with asyncio.timeout(WAIT_MAX_S):
             while (record := await replica.current(tenant, response_id)).status not in ENDS:
@@ -288,8 +290,8 @@ class Bench:
         return record
 
     async def logged(self, response_id: str, *, ids: int = 0, numbers: int = 0, tenant: str = TENANT) -> None:
-        """Returns when whoever goes on with a response would find so many token ids and events in its log: what is told
-        gets there a moment later."""
+        """Waits until the log of a response has so many token ids and events, which a worker that takes over would
+        find. They are written a moment after they were generated."""
         logs = cast("FullStore", self.store)
         async with asyncio.timeout(WAIT_MAX_S):
             while True:
@@ -299,14 +301,14 @@ class Bench:
                 await asyncio.sleep(0.001)
 
     async def frames(self, response_id: str, *, after: int | None = None, tenant: str = TENANT) -> bytes:
-        """The stream of a response to its end, by another replica."""
+        """Returns the stream of a response to its end, from another replica."""
         replica = self.replica()
         record = await replica.current(tenant, response_id)
         async with asyncio.timeout(WAIT_MAX_S):
             return b"".join([batch.frames async for batch in replica.stream(tenant, record, after=after)])
 
     async def log(self, response_id: str, *, tenant: str = TENANT) -> list[Object]:
-        """The events of an ended response: dense, and what its record says in the end."""
+        """Returns the events of an ended response, and requires that they have no gap and agree with its record."""
         log = events.decode(await self.frames(response_id, tenant=tenant))
         assert [event["sequence_number"] for event in log] == list(range(len(log)))
         return log
@@ -337,19 +339,19 @@ def background_request(**members: Any) -> CreateRequest:
 
 
 def whole(record: Record) -> Object:
-    """A stored response as its clients get it."""
+    """Returns a stored response as its clients get it."""
     told: Object = loads(response.join(record.body, record.output_items))
     return told
 
 
 def text_of(ended: Object) -> str:
-    """The text of a response's only message."""
+    """Returns the text of a response's only message."""
     (item,) = ended["output"]
     return "".join(part["text"] for part in item["content"])
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shortens the time limits that TIMING does not set."""
+    """Shortens the timeouts that TIMING does not set."""
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
     monkeypatch.setattr(log_follower, "LOOK_AGAIN_S", 0.005)

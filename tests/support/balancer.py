@@ -1,4 +1,4 @@
-"""The Service in front of the edges: passes connections on, each to the next address that is ready."""
+"""A TCP load balancer before the edges, like a Kubernetes Service: each connection goes to the next ready address."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Address = tuple[str, int]
 
 
 class Balancer:
-    """Passes over an address where nobody listens. Connections stay where they are when `addresses` change."""
+    """A balancer that skips addresses without a listener. Connections keep their address when `addresses` change."""
 
     def __init__(self) -> None:
         self.addresses: list[Address] = []
         self.chosen: list[Address] = []
-        """Where each connection went."""
+        """The address of each connection."""
         self._turn = 0
 
     async def start(self) -> None:

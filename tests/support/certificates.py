@@ -22,7 +22,7 @@ class Certificate:
 
 
 def authority(folder: Path, name: str) -> Certificate:
-    """Makes a certificate that signs itself."""
+    """Makes a self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     described = _described(name, key).add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     return _write(folder, name, key, described.issuer_name(_subject(name)).sign(key, hashes.SHA256()))
@@ -45,7 +45,7 @@ def signed_by(signer: Certificate, folder: Path, name: str) -> Certificate:
 
 
 def lock(key: Path, locked: Path, password: str) -> None:
-    """Writes a private key that only a password opens."""
+    """Writes a private key that is encrypted with a password."""
     opened = serialization.load_pem_private_key(key.read_bytes(), password=None)
     encryption = serialization.BestAvailableEncryption(password.encode())
     pkcs8 = serialization.PrivateFormat.PKCS8
@@ -57,7 +57,7 @@ def _subject(name: str) -> x509.Name:
 
 
 def _described(name: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    """Everything but the issuer. The certificate is valid from an hour ago."""
+    """Returns a certificate builder with everything but the issuer. The certificate is valid from an hour ago."""
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

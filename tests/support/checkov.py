@@ -15,7 +15,7 @@ REQUIREMENTS = Path(__file__).parents[1] / "k8s" / "requirements-checkov.txt"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A check that an object of a manifest failed."""
+    """A failed check of an object in a manifest."""
 
     check: str
     title: str

@@ -1,6 +1,6 @@
-"""Processes that tests start and that none outlives: the kernel kills them when the process that started them ends.
+"""Child processes that never outlive the tests: the kernel kills them when the process that started them ends.
 
-A test run may end without a word: by a time limit, by `kill -9`. No `finally` and no `atexit` is heard then.
+A test run may end by a timeout or by `kill -9`, and then no `finally` and no `atexit` runs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ _Job = tuple[Future["subprocess.Popen[Any]"], Callable[[], "subprocess.Popen[Any
 
 
 def start_child(command: Sequence[str], *, user: str | None = None, **options: Any) -> subprocess.Popen[Any]:
-    """As subprocess.Popen, for a command that becomes `user` and dies with us.
+    """Starts a command like subprocess.Popen. The child becomes `user` and dies with this process.
 
-    `setpriv` asks the kernel for both, and then becomes the command. It takes the place of subprocess's own `user` and
-    `preexec_fn`: to run those it forks, and a child in which gRPC was at work may crash before it is the server.
-    Without them the child comes of vfork, where gRPC has no say."""
+    `setpriv` asks the kernel for both, and then becomes the command. subprocess's own `user` and `preexec_fn` are not
+    used, because they fork, and a forked child of a process with active gRPC may crash before it is the server. Without
+    them the child is started with vfork, in which gRPC does not interfere.
+    """
     mortal = [*as_user(user), *command]
     started: Future[subprocess.Popen[Any]] = Future()
     _starter().put((started, lambda: subprocess.Popen(mortal, **options)))
@@ -29,15 +30,15 @@ def start_child(command: Sequence[str], *, user: str | None = None, **options: A
 
 
 def as_user(user: str | None = None) -> Sequence[str]:
-    """The beginning of a child's command line: the child becomes `user`, and dies with its parent."""
+    """Returns the start of a command line whose process becomes `user` and dies with its parent."""
     owner = () if user is None else (f"--reuid={user}", f"--regid={user}", "--clear-groups")
     return ("setpriv", *owner, "--pdeathsig=KILL", "--")
 
 
 @cache
 def _starter() -> SimpleQueue[_Job]:
-    """The queue of a thread that starts processes and ends with this process. To the kernel a child's parent is the
-    thread that started the child, and the thread of a test may end before its server should."""
+    """Returns the queue of a thread that starts processes and lives as long as this process. For the kernel the parent
+    of a child is the thread that started it, and the thread of a test may end before its server should."""
     jobs: SimpleQueue[_Job] = SimpleQueue()
     threading.Thread(target=_run_all, args=[jobs], name="starts children", daemon=True).start()
     return jobs

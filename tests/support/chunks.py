@@ -11,12 +11,12 @@ Chunk = TypeVar("Chunk", TokenChunk, TextChunk, ChatChunk)
 
 
 def only(kind: type[Chunk], chunks: Iterable[EngineChunk | None]) -> list[Chunk]:
-    """These chunks, all of which are of this kind."""
+    """Returns the chunks, and requires that all are of this kind."""
     found = list(chunks)
     assert all(isinstance(chunk, kind) for chunk in found), found
     return [chunk for chunk in found if isinstance(chunk, kind)]
 
 
 def usage_in(chunk: EngineChunk) -> Usage | None:
-    """The token counts that a chunk brings."""
+    """Returns the token counts in a chunk."""
     return None if isinstance(chunk, TokenChunk) else chunk.usage

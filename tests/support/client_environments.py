@@ -1,8 +1,8 @@
-"""Other people's clients: what is installed for each, and where it runs.
+"""The environments of other people's clients: their packages, and the network namespace in which they run.
 
-A client's folder in tests/clients holds its pinned requirements, for pip with hashes, for npm in a package-lock.json.
-They are installed once, under build/clients. Servers and clients run in a network namespace of their own that has the
-loopback interface and no other, so port 8000 of a document is free there, and nothing reaches the internet.
+A client's folder in tests/clients has its pinned requirements, for pip with hashes, for npm in a package-lock.json.
+They are installed once, under build/clients. Servers and clients run in their own network namespace, which has only the
+loopback interface: port 8000 of a document is free there, and nothing can reach the internet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.children import start_child
-from tests.support.howto import Block, Stranger, blocks
+from tests.support.howto import Block, BlockRunner, blocks
 from tests.support.pinned_environments import build
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ _PINNED = ("requirements.txt", "package-lock.json")
 
 @dataclass(frozen=True)
 class Client:
-    """A client and its document, docs/howto/use-with-NAME.md. `is_core` has it tried by `make test`, too."""
+    """A client and its document, docs/howto/use-with-NAME.md. `make test` tests it if `is_core` is set."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class Client:
 
 
 def install(client: Client) -> Path:
-    """The folder with the client's packages, which are installed unless they are there."""
+    """Installs the client's packages unless they are installed, and returns their folder."""
     pins = client.pins
     digest = hashlib.sha256(pins.read_bytes()).hexdigest()[:12]
     target = INSTALLED / f"{client.name}-{digest}"
@@ -88,7 +88,7 @@ class Served:
     log: Path
 
     def answered(self, request: str) -> int:
-        """The number of such requests in the access log, where a line begins with method, path and status."""
+        """Returns the number of lines in the access log that begin with this method, path and status."""
         return self.log.read_text("utf-8").count(request)
 
 
@@ -116,13 +116,13 @@ def loopback_only(folder: Path) -> Iterator[Served]:
 
 
 def features(client: Client) -> list[str]:
-    """The sections of the client's document that are tried."""
+    """Returns the sections of the client's document that are tested."""
     return list(dict.fromkeys(block.section for block in blocks(client.page) if block.section))
 
 
 def programs(client: Client, feature: str, model: str) -> tuple[list[Block], str]:
-    """The blocks to run for a section, with `model` in the place of qwen3, and the output that is shown. Blocks before
-    the first section are the configuration: shell commands run first, code stands before that of the section."""
+    """Returns the blocks to run for a section, with `model` instead of qwen3, and the documented output. Blocks before
+    the first section are the configuration: its shell commands run first, its code is put before the section's code."""
     found = [block for block in blocks(client.page) if block.section in ("", feature)]
     shown = "".join(block.text for block in found if block.language == "text")
     head = [block for block in found if not block.section and block.language not in ("console", "text")]
@@ -138,11 +138,11 @@ def programs(client: Client, feature: str, model: str) -> tuple[list[Block], str
     return named, shown
 
 
-def stranger(client: Client, folder: Path, entry: Sequence[str]) -> Stranger:
-    """Runs blocks with the client's packages, in a folder that is also its home."""
+def block_runner(client: Client, folder: Path, entry: Sequence[str]) -> BlockRunner:
+    """Returns a runner of blocks with the client's packages, in a folder that is also its home."""
     packages = install(client)
     tools = [packages / "venv/bin", packages / "node_modules/.bin"]
     if (packages / "node_modules").exists():
         (folder / "node_modules").symlink_to(packages / "node_modules")
     environ = {"HOME": str(folder), "NO_COLOR": "1"}
-    return Stranger(folder, shared=folder, tools=tools, environ=environ, entry=entry)
+    return BlockRunner(folder, shared=folder, tools=tools, environ=environ, entry=entry)

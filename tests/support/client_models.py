@@ -1,8 +1,8 @@
 """Antiphon with models of four families for other people's clients: `python -m tests.support.client_models PORT`.
 
-Each model has the chat template that it comes with, and answers as client_plays.py says, in token ids of its family's
-format, so that the parsers of the product read it. SEER sees images, and is spoken to in text. Each family is there
-once more behind a server of chat completions that renders with its template.
+Each model has its original chat template and answers with the plays of client_plays.py, in token ids in its family's
+format, so that the parsers of the product read them. SEER accepts images, and gets its prompt as text. Each family is
+served a second time behind a server of chat completions that renders with its template.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from tests.support.templated_system import source_of
 
 @dataclass(frozen=True)
 class Family:
-    """The beginning of a template's file name, and how the model writes."""
+    """The beginning of a template's file name, and the format of the model's output."""
 
     template: str
     form: Format
@@ -63,7 +63,7 @@ MODELS: Mapping[str, Family] = {
     "gpt-oss": Family("openai-gpt-oss-120b", HARMONY),
 }
 CHAT = "-chat"
-"""Behind the names of MODELS: the same families behind servers of chat completions."""
+"""The suffix of names of MODELS for the families behind servers of chat completions."""
 SEER = "qwen-vl"
 _SEER = Family("Qwen3.5-4B", QWEN_CODER)
 _CONTEXT_LENGTH = 200_000
@@ -99,7 +99,7 @@ class PlayedModel:
 
     @staticmethod
     def _guided(kind: str, text: str) -> str:
-        """A text that the guide allows."""
+        """Returns a text that the guide allows."""
         if kind == GuideKind.JSON_SCHEMA.value:
             return json.dumps(client_plays.example(json.loads(text)))
         return client_plays.CITY if kind == GuideKind.JSON.value else text
@@ -113,7 +113,7 @@ class PlayedModel:
 
 
 def load(name: str, family: Family, folder: Path, **members: str) -> ServedModel:
-    """A model as an operator describes it: its directory is written, its family found by its template."""
+    """Loads a model as an operator describes it: writes its directory, and finds its family by its template."""
     directory, form = folder / name, family.form
     directory.mkdir()
     tokenizer = byte_tokenizer(*form.control_tokens)
@@ -128,7 +128,8 @@ def load(name: str, family: Family, folder: Path, **members: str) -> ServedModel
 
 
 async def serve(port: int) -> None:
-    """Serves all models until it is stopped. Prints its URL when it is ready; the access log goes to stderr."""
+    """Serves all models until the process is stopped. Prints the URL when the system is ready; the access log goes to
+    stderr."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -139,7 +140,7 @@ async def serve(port: int) -> None:
 
 @asynccontextmanager
 async def played_models(port: int = 0) -> AsyncIterator[str]:
-    """The URL of a running system with all models."""
+    """Runs a system with all models, and yields its URL."""
     with tempfile.TemporaryDirectory(prefix="client-models-") as folder:
         async with AsyncExitStack() as stack:
             models: list[tuple[ServedModel, Engine]] = [
@@ -156,7 +157,7 @@ async def played_models(port: int = 0) -> AsyncIterator[str]:
 
 
 def _behind(chat: PlayedChat) -> tuple[ServedModel, Engine]:
-    """The model of a chat server of which nothing is known but its address."""
+    """Returns the model of a chat server whose profile has only its address."""
     members = {"name": f"{chat.model}{CHAT}", "chat_model": chat.model, "engine": "openai_chat"}
     profile = profiles.from_values(members | {"endpoint": chat.endpoint})
     return served_model.load(profile), OpenAIChatEngine(profile)

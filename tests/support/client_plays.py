@@ -1,8 +1,8 @@
-"""Answers of the models that other people's clients talk to, written as each model family writes them.
+"""The scripted answers of the models for other people's clients, in the output format of each model family.
 
-A play is a question with the steps that answer it, one step for each turn: a call, or a text. The prompt tells how many
-results of calls stand behind the question, and so which step is next. Any other question gets GREETING. A request whose
-answer has to be JSON gets CITY, or the first thing that its schema allows.
+A play is a question and its steps, one for each turn: a call, or a text. The number of call results behind the question
+in the prompt selects the step. Any other question gets GREETING. A request that requires JSON gets CITY, or the first
+value that its schema allows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CITY = '{"name":"Rome","country":"Italy"}'
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function."""
+    """A function call of a play."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -67,9 +67,9 @@ PLAYS: Mapping[str, Sequence[Step]] = {
 
 @dataclass(frozen=True)
 class Format:
-    """How a model family writes. `result` stands once in the prompt for each result of a call; `thought` is written
-    before an answer, unless the prompt has its beginning already; `end` is the last token of an answer, and `call_end`
-    that of a call."""
+    """The output format of a model family. `result` is in the prompt once for each result of a call; `thought` is
+    written before an answer, unless the prompt has its beginning already; `end` is the last token of an answer, and
+    `call_end` that of a call."""
 
     control_tokens: Sequence[str]
     result: str
@@ -119,7 +119,7 @@ HARMONY = Format(
 
 
 def answer(prompt: str, form: Format, *, images: int = 0, guide: str | None = None) -> list[str]:
-    """The pieces of the answer, control tokens by themselves, and its last token at the end."""
+    """Returns the answer in pieces: each control token is one piece, and the last piece is the end token."""
     if guide is not None:
         return [guide, form.end]
     step = f"I see {images} image(s)." if images else next_step(prompt, form)
@@ -134,7 +134,7 @@ def answer(prompt: str, form: Format, *, images: int = 0, guide: str | None = No
 
 
 def example(schema: Mapping[str, Any], name: str = "") -> Any:
-    """A value that a simple schema allows. Members of CITY have the values that they have there."""
+    """Returns a value that a simple schema allows. Members of CITY get the values of CITY."""
     if "enum" in schema:
         return schema["enum"][0]
     match schema.get("type"):
@@ -151,8 +151,8 @@ def example(schema: Mapping[str, Any], name: str = "") -> Any:
 
 
 def next_step(prompt: str, form: Format) -> Step:
-    """The step of the question that was asked last. Calls of functions that are neither offered nor were called are
-    left out."""
+    """Returns the next step of the last question. Calls of functions that are neither offered nor were called are
+    skipped."""
     asked = max(PLAYS, key=prompt.rfind)
     place = prompt.rfind(asked)
     if place < 0:
@@ -162,16 +162,16 @@ def next_step(prompt: str, form: Format) -> Step:
 
 
 def _is_known(prompt: str, name: str, place: int) -> bool:
-    """Whether the function is offered, as JSON or as TypeScript, or was called behind this place."""
+    """Returns whether the function is offered, as JSON or as TypeScript, or was called after this position."""
     return f'"name": "{name}"' in prompt or f"type {name} = " in prompt or name in prompt[place:]
 
 
 def pieces(text: str, form: Format) -> list[str]:
-    """The text cut at its control tokens."""
+    """Splits the text at its control tokens."""
     names = "|".join(map(re.escape, form.control_tokens))
     return [piece for piece in re.split(f"({names})", text) if piece]
 
 
 def _overlap(prompt: str, text: str) -> int:
-    """The length of the longest beginning of `text` that the prompt ends with."""
+    """Returns the length of the longest beginning of `text` that the prompt ends with."""
     return next((length for length in range(len(text), 0, -1) if prompt.endswith(text[:length])), 0)

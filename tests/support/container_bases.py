@@ -1,6 +1,6 @@
-"""The base images that the Containerfile names, made of the Debian packages that they are made of, without a registry.
+"""Builds the base images of the Containerfile from their Debian packages, without a registry.
 
-`python3-debian12` of distroless is a list of packages, unpacked beside one another without a package manager.
+`python3-debian12` of distroless is a list of packages that are unpacked together without a package manager.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/in
 
 
 def build_archive() -> Path:
-    """A tar archive of a minimal Debian 12, made once."""
+    """Makes a tar archive of a minimal Debian 12 once, and returns its path."""
     archive = CACHE / "debian-12.tar"
     if not archive.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def build_archive() -> Path:
 
 
 def base_archive() -> Path:
-    """A tar archive of what distroless' Python image holds, made once."""
+    """Makes a tar archive with the content of distroless' Python image once, and returns its path."""
     archive = CACHE / "python3-debian12.tar"
     if not archive.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def base_archive() -> Path:
 def _unpacked(folder: Path) -> Path:
     packages, root = folder / "packages", folder / "root"
     packages.mkdir()
-    # apt downloads as a user of its own, who may not write here; as root it says so and goes on.
+    # apt downloads as its own user, who may not write here. As root it reports that and continues.
     apt = ["apt-get", "-qq", "-o", f"APT::Sandbox::User={os.environ.get('USER') or 'root'}", "download", *BASE_PACKAGES]
     subprocess.run(apt, check=True, cwd=packages)
     listed = root / "var" / "lib" / "dpkg" / "status.d"

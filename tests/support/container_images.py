@@ -1,8 +1,8 @@
 """The images of the Containerfile, built and run by Debian's buildah, podman and runc, without a daemon or a registry.
 
 The base images come from `container_bases.py`, and the Python packages from a folder of wheels with checked hashes, so
-that the build itself needs Debian's packages and nothing else of the network. The stages that have no code of Antiphon
-are kept in the user's cache folder, in a storage that the images are built on top of.
+the build needs only Debian's packages from the network. The stages without code of Antiphon are kept in the user's
+cache folder, in a storage on top of which the images are built.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from tests.support.volume import IS_NIGHTLY
 ROOT = Path(__file__).parents[2]
 TARGETS = ("edge", "worker", "translator", "store", "all")
 PYTHON = "3.11.2"
-"""Of Debian 12, for which the wheels are."""
+"""The Python version of Debian 12, for which the wheels are downloaded."""
 SANDBOX = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--security-opt=no-new-privileges")
-# The default wants more open files than the hard limit of a container that tests run in.
+# The default number of open files exceeds the hard limit of containers in which tests run.
 LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
 
 STAGES = ("packages", "edge-packages", "translator-packages", "store-packages", "all-packages")
-"""The stages without code of Antiphon. Each follows the stages that it needs."""
+"""The stages without code of Antiphon, each after the stages that it needs."""
 INPUTS = (
     "Containerfile", "requirements.txt", "pyproject.toml", "containers/assemble.py", "containers/sbom.py",
     "tests/support/container_bases.py",
 )  # fmt: skip
-"""The files that decide on these stages."""
+"""The files that determine these stages."""
 UNUSED_S_MAX = 3 * 24 * 3600
-"""Stages that no run has used for this long are deleted: they take more than a gigabyte."""
+"""Stages that no run has used for this time are deleted, because they take more than a gigabyte."""
 MEMORY_BYTES = 6 * 2**30
 
 _REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
@@ -53,7 +53,7 @@ _REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The built images, in a storage of their own. Images that it lacks are read from the storage `below`."""
+    """The built images in their own storage. Missing images are read from the storage `below`."""
 
     storage: Path
     below: Path | None = None
@@ -65,7 +65,7 @@ class Images:
         return document
 
     def read(self, target: str, path: str) -> str:
-        """A file of an image."""
+        """Returns the text of a file in an image."""
         with self.mounted(target) as root:
             return (root / path.lstrip("/")).read_text(encoding="utf-8")
 
@@ -86,7 +86,7 @@ class Images:
     def running(
         self, target: str, environment: Mapping[str, str], volumes: Sequence[Path] = ()
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A container in the network of this machine, with these folders at their own paths."""
+        """Runs a container in the network of this machine, with these folders mounted at their own paths."""
         variables = [f"--env={name}={value}" for name, value in environment.items()]
         mounts = [f"--volume={folder}:{folder}:ro" for folder in volumes]
         command = self._command("run", *_run_options(), *variables, *mounts, name_of(target))
@@ -98,7 +98,7 @@ class Images:
             process.wait()
 
     def build(self, stage: str, name: str, built: Mapping[str, str]) -> None:
-        """Builds a stage of the Containerfile. The images that are `built` take the places of stages before it."""
+        """Builds a stage of the Containerfile. The images in `built` replace earlier stages."""
         wheels = _wheels()
         options = ["--isolation=chroot", "--pull-never", "--layers", "--quiet", f"--volume={wheels}:{wheels}:ro"]
         arguments = ["--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={wheels}"]
@@ -106,7 +106,7 @@ class Images:
         self._buildah("bud", *options, *arguments, *contexts, f"--target={stage}", f"--tag={name}", str(ROOT))
 
     def load(self, archive: Path, name: str) -> None:
-        """Makes a base image of a tar archive."""
+        """Makes a base image from a tar archive."""
         container = self._buildah("from", "scratch").strip()
         self._buildah("add", "--quiet", container, str(archive), "/")
         self._buildah("commit", "--quiet", "--rm", container, name)
@@ -127,7 +127,7 @@ class Images:
 
 @contextmanager
 def built_images() -> Iterator[Images]:
-    """All images of the Containerfile, which are gone afterwards."""
+    """Builds all images of the Containerfile, and deletes them afterwards."""
     _program("runc")
     with _kept_stages() as stages, _storage(stages) as images:
         kept = {stage: name_of(stage) for stage in STAGES}
@@ -139,8 +139,8 @@ def built_images() -> Iterator[Images]:
 
 @contextmanager
 def _kept_stages() -> Iterator[Path]:
-    """A storage with the base images and the stages without code of Antiphon. Nobody deletes or replaces it while it is
-    in use."""
+    """A storage with the base images and the stages without code of Antiphon. A shared lock protects it from deletion
+    while it is used."""
     digest = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in INPUTS)).hexdigest()[:12]
     folder = CACHE / f"stages-{digest}"
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -152,27 +152,26 @@ def _kept_stages() -> Iterator[Path]:
 
 
 def _lock_of(folder: Path) -> Path:
-    """The lock of stages, and of their drafts and remains: shared by those who use the stages, exclusive to build or
-    delete them."""
+    """Opens the lock file of stages, their drafts and their remains. Users of the stages share the lock; building and
+    deleting needs it exclusively."""
     return folder.with_suffix(".lock")
 
 
 def _lock_built(lock: IO[str], folder: Path) -> None:
-    """Takes the shared lock of stages that are there. They are built where an input of them has changed, and by each
-    nightly run."""
+    """Takes the shared lock of existing stages. Builds them first if an input has changed, and in each nightly run."""
     is_current = not IS_NIGHTLY
     while True:
         fcntl.flock(lock, fcntl.LOCK_SH)
         if is_current and folder.exists():
             return
-        fcntl.flock(lock, fcntl.LOCK_EX)  # not at once: between the two locks, another run may have built them
+        fcntl.flock(lock, fcntl.LOCK_EX)  # not atomic: between the two locks another run may have built them
         if not (is_current and folder.exists()):
             _build_stages(folder)
             is_current = True
 
 
 def _build_stages(folder: Path) -> None:
-    """Builds a draft beside the folder, and renames it last: a folder with its final name is complete."""
+    """Builds a draft beside the folder and renames it last, so that a folder with its final name is complete."""
     draft = folder.with_suffix(".draft")
     _delete(draft)
     with _storage() as images:
@@ -180,14 +179,14 @@ def _build_stages(folder: Path) -> None:
         images.load(base_archive(), BASE_NAME)
         for number, stage in enumerate(STAGES):
             images.build(stage, name_of(stage), {before: name_of(before) for before in STAGES[:number]})
-        # Copies what an overlay consists of, too: devices and extended attributes.
+        # The copy includes devices and extended attributes, of which an overlay consists.
         subprocess.run(["cp", "--archive", f"{images.storage}/root", str(draft)], check=True)
     _delete(folder)
     draft.rename(folder)
 
 
 def _delete_unused() -> None:
-    """Deletes stages that no run has used for long and that none is using, and what interrupted runs have left."""
+    """Deletes stages that have been unused for long, and the remains of interrupted runs."""
     for folder in CACHE.glob("stages-*/"):
         with _lock_of(folder).open("w") as lock, suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -196,9 +195,9 @@ def _delete_unused() -> None:
 
 
 def _delete(folder: Path) -> None:
-    """Renames the folder first: an interrupted deletion leaves nothing that looks complete."""
+    """Deletes a folder after renaming it, so that an interrupted deletion leaves nothing that looks complete."""
     old = folder.with_suffix(".old")
-    if old.exists():  # an interrupted deletion left it
+    if old.exists():  # left by an interrupted deletion
         shutil.rmtree(old)
     if folder.exists():
         folder.rename(old)
@@ -215,14 +214,15 @@ def _storage(below: Path | None = None) -> Iterator[Images]:
 
 
 def _roomy_memory() -> Path | None:
-    """The file system in memory if it has room for two gigabytes of images. To remove them from a disk takes half a
-    minute."""
+    """Returns the file system in memory if it has room for two gigabytes of images. Removing them from a disk takes
+    half a minute."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES else None
 
 
 def _remove(storage: Path) -> None:
-    """Also what is mounted there: the storage mounts itself, and each container that was killed leaves its root."""
+    """Removes a storage and its mounts: the storage mounts itself, and each killed container leaves its root
+    mounted."""
     mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
     for mount in sorted((mount for mount in mounts if mount.startswith(str(storage))), reverse=True):
         subprocess.run(["umount", "--lazy", mount], check=True)
@@ -234,7 +234,7 @@ def name_of(target: str) -> str:
 
 
 def requirements_for(python: str, text: str) -> str:
-    """A file of requirements as another Python on Linux reads it, without markers."""
+    """Evaluates the markers of a requirements file for another Python version on Linux, and removes them."""
     kept: list[str] = []
     is_kept = True
     for line in text.splitlines():
@@ -248,7 +248,7 @@ def requirements_for(python: str, text: str) -> str:
 
 
 def _wheels() -> Path:
-    """A folder with the wheels of all requirements, whose hashes pip checks here and in the build."""
+    """Downloads the wheels of all requirements into a folder. pip checks their hashes here and in the build."""
     text = requirements_for(PYTHON, (ROOT / "requirements.txt").read_text(encoding="utf-8"))
     folder = CACHE / f"wheels-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)

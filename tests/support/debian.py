@@ -1,4 +1,4 @@
-"""Debian's packages: installed where the tests miss a server. The services that they bring are not started."""
+"""Installs Debian packages of missing servers, without starting their services."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 POLICY = Path("/usr/sbin/policy-rc.d")
-"""The script that Debian's packages ask before they start a service."""
+"""The script that Debian's packages run before they start a service."""
 CLUSTER_SETTINGS = Path("/etc/postgresql-common/createcluster.conf")
-"""Whether PostgreSQL's packages make a database of their own."""
+"""The file that makes PostgreSQL's packages create a database, or not."""
 LOCK = Path(tempfile.gettempdir()) / "antiphon-tests-packages.lock"
 
 _Found = TypeVar("_Found")
@@ -45,7 +45,7 @@ def _installed(find: Callable[[], _Found | None], packages: tuple[str, ...]) -> 
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One test process installs, and the others wait: they need the same."""
+    """A lock under which one test process installs while the others wait for the packages."""
     with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Answers held against the OpenAPI document that the edge tells about itself."""
+"""Validates answers against the OpenAPI document that the edge serves."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def _validator(name: str) -> jsonschema_rs.Draft202012Validator:
 
 
 def require(name: str, value: object) -> None:
-    """Raises AssertionError with the first thing in which the value is not what the schema of this name says."""
+    """Validates a value against the schema of this name. AssertionError: the first violation."""
     for error in _validator(name).iter_errors(value):
         raise AssertionError(f"{name}: {error.message} at {list(error.instance_path)}")

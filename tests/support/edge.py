@@ -38,7 +38,8 @@ class RunningEdge:
         return await self.http.create(**({"model": "m", "input": "hi"} | members))
 
     def hold_models(self) -> tuple[asyncio.Event, asyncio.Event]:
-        """From now on the list of models waits. (It was asked for, it may be told.)"""
+        """Lets requests for the list of models wait. Returns an event that is set when the list was requested, and an
+        event that releases it."""
         asked, go_on = asyncio.Event(), asyncio.Event()
 
         async def models() -> list[Model]:
@@ -51,7 +52,7 @@ class RunningEdge:
 
     @property
     def store(self) -> StoreService:
-        """The store that the edge speaks to, as another replica of it."""
+        """The store of the edge, as another replica uses it."""
         return StoreService(self.backend)
 
 
@@ -65,7 +66,7 @@ async def running_edge(
     opens_metrics: bool = False,
     **door: Any,
 ) -> AsyncIterator[RunningEdge]:
-    """With `tenants` a request speaks for the one that its header TENANT_HEADER names, as from a proxy. `door` are
+    """Runs an edge. With `tenants` the header TENANT_HEADER names the tenant of a request, as from a proxy. `door` are
     members of AccessSettings."""
     clock = clock or SystemClock()
     backend, translator = ReachableRows(clock), ScriptedTranslator()

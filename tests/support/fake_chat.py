@@ -1,6 +1,7 @@
-"""A chat completions server in this process, for what a real one does not do on demand: hang, send garbage, vanish.
+"""A chat completions server in this process that can do what a real one does not do on demand: hang, send garbage,
+vanish.
 
-Everything it was asked is kept in `requests`.
+`requests` has all requests of the server.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ USAGE = {"prompt_tokens": 4, "completion_tokens": 9, "total_tokens": 13}
 
 
 def event(chunk: Mapping[str, Any]) -> bytes:
-    """A chunk as it is sent."""
+    """Returns a chunk as a server-sent event."""
     return b"data: " + dumps(chunk) + b"\n\n"
 
 
 def delta(**members: Any) -> bytes:
-    """A chunk with this delta."""
+    """Returns a chunk with this delta."""
     return event(
         {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": members, "finish_reason": None}]}
     )
 
 
 def ending(reason: str = "stop") -> list[bytes]:
-    """The last chunks of a stream: why it ended, what was counted, and the goodbye."""
+    """Returns the last chunks of a stream: finish reason, usage, and `[DONE]`."""
     return [
         event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}),
         event({"choices": [], "usage": USAGE}),
@@ -44,9 +45,9 @@ def ending(reason: str = "stop") -> list[bytes]:
 
 @dataclass
 class FakeChat:
-    """The server's behaviour; change its members at any time.
+    """The behaviour of the server. Its members can be changed at any time.
 
-    `script` is what a stream answers with: bytes, numbers (seconds of silence), or an Ending.
+    `script` has the parts of a streamed answer: bytes, numbers (seconds of silence), or an Ending.
     """
 
     script: Sequence[bytes | float | Ending] = ()
@@ -56,24 +57,24 @@ class FakeChat:
     adapters: Sequence[str] = ()
     """Adapters of the model, listed as vLLM lists them."""
     refusal: tuple[int, Object] | None = None
-    """A status, and what is said with it, instead of an answer."""
+    """A status and a body that are sent instead of an answer."""
     retry_after: str | None = None
-    """A header of the refusal."""
+    """The header Retry-After of that status."""
     render: Callable[[Object], str] | None = None
-    """Writes the prompt of a request, as the model's template does. InvalidRequest: the template refuses it."""
+    """Renders the prompt of a request with the model's template. InvalidRequest: the template refuses the request."""
     prompts: list[str] = field(default_factory=list)
     requests: list[Object] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
     peers: list[object] = field(default_factory=list)
-    """Where each request came from: address and port."""
+    """The address and port of each request's client."""
     model_calls: int = 0
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     endpoint: str = ""
 
     def play(self, play: Play) -> None:
-        """Answers the next streams with a play."""
+        """Lets the next streams be answered with a play."""
         self.begun, self.stopped = play.begun, play.stopped
         said = [delta(content=as_text(ids)) for ids in play.messages]
         self.script = [*(step for chunk in said for step in (play.pause_s, chunk)), play.ending]
@@ -132,14 +133,14 @@ class FakeChat:
                 case Ending.SILENCE:
                     await asyncio.Event().wait()
                 case Ending.LOST:
-                    await asyncio.sleep(0.02)  # what was written is on its way
+                    await asyncio.sleep(0.02)  # lets the written data be sent
                     assert request.transport is not None
                     request.transport.abort()
 
 
 @asynccontextmanager
 async def fake_chat() -> AsyncIterator[FakeChat]:
-    """A running fake on a free port of this machine."""
+    """Runs a fake on a free port of this machine."""
     fake = FakeChat()
     async with served(fake, "/v1/chat/completions"):
         yield fake
@@ -151,7 +152,7 @@ async def served(fake: FakeChat, path: str) -> AsyncIterator[None]:
     application = web.Application()
     application.router.add_get("/v1/models", fake.models)
     application.router.add_post(path, fake.completions)
-    # A connection that is closed cancels its handler, which is how the fake learns of it.
+    # A closed connection cancels its handler, by which the fake notices it.
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -1,7 +1,7 @@
-"""A server in this process that takes and gives token ids over `/inference/v1/generate`, as vLLM's does.
+"""A server in this process that takes and returns token ids over `/inference/v1/generate`, as vLLM does.
 
-Its events are those of vLLM: one for each message that has ids, the last with a finish reason; nothing at all for the
-end of an aborted generation; then `[DONE]`.
+The events are those of vLLM: one for each message with ids, the last with a finish reason; no event for the end of an
+aborted generation; then `[DONE]`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ DONE = b"data: [DONE]\n\n"
 
 
 def ids_event(ids: Sequence[int], finish: str | None = None, logprobs: Object | None = None) -> bytes:
-    """One event of a stream."""
+    """Returns one event of a stream."""
     choice = {"index": 0, "logprobs": logprobs, "finish_reason": finish, "token_ids": list(ids)}
     return event({"request_id": "generate-tokens-1", "choices": [choice], "usage": None})
 
 
 def scored(*entries: tuple[int, float, dict[int, float]]) -> Object:
-    """Log probabilities as vLLM writes them: of each token its own, and those of the alternatives."""
+    """Returns log probabilities in vLLM's form: for each token its own, and those of the alternatives."""
     return {"content": [_entry(token, logprob) | {"top_logprobs": _entries(top)} for token, logprob, top in entries]}
 
 
 @dataclass
 class FakeGenerate(FakeChat):
-    """The server's behaviour. With `next_id` it is a model: the next id is made of all ids so far, until a stop id or
-    `max_tokens`. `lost_after` is how many ids it sends of a generation before it is gone, `aborted_after` before it
-    ends the stream without a reason."""
+    """The behaviour of the server. With `next_id` it is a model: the next id is computed from all ids so far, until a
+    stop id or `max_tokens`. After `lost_after` ids of a generation the server closes the connection, after
+    `aborted_after` ids it ends the stream without a reason."""
 
     context_length: int | None = 4_096
     next_id: Callable[[Sequence[int]], int] | None = None
@@ -50,7 +50,7 @@ class FakeGenerate(FakeChat):
         if ends and reasons:
             reasons[-1] = "stop"
         events = [ids_event(ids, reason) for ids, reason in zip(play.messages, reasons, strict=True)]
-        # vLLM always generates something; another server of this kind may not.
+        # vLLM always generates at least one id; other servers of this kind may not.
         events += [ids_event((), "stop")] if ends and not events else []
         self.script = [step for each in events for step in (play.pause_s, each)]
         self.script = [*self.script, *([DONE] if ends else [play.ending])]
@@ -79,7 +79,7 @@ class FakeGenerate(FakeChat):
 
 @asynccontextmanager
 async def fake_generate() -> AsyncIterator[FakeGenerate]:
-    """A running fake on a free port of this machine."""
+    """Runs a fake on a free port of this machine."""
     fake = FakeGenerate()
     async with served(fake, PATH):
         yield fake

@@ -1,7 +1,7 @@
-"""A Triton server in this process, for what a real one does not do on demand: hang, send garbage, vanish.
+"""A Triton server in this process that can do what a real one does not do on demand: hang, send garbage, vanish.
 
-It speaks the real protocol with messages of the same protobufs, and has one model, of one of four kinds. Everything it
-was asked is kept in `requests`.
+It speaks the real protocol with the real protobuf messages, and has one model, of one of four kinds. `requests` has all
+its requests.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ PROMPT_TOKENS = 4
 Raw = Any
 """A message to send as it is."""
 Outputs = Mapping[str, str | float | Sequence[float]]
-"""Outputs by name: a text is BYTES, whole numbers are INT32, others FP32."""
+"""Outputs by name: a text becomes BYTES, whole numbers INT32, other numbers FP32."""
 
 
 def response(outputs: Outputs, *, final: bool = False) -> Raw:
-    """A response with these outputs."""
+    """Returns a response with these outputs."""
     answer = service_pb2.ModelStreamInferResponse()
     infer = answer.infer_response
     infer.model_name = MODEL
@@ -109,25 +109,25 @@ def _packed(values: Sequence[Any]) -> tuple[str, bytes]:
 
 
 def token_response(ids: Sequence[int], *, final: bool = False) -> Raw:
-    """A response of a token-level model."""
+    """Returns a response of a token-level model."""
     return response({"sequence_length": [len(ids)], "output_ids": ids}, final=final)
 
 
 def final_response() -> Raw:
-    """The empty final response."""
+    """Returns the empty final response."""
     answer = service_pb2.ModelStreamInferResponse()
     answer.infer_response.parameters["triton_final_response"].bool_param = True
     return answer
 
 
 def input_ids_of(request: Raw) -> list[int]:
-    """The prompt in a request to a token-level model."""
+    """Returns the prompt in a request to a token-level model."""
     at = next(number for number, tensor in enumerate(request.inputs) if tensor.name == "input_ids")
     return memoryview(request.raw_input_contents[at]).cast("i").tolist()
 
 
 def error_response(text: str) -> Raw:
-    """An error in band."""
+    """Returns an in-band error."""
     return service_pb2.ModelStreamInferResponse(error_message=text)
 
 
@@ -137,7 +137,7 @@ def _counts(messages: Sequence[Sequence[int]], number: int) -> Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of model: its configuration, and how it says the messages of a play."""
+    """One kind of model: its configuration, and the form in which it sends the messages of a play."""
 
     inputs: Mapping[str, str]
     outputs: Sequence[str]
@@ -178,9 +178,9 @@ VLLM = Kind(
 
 @dataclass
 class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]
-    """The server's behaviour; change its members at any time.
+    """The behaviour of the server. Its members can be changed at any time.
 
-    `script` is what a stream answers with: raw messages, numbers (seconds of silence), or an Ending.
+    `script` has the parts of a streamed answer: raw messages, numbers (seconds of silence), or an Ending.
     """
 
     kind: Kind = TOKENS
@@ -189,7 +189,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The models of an ensemble, each with its inputs."""
     stop_is_heard: bool = True
-    """A request to a step is answered."""
+    """Whether requests to a step are answered."""
     parameters: dict[str, str] = field(default_factory=dict)
     decoupled: bool = True
     server_ready: bool = True
@@ -207,7 +207,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         self.inputs = dict(self.kind.inputs)
 
     def play(self, play: Play) -> None:
-        """Answers the next streams with a play."""
+        """Lets the next streams be answered with a play."""
         self.begun, self.stopped = play.begun, play.stopped
         said = [self.kind.message(play.messages, number) for number in range(len(play.messages))]
         self.script = [*(step for message in said for step in (play.pause_s, message)), play.ending]
@@ -227,7 +227,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         return service_pb2.ModelConfigResponse(config=self.config())
 
     def config(self) -> Raw:
-        """The model's ModelConfig."""
+        """Returns the model's ModelConfig."""
         types = model_config_pb2.DataType
         config = model_config_pb2.ModelConfig(name=MODEL, max_batch_size=self.kind.max_batch_size)
         if self.kind.is_ensemble:
@@ -256,7 +256,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
                 async for answer in self._answers(context):
                     yield answer
         except (asyncio.CancelledError, GeneratorExit):
-            # gRPC cancels what waits for something, and lets go of what has a message for nobody.
+            # gRPC cancels a handler that waits, and closes the generator of one whose message nobody takes.
             self.stopped.set()
             raise
 
@@ -286,7 +286,7 @@ def _step_config(name: str, inputs: Mapping[str, str]) -> Raw:
 
 @asynccontextmanager
 async def fake_triton(kind: Kind = TOKENS) -> AsyncIterator[FakeTriton]:
-    """A running fake on a free port of this machine."""
+    """Runs a fake on a free port of this machine."""
     fake = FakeTriton(kind)
     async with serving(fake):
         yield fake
@@ -294,7 +294,7 @@ async def fake_triton(kind: Kind = TOKENS) -> AsyncIterator[FakeTriton]:
 
 @asynccontextmanager
 async def serving(fake: FakeTriton) -> AsyncIterator[None]:
-    """Runs a fake; it knows its endpoint then."""
+    """Runs a fake and sets its endpoint."""
     fake.server = grpc.aio.server()
     service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(fake, fake.server)
     fake.endpoint = f"127.0.0.1:{fake.server.add_insecure_port('127.0.0.1:0')}"

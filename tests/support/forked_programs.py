@@ -1,9 +1,9 @@
-"""Runs Python programs one after the other, each in a process of its own that has the modules of the first already.
+"""Runs Python programs one after the other, each in a forked process that already has the modules of the first.
 
     python -I forked_programs.py FIRST.py SECOND.py ...
 
-Importing a large client takes seconds, which are spent once. Ends with the status of the program that fails. Needs
-nothing but Python: it runs in the environment of the client.
+Importing a large client takes seconds, which are spent once. The exit status is that of the first failed program. This
+module uses only the standard library, because it runs in the environment of the client.
 """
 
 import ast
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def imported(program: str) -> Iterator[str]:
-    """The modules that a program imports at its beginning."""
+    """Yields the modules that a program imports at its beginning."""
     for statement in ast.parse(Path(program).read_text("utf-8")).body:
         if isinstance(statement, ast.Import):
             yield from (each.name for each in statement.names)

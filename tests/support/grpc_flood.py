@@ -1,4 +1,4 @@
-"""A gRPC client by the frame, which announces large messages and stops a byte before their end."""
+"""A gRPC client that sends HTTP/2 frames, announces large messages and stops one byte before their end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _OURS = {SettingsFrame.INITIAL_WINDOW_SIZE: 2**20}
 
 @dataclass
 class Sending:
-    """One call: what is left of its message, how much the server has taken, and how the server ended it."""
+    """One call: the rest of its message, the bytes that the server has taken, and the status with which the server
+    ended it."""
 
     left: int
     window: int
@@ -43,7 +44,7 @@ class Sending:
 
 @dataclass
 class Flood:
-    """One connection. `read_frames` runs beside what is sent."""
+    """One connection. `read_frames` runs while data are sent."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -57,7 +58,7 @@ class Flood:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def call(self, path: str, announced: int, metadata: Sequence[tuple[str, str]] = ()) -> Sending:
-        """Begins a call whose message is to have `announced` bytes."""
+        """Begins a call that announces a message of `announced` bytes."""
         stream_id = 2 * len(self.sendings) + 1
         fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "x")]
         fields += [("te", "trailers"), ("content-type", "application/grpc"), *metadata]
@@ -70,7 +71,7 @@ class Flood:
         return sending
 
     async def send_all(self) -> None:
-        """Returns when each call has ended, or has been sent but for its last byte."""
+        """Sends until each call has ended or only its last byte is left."""
         async with asyncio.timeout(WAIT_MAX_S):
             while not self.is_closed and not all(each.is_over for each in self.sendings.values()):
                 self._changed.clear()
@@ -80,7 +81,7 @@ class Flood:
                 await asyncio.sleep(0)
 
     async def all_ended(self) -> None:
-        """Returns when the server has ended every call."""
+        """Waits until the server has ended every call."""
         async with asyncio.timeout(WAIT_MAX_S):
             while not self.is_closed and any(each.status is None for each in self.sendings.values()):
                 self._changed.clear()
@@ -88,7 +89,7 @@ class Flood:
 
     @property
     def taken(self) -> int:
-        """Bytes of messages that the server took and has not ended the call of: it holds them."""
+        """The bytes of unfinished calls that the server has taken and holds."""
         return sum(each.taken for each in self.sendings.values() if each.status is None)
 
     @property
@@ -154,7 +155,7 @@ class Flood:
 
 @asynccontextmanager
 async def flood(port: int) -> AsyncIterator[Flood]:
-    """An open connection to a gRPC server on this machine."""
+    """Opens a connection to a gRPC server on this machine."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(PREFACE + SettingsFrame(0, settings=_OURS).serialize())
     opened = Flood(reader, writer)

@@ -1,4 +1,4 @@
-"""Code blocks of a document, and the strangers that try them: in folders that know nothing of the repository."""
+"""Code blocks of a document, and runners for them, in folders without access to the repository."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TSC = "tsc --strict --skipLibCheck --target es2022 --module nodenext --lib es20
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, and the section that it is in; the section before the first heading has no name."""
+    """A fenced block and its section. The section before the first heading has the name ""."""
 
     section: str
     language: str
@@ -41,9 +41,9 @@ def blocks(document: Path) -> Iterator[Block]:
 
 
 @dataclass
-class Stranger:
-    """Runs blocks in a folder of its own. `ports` are the ports of the document and those that they stand for. All
-    strangers of a document share the folder `shared`. `entry` is a command that runs others, such as nsenter."""
+class BlockRunner:
+    """Runs blocks in its own folder. `ports` maps the ports of the document to free ports. All runners of a document
+    share the folder `shared`. `entry` is the start of a command line that runs others, such as nsenter."""
 
     folder: Path
     shared: Path
@@ -53,9 +53,9 @@ class Stranger:
     servers: list[Command] = field(default_factory=list)
     entry: Sequence[str] = ()
 
-    def try_all(self, tried: list[Block]) -> str:
-        """Runs the blocks one after the other, and returns what they printed. AssertionError: one failed."""
-        return "".join(map(self.run, tried))
+    def run_all(self, blocks_to_run: list[Block]) -> str:
+        """Runs the blocks one after the other, and returns their output. AssertionError: a block failed."""
+        return "".join(map(self.run, blocks_to_run))
 
     def run(self, block: Block) -> str:
         if block.text.startswith(_SERVE):
@@ -70,11 +70,11 @@ class Stranger:
         assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def try_forked(self, tried: list[Block]) -> str:
-        """Runs blocks of Python, each in a process of its own that has the modules of the first. Returns what they
-        printed. AssertionError: one failed."""
-        files = [self.folder / f"program{number}.py" for number in range(len(tried))]
-        for file, block in zip(files, tried, strict=True):
+    def run_forked(self, blocks_to_run: list[Block]) -> str:
+        """Runs blocks of Python, each in a process that already has the modules of the first. Returns their output.
+        AssertionError: a block failed."""
+        files = [self.folder / f"program{number}.py" for number in range(len(blocks_to_run))]
+        for file, block in zip(files, blocks_to_run, strict=True):
             file.write_text(block.text, encoding="utf-8")
         return self.run(Block("", "sh", shlex.join(["python", "-I", str(_FORKING), *(file.name for file in files)])))
 
@@ -87,12 +87,12 @@ class Stranger:
         self.ports[port] = self.servers[-1].wait_for(r"^store +\S+:(\d+)")[1]
         return ""
 
-    def leave(self) -> None:
+    def close(self) -> None:
         for server in self.servers:
             server.stop()
 
     def _environ(self) -> dict[str, str]:
-        """The environment of the tests, without what leads to the repository."""
+        """Returns the environment of the tests without variables that lead to the repository."""
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
         path = ":".join([*map(str, self.tools), environ["PATH"]])
         return environ | self.environ | {"PATH": path}

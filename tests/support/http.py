@@ -61,7 +61,7 @@ class Http:
 
     @asynccontextmanager
     async def stream(self, **members: Any) -> AsyncIterator[AsyncIterator[Object]]:
-        """The events of a streamed response as they come. Leaving early hangs up."""
+        """Yields the events of a streamed response as they arrive. Closing the generator closes the connection."""
         body = dumps(members | {"stream": True})
         async with self.session.post(self.url + "/v1/responses", data=body) as answer:
             yield _events(answer)
@@ -69,7 +69,7 @@ class Http:
 
 
 class RetryingHttp(Http):
-    """Asks again, as SDKs do, when an edge has given up waiting for the store: where the machine is busy, that may not
+    """Retries like SDKs when an edge answers that its store is not available: on a busy machine the store may not
     answer for a second."""
 
     async def ask(self, method: str, path: str, *args: Any, **options: Any) -> Answer:

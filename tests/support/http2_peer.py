@@ -1,4 +1,4 @@
-"""The server's end of an HTTP/2 connection, frame by frame, without a socket: what tests send, and what they got."""
+"""The server's end of an HTTP/2 connection, frame by frame and without a socket."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Fields = Sequence[tuple[str, str]]
 
 
 def message(content: bytes) -> bytes:
-    """A message as it stands in DATA."""
+    """Returns a gRPC message as the content of DATA frames."""
     return b"\0" + len(content).to_bytes(4, "big") + content
 
 
 class Http2Peer:
-    """Each method returns bytes for the client to receive; `read` takes what the client sent."""
+    """A server whose methods return bytes for the client. `read` takes the bytes of the client."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
@@ -39,7 +39,8 @@ class Http2Peer:
         self._is_begun = False
 
     def read(self, data: bytes) -> list[Frame]:
-        """All frames of the client so far; header blocks in them are decoded: `frame.data` is the headers' bytes."""
+        """Returns all frames of the client so far. Header blocks are decoded: `frame.data` has the bytes of the
+        headers."""
         self._unread += data
         if not self._is_begun:
             assert self._unread.startswith(PREFACE)
@@ -62,7 +63,7 @@ class Http2Peer:
         return SettingsFrame(settings=settings or {}).serialize()
 
     def headers(self, stream_id: int, fields: Fields = HEADERS, *, ends: bool = False, cut: int | None = None) -> bytes:
-        """With `cut`, in HEADERS and CONTINUATION frames of so many bytes."""
+        """Returns headers, with `cut` in HEADERS and CONTINUATION frames of so many bytes."""
         block = self._encoder.encode(list(fields))
         pieces = [block[at : at + cut] for at in range(0, len(block), cut)] if cut else [block]
         flags = ["END_STREAM"] if ends else []
@@ -82,7 +83,7 @@ class Http2Peer:
         return DataFrame(stream_id, content, pad_length=pad or 0, flags=flags).serialize()
 
     def messages(self, stream_id: int, *contents: bytes) -> bytes:
-        """One DATA frame each."""
+        """Returns each message in its own DATA frame."""
         return b"".join(self.data(stream_id, message(content)) for content in contents)
 
     def ping(self, content: bytes = b"12345678", *, is_answer: bool = False) -> bytes:

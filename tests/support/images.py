@@ -1,4 +1,4 @@
-"""Small images of 3x2 pixels in every format, as real encoders wrote them (Pillow 13), and ones made to order."""
+"""Small images of 3x2 pixels in every format, written by real encoders (Pillow 13), and PNGs of any size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WEBP_EXTENDED = b64decode(
 
 
 def png(width: int = 3, height: int = 2) -> bytes:
-    """A grey image. Its size may be one that nobody would decode: the pixels are not all there then."""
+    """Returns a grey PNG. If its size is too large to decode, not all pixels are included."""
     rows = b"".join(b"\0" + b"\x80" * width for _ in range(height)) if width * height < 1_000_000 else b""
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -43,11 +43,11 @@ def data_url(content: bytes, media_type: str = "image/png") -> str:
 
 
 def image_part(url: str | None = None, **members: object) -> Object:
-    """An input_image; without a URL, a small PNG."""
+    """Returns an input_image part, by default with a small PNG."""
     return {"type": "input_image", "image_url": data_url(PNG) if url is None else url} | members
 
 
 def user(*parts: str | Object) -> Object:
-    """A user's message with these parts, texts among them."""
+    """Returns a user's message with these parts or texts."""
     content = [{"type": "input_text", "text": part} if isinstance(part, str) else part for part in parts]
     return {"type": "message", "role": "user", "content": content}

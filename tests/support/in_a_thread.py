@@ -1,4 +1,4 @@
-"""Runs asynchronous contexts for tests that block, in event loops of their own threads."""
+"""Runs asynchronous contexts for blocking tests, each in an event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 @contextmanager
 def in_a_thread(context: AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """Enters it in an event loop in a thread of its own, where it lives until it is left."""
+    """Enters an asynchronous context in an event loop in its own thread, where it stays open until the block is
+    left."""
     entered: Future[tuple[T, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def hold() -> None:
@@ -27,7 +28,7 @@ def in_a_thread(context: AbstractAsyncContextManager[T]) -> Iterator[T]:
         either: set[Future[Any]] = {entered, held}
         wait(either, return_when=FIRST_COMPLETED)
         if held.done():
-            held.result()  # raises why it could not be entered
+            held.result()  # raises the error of entering the context
         value, loop, leave = entered.result()
         try:
             yield value

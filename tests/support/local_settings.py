@@ -1,4 +1,4 @@
-"""Settings of a process on this machine whose ports the system chooses and whose store is memory."""
+"""Settings of a process on this machine with free ports and a store in memory."""
 
 from __future__ import annotations
 

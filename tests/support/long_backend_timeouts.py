@@ -1,4 +1,4 @@
-"""Long timeouts of the store's databases, for tests of other things: on a busy machine a server may be late without
+"""Long timeouts of the store's databases, for tests of other features: on a busy machine a server may be late without
 being down."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Long timeouts of edges, for tests of other things: on a busy machine a store may be late without being down."""
+"""Long timeouts of edges, for tests of other features: on a busy machine a store may be late without being down."""
 
 from __future__ import annotations
 

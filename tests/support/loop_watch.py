@@ -1,7 +1,7 @@
 """Watches how long single callbacks of asyncio's event loop take, in CPU time of the loop's own thread.
 
-CPU time does not count what a busy machine makes a thread wait, so a bound on it holds on any machine. It works on
-asyncio's own loop only, whose handles are Python objects.
+CPU time excludes the time that a thread waits on a busy machine, so a bound on it holds on any machine. The watch works
+only with asyncio's own loop, whose handles are Python objects.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 SAMPLE_S = 0.005
 STACK_FRAMES = 12
 OUTSIDE = ("select", "timed")
-"""Functions in which the loop's thread is when no callback runs."""
+"""The functions that the loop's thread is in while no callback runs."""
 
 
 @dataclass(frozen=True)
 class SlowCallback:
-    """A callback that took long. `stack` is where it was at the last sample."""
+    """A slow callback. `stack` is its stack at the last sample."""
 
     cpu_s: float
     name: str
@@ -42,14 +42,14 @@ class LoopWatch:
     least_s: float
     slow: list[SlowCallback] = field(default_factory=list)
     callbacks: int = 0
-    stack_now: Callable[[], str] = str  # where the running callback was at the last sample; "" before the first
+    stack_now: Callable[[], str] = str  # the stack of the running callback at the last sample; "" before the first
 
     @property
     def longest(self) -> SlowCallback:
         return max(self.slow, key=lambda each: each.cpu_s, default=SlowCallback(0.0, "nothing", ""))
 
     def report(self) -> str:
-        """The longest ones, for the message of a failing test."""
+        """Returns the longest callbacks, for the message of a failing test."""
         return "\n".join(str(each) for each in sorted(self.slow, key=lambda each: -each.cpu_s)[:5])
 
 
@@ -75,7 +75,7 @@ def watched_loop(*, least_s: float = 0.02) -> Iterator[LoopWatch]:
     monkey: Any = asyncio.Handle
     monkey._run = timed
     sampler.start()
-    gc.disable()  # a collection takes as long as all that earlier tests have left behind
+    gc.disable()  # a collection would take time for all objects of earlier tests
     try:
         yield watch
     finally:
@@ -85,7 +85,7 @@ def watched_loop(*, least_s: float = 0.02) -> Iterator[LoopWatch]:
 
 
 class _Sampler:
-    """Keeps the last stack of a thread that was seen outside the loop itself."""
+    """Samples the stack of a thread, and keeps the last one outside the loop itself."""
 
     def __init__(self, thread_id: int) -> None:
         self.thread_id = thread_id

@@ -1,6 +1,6 @@
-"""The manifests of k8s/ as Kubernetes would get them: overlays, and the combinations of components that make sense.
+"""The manifests of k8s/ as Kubernetes gets them: overlays, and sensible combinations of components.
 
-kubectl's own kustomize builds everything. Nothing needs a cluster or a network.
+kubectl's own kustomize builds everything, without a cluster or a network.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 K8S = ROOT / "k8s"
 KUBECTL = Path(sys.executable).parent / "kubectl"
 SPARE_GC = {"GOGC": "800"}
-"""For programs in Go that end within seconds: garbage collection took up to half of their processor time."""
+"""The environment for short programs in Go, half of whose processor time was garbage collection."""
 OVERLAYS = ("dev", "prod", "nim", "local")
 
 STORES = (
@@ -42,7 +42,8 @@ OBSERVED = ("prometheus", "grafana")
 
 
 def combinations() -> Iterator[tuple[str, ...]]:
-    """Every store with all that changes its pods, and every engine with every front, with and without monitoring."""
+    """Yields every store with all components that change its pods, and every engine with every front, with and without
+    monitoring."""
     for store, keda, mtls in product(STORES, ("keda", None), ("mtls", None)):
         yield tuple(name for name in (store, keda, mtls) if name)
     for engine, front, observed in product((None, *ENGINES), (None, *FRONTS), ((), OBSERVED)):
@@ -54,12 +55,12 @@ def combinations() -> Iterator[tuple[str, ...]]:
 
 @cache
 def overlay(name: str) -> list[Manifest]:
-    """The objects of one overlay. Copy those that you change."""
+    """Returns the objects of one overlay. They are cached: copy objects before you change them."""
     return build(K8S / "overlays" / name)
 
 
 def combined(components: Sequence[str]) -> list[Manifest]:
-    """The objects of the base with these components."""
+    """Returns the objects of the base with these components."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder).resolve()
         document = {
@@ -80,13 +81,14 @@ def build(folder: Path) -> list[Manifest]:
 
 
 def variants() -> list[str]:
-    """The names of all overlays and combinations."""
+    """Returns the names of all overlays and combinations."""
     return sorted((*OVERLAYS, *map("+".join, combinations())))
 
 
 @cache
 def everything() -> dict[str, list[Manifest]]:
-    """All overlays and combinations by name. It takes seconds, so nothing calls it while tests are collected."""
+    """Returns all overlays and combinations by name. This takes seconds, so it must not be called while tests are
+    collected."""
     named = {"+".join(components): components for components in combinations()}
     with ThreadPoolExecutor(max_workers=4) as pool:
         overlays = dict(zip(OVERLAYS, pool.map(overlay, OVERLAYS), strict=True))
@@ -94,7 +96,7 @@ def everything() -> dict[str, list[Manifest]]:
 
 
 def distinct(variants: dict[str, list[Manifest]]) -> Iterator[tuple[str, Manifest]]:
-    """Every different object once, with the name of a variant that has it."""
+    """Yields every different object once, with the name of a variant that has it."""
     seen: set[str] = set()
     for name, documents in variants.items():
         for document in documents:
@@ -109,7 +111,7 @@ def of_kind(documents: Iterable[Manifest], *kinds: str) -> Iterator[Manifest]:
 
 
 def pod_templates(document: Manifest) -> Iterator[Manifest]:
-    """The pods that an object makes."""
+    """Yields the pod templates of an object."""
     spec = document.get("spec", {})
     if document["kind"] in ("Deployment", "StatefulSet"):
         yield spec["template"]
@@ -119,7 +121,7 @@ def pod_templates(document: Manifest) -> Iterator[Manifest]:
 
 
 def read_all(text: str) -> list[Manifest]:
-    """The documents of a YAML text."""
+    """Returns the documents of a YAML text."""
     return [document for document in yaml.load_all(text, _LOADER) if document]
 
 

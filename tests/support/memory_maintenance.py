@@ -1,4 +1,4 @@
-"""Maintenance of rows in memory: implements `rows.maintenance.Maintenance`. Tests can reach them; operators cannot."""
+"""Maintenance of rows in memory, for tests: implements `rows.maintenance.Maintenance`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon_store.rows.model import Partition
 
 
 class MemoryMaintenance:
-    """Names what a `MemoryRows` has."""
+    """Lists and erases the content of a `MemoryRows`."""
 
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""Four processes of Antiphon's and a real Prometheus that reads them, under a load of turns of every kind."""
+"""Four processes of Antiphon and a real Prometheus that scrapes them, under a load of turns of every kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MonitoredSystem:
 
 
 def rules() -> dict[str, Any]:
-    """The rules of the cluster, evaluated as often as Prometheus reads."""
+    """Returns the rules of the cluster, evaluated at the scrape interval."""
     spec: dict[str, Any] = yaml.safe_load(RULES.read_text(encoding="utf-8"))["spec"]
     for group in spec["groups"]:
         group.pop("interval", None)
@@ -41,7 +41,7 @@ def rules() -> dict[str, Any]:
 
 @asynccontextmanager
 async def monitored_system(folder: Path, *, requests_per_minute: int) -> AsyncIterator[MonitoredSystem]:
-    """Ready to answer. A tenant that sends more than `requests_per_minute` is refused."""
+    """Runs a system that is ready to answer. Its rate limit is `requests_per_minute`."""
     async with fake_triton() as triton, aiohttp.ClientSession() as session:
         running = ExitStack()
         try:
@@ -53,14 +53,14 @@ async def monitored_system(folder: Path, *, requests_per_minute: int) -> AsyncIt
 
 
 async def load(system: MonitoredSystem, name: str = "", *, pause_s: float = 0.0) -> None:
-    """Turns of every kind and fate, again and again, with a pause between the rounds."""
+    """Sends turns of every kind and outcome repeatedly, with a pause between the rounds."""
     number = 0
     while True:
         number += 1
         _plays(system.triton, Ending.BY_ITSELF)
         answer = await system.http.create(model="m", input="Hello.")
         await system.http.create(model="m", input="Hello.", background=True)
-        for _ in range(2):  # the second is a replay
+        for _ in range(2):  # the second request is a replay
             await _keyed(system.http, f"key-{name}-{number}")
         if answer.status == 200:
             await _at_once(system.http, answer.json["id"])
@@ -81,7 +81,7 @@ async def _keyed(http: Http, key: str) -> None:
 
 
 async def _at_once(http: Http, response_id: str) -> None:
-    """Two turns in one conversation, of which one is refused."""
+    """Sends two concurrent turns in one conversation, one of which is rejected."""
     conversation = (await http.post("/v1/conversations", {})).json.get("id")
     if conversation:
         turn = {"model": "m", "input": "Hello.", "conversation": conversation}

@@ -6,5 +6,5 @@ import os
 
 IS_ROOT = os.geteuid() == 0
 UNSHARE_MOUNTS = ("unshare", "--mount", *(() if IS_ROOT else ("--user", "--map-current-user", "--keep-caps")))
-"""The beginning of a command line that runs in a mount namespace of its own. Root of this machine mounts as it is.
-Anybody else may in a user namespace, as the user that they are."""
+"""The start of a command line that runs in its own mount namespace. Root may mount directly; other users need a user
+namespace, in which they keep their user id."""

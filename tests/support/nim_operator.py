@@ -1,5 +1,5 @@
-"""The NIM Operator (3.1) as the pods of a NIMService meet it: the variables that it sets, the paths that it asks for,
-and what it makes of the answers. Names and rules are those of its sources (api/apps/v1alpha1, internal/nimmodels)."""
+"""The behaviour of the NIM Operator (3.1) toward the pods of a NIMService: its environment variables, its probe paths,
+and its reading of the answers. Names and rules are those of its sources (api/apps/v1alpha1, internal/nimmodels)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antiphon_core.jsons import Object
 from tests.support.manifests import Manifest, of_kind, overlay
 
 STORE = "/model-store"
-"""Where the Operator mounts the claim of a NIMService."""
+"""The path at which the Operator mounts the claim of a NIMService."""
 METRICS_PATH = "/v1/metrics"
 """The path that the Operator's ServiceMonitor scrapes on the port `api`."""
 DEFAULT_PROBES = {
@@ -21,7 +21,7 @@ DEFAULT_PROBES = {
 
 
 def edge_service() -> Manifest:
-    """The NIMService of the overlay that runs the edge."""
+    """Returns the NIMService of the overlay that runs the edge."""
     (service,) = (one for one in of_kind(overlay("nim"), "NIMService") if one["metadata"]["name"] == "edge")
     return service
 
@@ -31,7 +31,7 @@ def port_of(service: Manifest) -> int:
 
 
 def environ(service: Manifest) -> dict[str, str]:
-    """The environment of a pod: what the Operator sets whatever the manifest says, and what the manifest adds."""
+    """Returns the environment of a pod: the variables that the Operator always sets, and those of the manifest."""
     port = str(port_of(service))
     theirs = {"NIM_CACHE_PATH": STORE, "NGC_API_KEY": "key", "OUTLINES_CACHE_DIR": "/tmp/outlines"}
     theirs |= {"NIM_SERVER_PORT": port, "NIM_HTTP_API_PORT": port}
@@ -40,14 +40,15 @@ def environ(service: Manifest) -> dict[str, str]:
 
 
 def probe_paths(service: Manifest) -> Iterator[str]:
-    """The paths that the kubelet asks for: those of the manifest, or else the Operator's own."""
+    """Yields the probe paths: those of the manifest, or else the Operator's own."""
     for name, path in DEFAULT_PROBES.items():
         probe: Any = service["spec"].get(name, {}).get("probe")
         yield path if probe is None else probe["httpGet"]["path"]
 
 
 def model_name(models: Object) -> str:
-    """The model that the Operator takes for the service's own: the only one, or the first whose root is itself."""
+    """Returns the model that the Operator regards as the service's own: the only one, or the first whose root is
+    itself."""
     assert models["object"] == "list"
     if len(models["data"]) == 1:
         return str(models["data"][0]["id"])

@@ -15,7 +15,8 @@ CACHE = Path.home() / ".cache" / "antiphon"
 def environment(name: str, requirements: Path) -> Path:
     """Returns a virtual environment with these pinned and hashed requirements, in the user's cache folder.
 
-    It is built once; processes that need it meanwhile wait."""
+    The environment is built once; other processes that need it wait.
+    """
     digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
     folder = CACHE / f"{name}-{digest}"
     CACHE.mkdir(parents=True, exist_ok=True)

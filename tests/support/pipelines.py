@@ -1,4 +1,4 @@
-"""Pipelines of turns, as the translator's service makes them."""
+"""Makes pipelines of turns like the translator's service."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def pipeline_of(
     resume: Resume | None = None,
     checkpoints: bool = False,
 ) -> TurnPipeline:
-    """The pipeline of one turn, with a plan made for it."""
+    """Returns the pipeline of one turn with a plan for it."""
     plan = TurnPlan.of(model, turn, controls=controls, ids=ids, level=level, downloads=downloads)
     return TurnPipeline(plan, ids=ids, mismatches=mismatches, resume=resume, checkpoints=checkpoints)

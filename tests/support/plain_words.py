@@ -27,9 +27,9 @@ FOLDERS = (
 )
 TITLE_CHARS_MAX = 72
 
-# A docstring begins with the thing or the verb itself.
+# A docstring must not begin with these words.
 _OPENING = re.compile(r"(What|Who|Whom|Whose|Whoever|That which|The same|As `)(?!\w)")
-# Names that the glossary gave up, with the word to use.
+# Names that the glossary retired, with the word to use.
 RETIRED: Mapping[str, str] = {
     "AcceptedRun": "AcceptedTurn",
     "Account": "TenantQuotas",
@@ -70,7 +70,7 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _docstrings(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """The strings that stand by themselves in a body: docstrings of modules, classes, functions and attributes."""
+    """Yields the docstrings of modules, classes, functions and attributes: string expressions in a body."""
     body = getattr(node, "body", None)
     for statement in body if isinstance(body, list) else ():
         match statement:
@@ -79,7 +79,7 @@ def _docstrings(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def faults_of_files() -> Iterator[str]:
-    """Yields the faults of all files as lines for a person."""
+    """Yields the faults of all files as readable lines."""
     for path in sorted(each for folder in FOLDERS for each in (ROOT / folder).rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         if name not in EXEMPT and "node_modules" not in path.parts:
@@ -87,7 +87,7 @@ def faults_of_files() -> Iterator[str]:
 
 
 def faults_of_commits(revisions: str) -> Iterator[str]:
-    """Yields the titles that are too long, of the commits in a range of revisions, merges left out."""
+    """Yields the titles of commits in a range of revisions that are too long. Merges are skipped."""
     command = ["git", "log", "--no-merges", "--format=%h %s", revisions]
     found = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     for line in found.stdout.splitlines():

@@ -1,4 +1,4 @@
-"""A server of chat completions with the template of a model family: it reads what the template renders, refuses what
+"""A server of chat completions with the template of a model family: it reads the rendered prompt, rejects requests that
 the template refuses, and answers with the next step of a play (client_plays.py)."""
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class PlayedChat(FakeChat):
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         assert self.render is not None
-        with suppress(InvalidRequest):  # it is refused below
+        with suppress(InvalidRequest):  # rejected below
             self.script = _stream(client_plays.next_step(self.render(await request.json()), self.form))
         return await super().completions(request)
 
 
 @asynccontextmanager
 async def played_chat(name: str, template: str, form: Format) -> AsyncIterator[PlayedChat]:
-    """A running server of the model `name` on a free port of this machine."""
+    """Runs a server of the model `name` on a free port of this machine."""
     server = PlayedChat(model=name, form=form, render=rendering(template))
     async with served(server, "/v1/chat/completions"):
         yield server

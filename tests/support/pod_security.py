@@ -1,4 +1,4 @@
-"""Kubernetes' Pod Security Standard `restricted`, as far as pods of ours can break it, without an API server.
+"""Kubernetes' Pod Security Standard `restricted`, as far as our pods can violate it, without an API server.
 
 https://kubernetes.io/docs/concepts/security/pod-security-standards/
 """
@@ -15,7 +15,7 @@ VOLUMES = frozenset(
 
 
 def faults(pod: Manifest) -> Iterator[str]:
-    """Returns what `restricted` refuses in the spec of a pod."""
+    """Yields the violations of `restricted` in the spec of a pod."""
     context = pod.get("securityContext", {})
     for name in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.get(name):

@@ -1,7 +1,7 @@
-"""Ports for servers that have to be told theirs, or are started again where they were.
+"""Free ports for servers that need a fixed port, or restart on the same port.
 
-The system gives a port to nobody else while this process lives: it is bound here as well, without listening, and
-SO_REUSEADDR lets the server have it all the same.
+Each port is bound here without listening, so the system gives it to no other process while this process lives.
+SO_REUSEADDR lets the server bind it nevertheless.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ atexit.register(_kept.close)
 
 
 def free_ports(count: int, *, and_above: int = 0) -> list[int]:
-    """Ports that nobody listens on; with `and_above`, the ports so far above them are free as well."""
+    """Returns free ports. With `and_above`, the ports that are higher by that number are free as well."""
     found: list[int] = []
     while len(found) < count:
         port = _keep(0)
@@ -31,7 +31,7 @@ def free_ports(count: int, *, and_above: int = 0) -> list[int]:
 
 
 def _keep(port: int) -> int:
-    """Binds it, or any for 0; which. OSError: somebody else has it."""
+    """Binds the port, or any port for 0, and returns it. OSError: the port is in use."""
     with ExitStack() as stack:
         kept = stack.enter_context(socket.socket())
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

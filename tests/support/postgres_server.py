@@ -5,7 +5,7 @@
     with postgres_server() as server:                   # one that a test may break
         server.kill()
 
-Nothing here skips: a server that is missing is installed where that is possible, or the run fails and says what to do.
+Nothing here skips: a missing server is installed if possible, or the run fails with instructions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PACKAGE = "postgresql"
 USER = "postgres"  # initdb and postgres refuse to run as root
 START_TIMEOUT_S = 60.0
 
-# fsync stays on: what the tests say about durability would mean nothing without it.
+# fsync stays on: the tests of durability would prove nothing without it.
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -48,14 +48,14 @@ SETTINGS = {
 
 @dataclass(slots=True)
 class PostgresServer:
-    """One server, which a test may stop, kill and start again. Its data outlives that."""
+    """One server, which a test may stop, kill and restart. Its data persist."""
 
     folder: Path
     port: int
     settings: dict[str, str]
     process: subprocess.Popen[bytes] | None = None
     inside: Sequence[str] = ()
-    """The beginning of its command line, to run it elsewhere."""
+    """The start of its command line, which can move it into a namespace."""
 
     @property
     def url(self) -> str:
@@ -79,16 +79,16 @@ class PostgresServer:
         self._end(signal.SIGINT)
 
     def crash(self) -> None:
-        """Stops like `pg_ctl stop -m immediate`: the server writes nothing more, and recovers at the next start."""
+        """Stops the server like `pg_ctl stop -m immediate`: it writes nothing more, and recovers at the next start."""
         self._end(signal.SIGQUIT)
 
     def kill(self) -> None:
-        """kill -9 of the server and of all that it started."""
+        """Sends SIGKILL to the server and its children."""
         self._signal_all(signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Stops every process of the server: connections stay, nobody answers."""
+        """Suspends every process of the server: connections stay open, and nothing is answered."""
         self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -103,12 +103,12 @@ class PostgresServer:
         return self.folder / "postgres.log"
 
     def _pids(self) -> list[int]:
-        """The server first, so that it cannot start others behind our back."""
+        """Returns the process ids, the server first, so that it is stopped before it can start others."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [self.pid, *map(int, children)]
 
     def _signal_all(self, number: signal.Signals) -> None:
-        """Some of them may have ended by themselves meanwhile, as they do when the server is gone."""
+        """Signals all processes. Some may have ended already, because they end with the server."""
         for pid in self._pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -136,7 +136,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(inside: Sequence[str] = (), **settings: str) -> Iterator[PostgresServer]:
-    """A running server with a database of its own; gone at the end, data and all. `inside` begins its command line."""
+    """Runs a server with its own database, and deletes both at the end. `inside` is the start of its command line."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     server = PostgresServer(folder, free_ports(1)[0], SETTINGS | settings, inside=inside)
     try:
@@ -152,20 +152,20 @@ def postgres_server(inside: Sequence[str] = (), **settings: str) -> Iterator[Pos
 
 @cache
 def shared_postgres() -> PostgresServer:
-    """The server that all tests of this run share, started for the first that asks. Each keeps to tenants or a schema
-    of its own."""
+    """Returns the server that all tests of this run share, started at the first call. Each test uses its own tenants or
+    its own schema."""
     life = ExitStack()
     atexit.register(life.close)
     return life.enter_context(postgres_server())
 
 
 def new_schema() -> str:
-    """A name for a schema that nobody has used: an empty store in a shared server."""
+    """Returns an unused name for a schema: an empty store in a shared server."""
     return f"store_{secrets.token_hex(6)}"
 
 
 def programs() -> Path:
-    """The folder of the newest server's programs, installed if there is none."""
+    """Returns the folder of the newest server's programs, after installing them if necessary."""
     return found_or_installed(_newest, PACKAGE)
 
 
@@ -184,5 +184,5 @@ def _initialise(server: PostgresServer) -> None:
 
 
 def owner() -> str | None:
-    """The owner of the server's processes and files: us, unless we are root."""
+    """Returns the owner of the server's processes and files: the present user, or USER for root."""
     return USER if os.geteuid() == 0 else None

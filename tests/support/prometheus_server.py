@@ -1,4 +1,4 @@
-"""A real Prometheus, of Debian's package, that reads the metrics of processes on this machine.
+"""A real Prometheus from Debian's package that scrapes processes on this machine.
 
 with prometheus(folder, {"edge": 9464}, rules) as server:
     await server.value('up{container="edge"}')
@@ -59,7 +59,7 @@ class Prometheus:
 
 @contextmanager
 def prometheus(folder: Path, targets: Mapping[str, int], rules: Mapping[str, Any]) -> Iterator[Prometheus]:
-    """A server that asks these ports every second, and evaluates these rules as often."""
+    """Runs a server that scrapes these ports and evaluates these rules every second."""
     program = found_or_installed(lambda: shutil.which("prometheus"), "prometheus")
     (folder / "rules.yaml").write_text(yaml.safe_dump(dict(rules)), encoding="utf-8")
     scraped = [

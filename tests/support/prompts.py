@@ -1,4 +1,4 @@
-"""The prompts in the requests that engines were given."""
+"""Reads and makes the prompts in requests to engines."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from antiphon_translator.generation import (
 
 
 def ids_in(request: GenerationRequest) -> Sequence[int]:
-    """The prompt of a TOKENS engine."""
+    """Returns the prompt of a request to a TOKENS engine."""
     return request.prompt_as(TokenPrompt).ids
 
 
 def text_in(request: GenerationRequest) -> str:
-    """The prompt of a TEXT engine."""
+    """Returns the prompt of a request to a TEXT engine."""
     return request.prompt_as(TextPrompt).text
 
 
 def images_in(request: GenerationRequest) -> tuple[bytes, ...]:
-    """The images of a TEXT engine's prompt; a TOKENS engine is given none."""
+    """Returns the images of a TEXT engine's prompt. TOKENS engines get none."""
     return request.prompt.images if isinstance(request.prompt, TextPrompt) else ()
 
 
 def prompt_at(level: Level, ids: Sequence[int], text: str) -> Prompt:
-    """A prompt for an engine of this level, from its ids and its text."""
+    """Makes a prompt for an engine of this level, from its ids and its text."""
     match level:
         case Level.TOKENS:
             return TokenPrompt(ids)

@@ -1,4 +1,4 @@
-"""Streams that are pushed, as tests like to read them: with `async for`."""
+"""Turns streams of callbacks into asynchronous generators, which tests read with `async for`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def pulled(run: Callable[[Callable[[T], bool]], Coroutine[Any, Any, None]]
 def generated(
     translator: Translator, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
 ) -> AsyncGenerator[Batch, None]:
-    """The batches of a turn. Closing the generator stops the model."""
+    """Returns a generator of the batches of a turn. Closing it stops the model."""
 
     async def run(receive: Callable[[Batch], bool]) -> None:
         def take(batch: Batch) -> None:
@@ -55,7 +55,7 @@ def generated(
 
 
 class Deliveries:
-    """A `deliver` that keeps what it is given, and wants `most` deliveries."""
+    """A `deliver` callback that keeps its chunks, and stops the stream after `most` deliveries."""
 
     def __init__(self, most: int = 10**9) -> None:
         self.received: list[Sequence[EngineChunk]] = []
@@ -73,7 +73,7 @@ class Deliveries:
 
 
 def chunks(engine: Engine, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
-    """The chunks of a generation, as they were delivered together. Closing the generator stops it."""
+    """Returns a generator of the chunks of a generation, grouped by delivery. Closing it stops the generation."""
 
     async def run(deliver: Callable[[Sequence[EngineChunk]], bool]) -> None:
         await engine.generate(request, deliver, Flow())

@@ -1,4 +1,4 @@
-"""HTTP by the byte, for what no HTTP client would send."""
+"""HTTP over a raw socket, for requests that no HTTP client would send."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """An answer, and whether the connection ended behind it."""
+    """An answer, and whether the server closed the connection after it."""
 
     version: str
     status: int
@@ -30,7 +30,7 @@ class RawAnswer:
 
 
 def head(line: bytes, *headers: bytes) -> bytes:
-    """The first line of a request and its headers, with a Host."""
+    """Returns the head of a request: its first line and headers, with a Host."""
     return b"".join([line, b" HTTP/1.1\r\n", HOST, *(header + b"\r\n" for header in headers), b"\r\n"])
 
 
@@ -39,8 +39,8 @@ def post(body: bytes, *headers: bytes, path: bytes = b"/v1/responses") -> bytes:
 
 
 async def exchange(url: str, request: bytes, *, after_continue: bytes = b"") -> RawAnswer:
-    """Sends a request, and reads when all is sent, as most clients do. What is to come `after_continue` comes only when
-    the server says 100 Continue: by itself, while the request is being served."""
+    """Sends a whole request before it reads the answer, as most clients do. `after_continue` is sent only after the
+    server's 100 Continue, while the request is being served."""
     address = URL(url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     try:
@@ -56,7 +56,7 @@ async def exchange(url: str, request: bytes, *, after_continue: bytes = b"") -> 
 
 
 async def read(reader: asyncio.StreamReader) -> RawAnswer:
-    """One answer that has a length."""
+    """Reads one answer with a Content-Length."""
     first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers["content-length"]))

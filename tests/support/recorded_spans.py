@@ -40,7 +40,7 @@ class RecordedSpan:
 
 @dataclass
 class RecordingTracer:
-    """Numbers its spans from 1."""
+    """A tracer that records its spans and numbers them from 1."""
 
     spans: list[RecordedSpan] = field(default_factory=list)
     is_closed: bool = False
@@ -56,14 +56,14 @@ class RecordingTracer:
         self.is_closed = True
 
     def parents(self) -> dict[str, str]:
-        """The name of each span's parent, by its own name."""
+        """Returns the name of each span's parent, by the name of the span."""
         names = {span.trace.span_id: span.name for span in self.spans}
         return {span.name: names.get(span.parent.span_id, "") if span.parent else "" for span in self.spans}
 
 
 @contextmanager
 def recorded() -> Iterator[RecordingTracer]:
-    """All spans of this process, in a task that works on nothing yet."""
+    """Records all spans of this process, in a task without a current span."""
     tracer = RecordingTracer()
     correlation.begin(Correlation())
     tracing.set_tracer(tracer)

@@ -5,8 +5,8 @@
     with redis_server() as server:          # one that a test may break
         server.kill()
 
-Three shapes: one server, a cluster of three masters, and a master with replicas under three sentinels. Nothing here
-skips: a server that is missing is installed where that is possible, or the run fails and says what to do.
+There are three topologies: one server, a cluster of three masters, and a master with replicas under three sentinels.
+Nothing here skips: a missing server is installed if possible, or the run fails with instructions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PACKAGES = ("redis-server", "redis-sentinel")
 SERVICE = "antiphon"
 SLOTS = 16384
 START_TIMEOUT_S = 60.0
-NODE_TIMEOUT_MS = 15_000  # a master that gets no processor for some seconds is not lost to the others
+NODE_TIMEOUT_MS = 15_000  # a master without processor time for some seconds must not count as failed
 
 SAFE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 NO_FILES = ("--appendonly", "no", "--save", "")
@@ -48,7 +48,7 @@ NO_FILES = ("--appendonly", "no", "--save", "")
 
 @dataclass(slots=True)
 class RedisServer:
-    """One redis-server; `kill` and `start` may follow one another."""
+    """One redis-server, which can be killed and restarted."""
 
     folder: Path
     port: int
@@ -65,7 +65,7 @@ class RedisServer:
         return self.process.pid
 
     def start(self) -> None:
-        """Returns when it answers: its data are loaded."""
+        """Starts the server. Returns when it answers, with its data loaded."""
         self.folder.mkdir(parents=True, exist_ok=True)
         place = ("--bind", HOST, "--port", str(self.port), "--dir", str(self.folder), "--logfile", "log")
         self.launch([_program("redis-server"), *place, "--daemonize", "no", *self.options])
@@ -75,7 +75,7 @@ class RedisServer:
         self.process = start_child(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill(self) -> None:
-        """kill -9, also when it is stopped."""
+        """Sends SIGKILL, also to a suspended server."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -103,7 +103,7 @@ class RedisServer:
 
 @dataclass(frozen=True, slots=True)
 class RedisCluster:
-    """`replicas` are those of the masters, in their order; none, where a cluster has none."""
+    """A cluster. `replicas` are those of the masters, in the order of the masters, or empty."""
 
     masters: Sequence[RedisServer]
     replicas: Sequence[RedisServer] = ()
@@ -115,7 +115,7 @@ class RedisCluster:
 
 @dataclass(frozen=True, slots=True)
 class WatchedRedis:
-    """A master, its replicas, and the sentinels that choose another."""
+    """A master, its replicas, and the sentinels that elect a new master."""
 
     servers: Sequence[RedisServer]
     sentinels: Sequence[RedisServer]
@@ -125,22 +125,22 @@ class WatchedRedis:
         return "redis+sentinel://" + ",".join(f"{HOST}:{each.port}" for each in self.sentinels) + f"/{SERVICE}"
 
     def master(self) -> RedisServer:
-        """The present master, by the answer of the first sentinel."""
+        """Returns the present master according to the first sentinel."""
         with self.sentinels[0].client() as client:
             address: Any = client.sentinel_get_master_addr_by_name(SERVICE)
         return next(server for server in self.servers if server.port == int(address[1]))
 
 
 def redis_rows(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RedisRows:
-    """A backend on these servers, not yet opened, that may live by a clock of the test's own."""
+    """Returns an unopened backend on these servers, optionally with the test's own clock."""
     scheme, _, rest = url.partition("://")
     return RedisRows(parse_address(scheme, rest), durability=durability, clock=clock)
 
 
 @cache
 def shared_redis() -> RedisServer:
-    """The server that all tests of this run share, started for the first that asks; it keeps no files. Each test has
-    a tenant of its own."""
+    """Returns the server that all tests of this run share, started at the first call, without files. Each test has its
+    own tenant."""
     life = ExitStack()
     atexit.register(life.close)
     return life.enter_context(redis_server(NO_FILES))
@@ -148,7 +148,7 @@ def shared_redis() -> RedisServer:
 
 @cache
 def shared_cluster() -> RedisCluster:
-    """The cluster that all tests of this run share, in the same way."""
+    """Returns the cluster that all tests of this run share, started at the first call."""
     life = ExitStack()
     atexit.register(life.close)
     return life.enter_context(redis_cluster(NO_FILES))
@@ -156,7 +156,7 @@ def shared_cluster() -> RedisCluster:
 
 @contextmanager
 def redis_server(options: Sequence[str] = SAFE) -> Iterator[RedisServer]:
-    """A running server; gone at the end, data and all."""
+    """Runs a server, and deletes its data at the end."""
     with ExitStack() as stack:
         server = RedisServer(_folder(stack), free_ports(1)[0], options)
         stack.callback(server.kill)
@@ -166,7 +166,7 @@ def redis_server(options: Sequence[str] = SAFE) -> Iterator[RedisServer]:
 
 @contextmanager
 def redis_cluster(options: Sequence[str] = SAFE, *, with_replicas: bool = False) -> Iterator[RedisCluster]:
-    """Three masters that share the slots, each with a replica or none."""
+    """Runs three masters that share the slots, each with one replica or none."""
     cluster = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS), *options)
     with ExitStack() as stack:
         folder = _folder(stack)
@@ -182,7 +182,7 @@ def redis_cluster(options: Sequence[str] = SAFE, *, with_replicas: bool = False)
 
 @contextmanager
 def watched_redis(replicas: int = 2) -> Iterator[WatchedRedis]:
-    """A master with replicas that acknowledge within a second, under three sentinels that act after one."""
+    """Runs a master with replicas that acknowledge within a second, under three sentinels that act after a second."""
     ports = free_ports(1 + replicas + 3)
     guarded = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "2", "--repl-diskless-sync-delay", "0")
     with ExitStack() as stack:
@@ -202,8 +202,8 @@ def watched_redis(replicas: int = 2) -> Iterator[WatchedRedis]:
 
 
 def start_all(servers: Collection[RedisServer]) -> None:
-    """Starts servers that were killed; they read their append-only files. Returns when they take commands: a node of a
-    cluster does not before it has heard of the others, and callers would ask it again and again."""
+    """Restarts killed servers, which read their append-only files. Returns when they accept commands: a node of a
+    cluster accepts none before it knows the others, and callers would retry until then."""
     for server in servers:
         server.start()
     wait_until(lambda: all(map(_covers_its_slots, servers)), "the servers after their restart")
@@ -218,7 +218,7 @@ def wait_until(check: Callable[[], bool], what: str) -> None:
 
 
 def _folder(stack: ExitStack) -> Path:
-    """A folder that goes with the stack, after the servers in it."""
+    """Makes a folder that the stack deletes after its servers have ended."""
     folder = Path(tempfile.mkdtemp(prefix="redis-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -226,7 +226,7 @@ def _folder(stack: ExitStack) -> Path:
 
 @cache
 def _program(name: str) -> str:
-    """The path of a server's program, installed if it is missing."""
+    """Returns the path of a server's program, after installing it if necessary."""
     return found_or_installed(partial(shutil.which, name), *PACKAGES)
 
 
@@ -283,12 +283,12 @@ def _sentinel(folder: Path, port: int, *, master_port: int) -> RedisServer:
 
 
 def _is_settled(watched: WatchedRedis, replicas: int) -> bool:
-    """Whether every sentinel knows all others and all replicas, and the replicas follow."""
+    """Returns whether every sentinel knows all others and all replicas, and the replicas follow the master."""
     for sentinel in watched.sentinels:
         with suppress(redis.RedisError), sentinel.client() as client:
             state: Any = client.sentinel_master(SERVICE)
             if state["num-other-sentinels"] == len(watched.sentinels) - 1 and state["num-slaves"] == replicas:
                 continue
         return False
-    with watched.master().client() as client:  # on a busy machine the first one may have been replaced already
+    with watched.master().client() as client:  # on a busy machine the first master may have been replaced already
         return bool(client.info("replication")["connected_slaves"] == replicas)

@@ -1,4 +1,4 @@
-"""A process between clients and a server, which a test can stop (SIGSTOP) in the server's place.
+"""A relay process between clients and a server, which a test can suspend (SIGSTOP) instead of the server.
 
 python -m tests.support.relay HOST:PORT      # prints the address that it listens on
 """
@@ -17,7 +17,7 @@ from tests.support.children import start_child
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """A relay that runs, and where it listens."""
+    """A running relay and its address."""
 
     endpoint: str
     process: subprocess.Popen[bytes]
@@ -25,7 +25,7 @@ class Relay:
 
 @contextmanager
 def relay(endpoint: str) -> Iterator[Relay]:
-    """A relay to that endpoint."""
+    """Runs a relay to that endpoint."""
     process = start_child([sys.executable, "-m", "tests.support.relay", endpoint], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

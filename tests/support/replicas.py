@@ -1,13 +1,13 @@
-"""Antiphon as a fleet: edges, workers and translators over one store on Redis, each its own process and an address of
-its own, as pods are.
+"""Antiphon as a fleet: edges, workers and translators over one store on Redis, each in its own process with its own
+address, like pods.
 
     async with fleet(tmp_path, endpoint) as replicas:
         replicas.kill("worker-0")
         await replicas.start("worker-0")
         await replicas.roll()
 
-Stores and translators are found by name, as through headless Services; a balancer gives every connection to the next
-edge, as a Service does. Both know the processes that are ready, and none that was told to stop.
+Stores and translators are found by name, as with headless Services. A balancer gives every connection to the next edge,
+like a Service. Both use only ready processes that were not told to stop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.system import Command
 from tests.support.waiting import WAIT_MAX_S
 
 SIZES = {"store": 1, "translator": 2, "edge": 3, "worker": 2}
-"""How many processes of each target there are unless a test needs fewer, in the order of starting."""
+"""The default number of processes of each target, in starting order."""
 WORKER_SLOTS = 6
 
 Launch = Callable[[str, str], Command]
@@ -38,7 +38,7 @@ Launch = Callable[[str, str], Command]
 
 @dataclass
 class Pod:
-    """One process, and where it listens. A process that was killed can be started again there."""
+    """One process and its address. A killed process can be restarted there."""
 
     target: str
     host: str
@@ -72,17 +72,17 @@ class Replicas:
         self.pods[name].command.kill()
 
     def dead(self) -> list[str]:
-        """The processes that do not run."""
+        """Returns the names of the processes that do not run."""
         return [name for name, pod in self.pods.items() if pod.command.process.poll() is not None]
 
     async def start(self, *names: str) -> None:
-        """Starts what was killed, or stopped, where it was."""
+        """Restarts killed or stopped processes at their addresses."""
         for pod in (self.pods[name] for name in names):
             pod.command = self.launch(pod.target, pod.host)
         await self._serve(*names)
 
     async def add(self, **sizes: int) -> list[str]:
-        """Starts so many more of each target; their names, once they serve."""
+        """Starts additional processes of each target. Returns their names when they are ready."""
         names = []
         for target, size in sizes.items():
             for number in itertools.islice(self._numbers[target], size):
@@ -93,21 +93,22 @@ class Replicas:
         return names
 
     async def retire(self, name: str) -> None:
-        """Takes a process away: its address first, then it gets SIGTERM and ends behind its running work."""
+        """Removes a process: withdraws its address, sends SIGTERM, and waits for the end of its running work."""
         pod = self.pods.pop(name)
         self._publish()
         status = await asyncio.to_thread(pod.command.stop)
         assert status == 0, "".join(pod.command.lines)
 
     async def restart(self, name: str) -> None:
-        """Replaces a process that is the only one of its target: it ends before its successor starts."""
+        """Replaces the only process of a target: the process ends before its successor starts."""
         pod = self.pods[name]
         await self.retire(name)
         self.pods[name] = pod
         await self.start(name)
 
     async def roll(self) -> None:
-        """Replaces all processes: successors serve before the first is told to stop, and one stops after the other."""
+        """Replaces all processes like a rolling update: successors are ready before the first process is stopped, and
+        processes stop one after the other."""
         old = list(self.pods)
         await self.add(**{target: len(self.of(target)) for target in SIZES})
         for name in old:
@@ -126,7 +127,7 @@ class Replicas:
         self._publish()
 
     def _publish(self) -> None:
-        """Tells the names and the balancer which processes run."""
+        """Publishes the running processes to the names and the balancer."""
         gone = self.dead()
         serving = {name: pod for name, pod in self.pods.items() if name not in gone}
         hosts = {target: [pod.host for pod in serving.values() if pod.target == target] for target in SIZES}
@@ -143,8 +144,8 @@ async def fleet(
     worker_options: Sequence[str] = (),
     sizes: Mapping[str, int] = MappingProxyType(SIZES),
 ) -> AsyncIterator[Replicas]:
-    """The fleet, serving a model `m` of that Triton, ready to answer. Its store is on a Redis of its own, unless
-    `store_url` says where."""
+    """Runs a fleet that serves a model `m` of that Triton, ready to answer. Its store is on its own Redis, unless
+    `store_url` is given."""
     with ExitStack() as below:
         store_url = store_url or below.enter_context(redis_server()).url
         names = ServiceNames(folder)

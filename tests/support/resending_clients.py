@@ -1,9 +1,9 @@
-"""The requests of Open WebUI and LibreChat, which keep a chat themselves and send all of it with every turn.
+"""The requests of Open WebUI and LibreChat, which keep chats themselves and resend the whole chat with every turn.
 
-Shapes as in their public code (open-webui: backend/open_webui/routers/openai.py and utils/middleware.py; LibreChat:
-packages/api/src/endpoints/openai/llm.ts, and src/llm/openai of its package `agents`), written down anew. Neither sends
-`previous_response_id` or `store`. Both have a chat in two parts: the messages that the user sees, and in each answer
-the items or messages of its calls.
+The shapes follow their public code (open-webui: backend/open_webui/routers/openai.py and utils/middleware.py;
+LibreChat: packages/api/src/endpoints/openai/llm.ts, and src/llm/openai of its package `agents`), rewritten here.
+Neither client sends `previous_response_id` or `store`. Both keep a chat in two parts: the messages that the user sees,
+and in each answer the items or messages of its calls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SENT_BY_OPEN_WEBUI = {
 
 @dataclass
 class Turn:
-    """A message of the user, and what the model wrote then: items, or messages of chat completions."""
+    """A message of the user, and the model's answer: items, or messages of chat completions."""
 
     said: Any
     written: list[Object]
@@ -42,16 +42,16 @@ class Client(Protocol):
     def path(self) -> str: ...
 
     def request(self, model: str, turns: Sequence[Turn]) -> Object:
-        """The body of the next request."""
+        """Returns the body of the next request."""
 
     def written(self, answer: Answer) -> list[Object]:
-        """Makes of a streamed answer the items or messages that the client keeps."""
+        """Returns the items or messages of a streamed answer that the client keeps."""
 
     def call_id(self, written: Sequence[Object]) -> str | None:
-        """The id of the call that is to be run now."""
+        """Returns the id of the call that must be run next."""
 
     def result(self, call_id: str) -> Object:
-        """The item or message that the client adds when the tool has run."""
+        """Returns the item or message that the client adds after the tool has run."""
 
 
 def _completed(answer: Answer) -> Object:
@@ -69,8 +69,8 @@ def _open_call(written: Sequence[Object]) -> str | None:
 
 
 class OpenWebUI:
-    """A connection of the API type "Responses". Items of the known types are cut down to the members that Open WebUI
-    sends; others are sent with all that it noted in them for itself."""
+    """A connection of the API type "Responses". Items of known types are reduced to the members that Open WebUI sends;
+    others are sent with all of Open WebUI's own notes."""
 
     path = "/v1/responses"
 
@@ -84,7 +84,8 @@ class OpenWebUI:
         return {"model": model, "input": items, "instructions": "User Context:\n\nBe brief."} | fixed
 
     def written(self, answer: Answer) -> list[Object]:
-        """Thoughts are noted with their times; the code that Open WebUI ran itself is an item of its own."""
+        """Returns the items of an answer. Thoughts get their times, and code that Open WebUI ran itself becomes its own
+        item."""
         kept: list[Object] = []
         for item in _completed(answer)["output"]:
             noted = {"started_at": 1_763_800_000.5, "ended_at": 1_763_800_002.5, "duration": 2}
@@ -123,8 +124,8 @@ class OpenWebUI:
 
 
 class LibreChat:
-    """An endpoint with `useResponsesApi`. While a tool runs, an answer is sent again as it came; later it is made anew
-    of what LibreChat stored: its texts and calls, without their ids."""
+    """An endpoint with `useResponsesApi`. While a tool runs, an answer is resent unchanged; later it is rebuilt from
+    LibreChat's stored texts and calls, without their ids."""
 
     path = "/v1/responses"
 
@@ -175,7 +176,7 @@ class LibreChat:
 
 @dataclass(frozen=True)
 class ChatShape:
-    """Chat completions, which is what both speak unless they are told otherwise. `fixed` is in each request."""
+    """Chat completions, the default API of both clients. `fixed` is in each request."""
 
     fixed: Callable[[], Object]
     path: str = "/v1/chat/completions"
@@ -242,6 +243,6 @@ async def ask(http: Http, client: Client, model: str, turns: list[Turn], said: A
 
 
 def text_of(written: Sequence[Object]) -> str:
-    """The text of the last message among items or messages of chat completions."""
+    """Returns the text of the last message among items or messages of chat completions."""
     content = [item["content"] for item in written if item.get("role") == "assistant"][-1]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)

@@ -1,4 +1,4 @@
-"""Rows for tests of the store: what a decision sees of them, and a backend that tells what it is asked."""
+"""Rows for tests of the store: views of rows for decisions, and a backend that records its calls."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ Rows = Mapping[tuple[Kind, str], Row | None]
 
 
 def view_of(rows: Rows | None = None, *, now_ms: int = NOW_MS, too_long: str = "", crowded: bool = False) -> View:
-    """A view to which exactly these rows are known; None for rows that are known not to be there."""
+    """Returns a view that knows exactly these rows. None stands for a row that is known to be missing."""
     known = {Ref(*name): row for name, row in (rows or {}).items()}
     return View(known, Refused(now_ms if rows or too_long or crowded else 0, {}, too_long, crowded))
 
 
 def decided(decision: Callable[[View], object], rows: Rows | None = None, **options: Any) -> Program:
-    """The program of a decision that sees these rows."""
+    """Returns the program of a decision that sees these rows."""
     view = view_of(rows, **options)
     decision(view)
     return view.program()
 
 
 def answered(decision: Callable[[View], Callable[[Sequence[Any]], _Answer]], rows: Rows) -> _Answer:
-    """The answer of a decision that needs no further reads."""
+    """Returns the answer of a decision that needs no further reads."""
     view = view_of(rows)
     finish = decision(view)
     assert not view.has_effects, view.program()
@@ -67,14 +67,14 @@ def row(items: bytes = b"", body: bytes = b"", **fields: Any) -> Row:
 
 
 def node(record: Record, **fields: Any) -> Row:
-    """The stored row of a record, with fields that the backend sets or the test wants otherwise."""
+    """Returns the stored row of a record, with the fields of the backend and of the test."""
     written, items, body = nodes.written(record)
     backend_fields = {"v": 1, "version": 1, "depth": 0, "created": 10, "updated": 20}
     return Row({**written, **backend_fields, **fields}, items, body)
 
 
 def chain_rows(nodes_: Sequence[tuple[str, Row]]) -> ChainRows:
-    """A chain of these nodes."""
+    """Returns the rows of a chain of these nodes."""
     return ChainRows(*zip(*((row_id, *row) for row_id, row in nodes_), strict=True))
 
 
@@ -83,24 +83,24 @@ def with_status(record: Record, status: Status) -> Record:
 
 
 def guards_on(program: Program, kind: Kind) -> list[tuple[Any, ...]]:
-    """The guards on rows of one kind: condition, field and value."""
+    """Returns the guards on rows of one kind: condition, field and value."""
     found = [each for each in program.guards if isinstance(each, Guard) and each.ref.kind is kind]
     return [(each.test, each.field, each.value) for each in found]
 
 
 def pins(program: Program) -> set[Ref]:
-    """The rows that must not have changed since they were read."""
+    """Returns the rows that must not have changed since they were read."""
     found = [each for each in program.guards if isinstance(each, Guard)]
     return {each.ref for each in found if each.field == "v" or each.test is Condition.ABSENT}
 
 
 def shown(program: Program) -> list[tuple[Any, ...]]:
-    """The changes in short: what is done, and to what. Fields are left out."""
+    """Returns a summary of the changes: operation and row, without fields."""
     return [_shown(each) for each in program.changes]
 
 
 def fields_of(program: Program, kind: Kind) -> dict[str, Any]:
-    """The fields that a program writes to the one row of a kind."""
+    """Returns the fields that a program writes to the only row of a kind."""
     (change,) = [each for each in program.changes if isinstance(each, (Put, Set)) and each.ref.kind is kind]
     return dict(change.fields)
 
@@ -118,7 +118,7 @@ def _shown(change: Change) -> tuple[Any, ...]:
 
 
 class SpiedRows:
-    """A row backend in memory that keeps what it is asked, and lets a test step in between."""
+    """A row backend in memory that records its calls and runs a test's callbacks between them."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.rows = MemoryRows(clock)

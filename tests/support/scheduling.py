@@ -1,4 +1,4 @@
-"""Which tests one process of a run gets: a file at a time, and files that share servers one after another."""
+"""Assigns tests to the processes of a run: a file at a time, and files that share servers to one process."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SHARED_SERVERS = (
         "tests/k8s/test_wiring.py",
     ),
 )
-"""Groups of files whose fixtures of the session start the same servers. In two processes they would start twice. A
-file that is missing here costs only the time of that second start."""
+"""Groups of files whose session fixtures start the same servers, which two processes would start twice. A missing file
+costs only the time of a second start."""
 
 _FIRST_OF_ITS_GROUP = {file: group[0] for group in SHARED_SERVERS for file in group}
 

@@ -1,4 +1,4 @@
-"""The Open Responses contract, as pydantic models from PyPI: every body and every event is held against it."""
+"""The Open Responses contract as pydantic models from PyPI, against which every body and event is validated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon_core.jsons import Object
 
 
 def _event_type(model: type[BaseModel]) -> str:
-    """The one value that the model's `type` may have."""
+    """Returns the only value that the model's `type` may have."""
     kinds: Any = model.model_fields["type"].annotation
     (kind,) = kinds
     return str(kind.value)
@@ -26,10 +26,10 @@ _EVENTS: dict[str, type[BaseModel]] = {
 
 
 def validate_response(response: Object) -> None:
-    """Raises pydantic.ValidationError when it is not a response resource."""
+    """Validates a response. pydantic.ValidationError: the value is no response resource."""
     ResponseResource.model_validate(response)
 
 
 def validate_event(event: Object) -> None:
-    """Raises pydantic.ValidationError, or KeyError for an event that the contract does not know."""
+    """Validates an event. pydantic.ValidationError: the event is invalid. KeyError: the contract has no such event."""
     _EVENTS[event["type"]].model_validate(event)

@@ -1,8 +1,8 @@
-"""The answers of the scripted models to a prompt, and the template that such prompts are written with.
+"""The answers of the scripted models to a prompt, and the template of such prompts.
 
-A scripted model calls the first function that it is offered unless its prompt ends with a result, counts the images in
-the prompt, thinks when the prompt asks for reasoning, gives up after "Fail.", and says its line otherwise. Only the
-standard library is used here: a real Triton's Python interpreter loads this file, too.
+A scripted model calls the first offered function unless its prompt ends with a result, counts the images in the prompt,
+thinks when the prompt asks for reasoning, fails after "Fail.", and answers LINE otherwise. Only the standard library is
+used here, because a real Triton's Python interpreter loads this file, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 LINE = "Hello there, friend."
 THOUGHT = "Let me see."
 PLACE = '{"city":"Rome"}'
-"""The model's answer when it has to be JSON."""
+"""The model's answer if JSON is required."""
 
 ARGUMENTS: dict[str, dict[str, object]] = {
     "shell": {"commands": ["ls", "pwd"], "timeout_ms": 1000},
@@ -43,8 +43,8 @@ _FUNCTION = re.compile(r'^\{"type": "function".*"name": "([\w-]+)"', re.MULTILIN
 
 
 def answer(prompt: str, *, images: int = 0, guide: tuple[str, str] | None = None) -> list[str]:
-    """The model's output in pieces, control tokens on their own. A guide is its kind, by an engine's name for it,
-    and its text: a kind that begins with "json" is answered by PLACE, and any other guide by its text."""
+    """Returns the model's output in pieces, each control token as one piece. A guide has a kind, by an engine's name
+    for it, and a text: a kind that begins with "json" is answered with PLACE, any other guide with its text."""
     if guide is not None:
         kind, allowed = guide
         return [PLACE if kind.startswith("json") else allowed]
@@ -63,5 +63,5 @@ def answer(prompt: str, *, images: int = 0, guide: tuple[str, str] | None = None
 
 
 def gives_up(prompt: str) -> bool:
-    """Whether it fails when it has said everything."""
+    """Returns whether the model fails after its answer."""
     return prompt.endswith(f"Fail.{END}\n{_TURN}")

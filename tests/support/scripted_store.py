@@ -1,4 +1,5 @@
-"""A gRPC server that answers as a test says, for the client of strangers, and both faces of that client as one."""
+"""A gRPC server with scripted answers for the public store client, and one interface to that client's synchronous and
+asynchronous forms."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ PREFIX = "/antiphon.store.v1."
 
 @dataclass(frozen=True)
 class SeenCall:
-    """One call as the server got it."""
+    """One received call."""
 
     path: str
     request: bytes
@@ -29,7 +30,8 @@ class SeenCall:
 
 @dataclass
 class ScriptedStore(grpc.GenericRpcHandler):
-    """Answers the calls of an RPC with `answers`, one after the other; an exception is a status to fail with."""
+    """Answers the calls of an RPC with `answers`, one after the other. An exception in `answers` is returned as its
+    status."""
 
     answers: dict[str, list[Message | grpc.Status]] = field(default_factory=dict)
     calls: list[SeenCall] = field(default_factory=list)
@@ -65,7 +67,7 @@ def scripted_store() -> Iterator[ScriptedStore]:
 
 @dataclass(frozen=True)
 class EitherFace:
-    """Calls methods of a client by name, and awaits or collects what they return."""
+    """Calls methods of a synchronous or asynchronous client by name, and awaits or collects their results."""
 
     client: StoreClient | AsyncStoreClient
 

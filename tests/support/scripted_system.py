@@ -1,8 +1,8 @@
-"""All of Antiphon in one process, without a GPU: edge, worker, store in memory, translator, models that are scripts.
+"""All of Antiphon in one process without a GPU: edge, worker, store in memory, translator and scripted models.
 
-A model reads its prompt as any model would, and answers by the simple rules of scripted_answers.py. MODEL is spoken to
-in token ids, SEER in text, as engines that take images are. `python -m tests.support.scripted_system` serves both until
-it is stopped; scripted_up.py has the same models on a real Triton.
+A model reads its prompt like any model, and answers by the simple rules of scripted_answers.py. MODEL gets token ids,
+SEER gets text, like engines that accept images. `python -m tests.support.scripted_system` serves both until it is
+stopped; scripted_up.py has the models on a real Triton.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ TOKENIZER = byte_tokenizer(*CONTROL_TOKENS)
 
 
 class ScriptedModel:
-    """An engine that answers what its prompt asks for, one token at a time."""
+    """An engine that answers by scripted_answers.py, one token at a time."""
 
     def __init__(self, level: Level = Level.TOKENS, *, keeps: bool = True) -> None:
-        """With `keeps` it remembers what it was asked."""
+        """Makes the engine. With `keeps` it records its requests."""
         self.level = level
         self._keeps = keeps
         self.requests: list[GenerationRequest] = []
         self.prompts: list[str] = []
         self.pause_s = 0.0
-        """Before each token."""
+        """The pause before each token."""
         self._closed = False
 
     async def controls(self) -> frozenset[str]:
@@ -99,13 +99,13 @@ class ScriptedModel:
         deliver([self._ending(len(prompt), len(chunks), request.max_tokens)])
 
     def _chunks(self, said: Sequence[str]) -> Sequence[EngineChunk]:
-        """The answer, cut as small as the level allows."""
+        """Returns the answer in the smallest chunks of the level."""
         if self.level is Level.TOKENS:
             return [TokenChunk((token_id,)) for token_id in ids_of(TOKENIZER, *said)]
         return [TextChunk(letter) for letter in "".join(said)]
 
     def _ending(self, asked: int, said: int, most: int) -> EngineChunk:
-        """The last chunk: an end token, if there is room for one, or the finish reason."""
+        """Returns the last chunk: an end token, if there is room for one, or the finish reason."""
         if self.level is Level.TOKENS:
             return TokenChunk((_END_ID,) if said < most else ())
         return TextChunk(
@@ -138,7 +138,7 @@ def _model(name: str, sight: Sight, context_length: int) -> ServedModel:
 
 
 def scripted_models(context_length: int = 100_000, *, keeps: bool = True) -> list[tuple[ServedModel, ScriptedModel]]:
-    """MODEL and SEER with their engines."""
+    """Returns MODEL and SEER with their engines."""
     return [
         (_model(MODEL, Sight.REFUSE, context_length), ScriptedModel(keeps=keeps)),
         (_model(SEER, Sight.NATIVE, context_length), ScriptedModel(Level.TEXT, keeps=keeps)),
@@ -147,7 +147,7 @@ def scripted_models(context_length: int = 100_000, *, keeps: bool = True) -> lis
 
 @dataclass(frozen=True)
 class ScriptedSystem:
-    """A running one."""
+    """A running scripted system."""
 
     server: EdgeServer
     model: ScriptedModel
@@ -167,8 +167,8 @@ async def served(
     rpc: RpcServer | None = None,
     **settings: Any,
 ) -> AsyncIterator[EdgeServer]:
-    """Store, translator, edge and a worker with these models, ready to answer. `settings` are the edge's. The store and
-    the translator are also on `rpc`, which is not started yet."""
+    """Runs store, translator, edge and a worker with these models, ready to answer. `settings` are the edge's. The
+    store and the translator are also added to `rpc`, which is not started yet."""
     backend, clock, ids = row_backend(store_url), SystemClock(), RandomIds()
     sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
     await backend.open()
@@ -196,7 +196,7 @@ async def served(
 async def scripted_system(
     *, port: int = 0, context_length: int = 100_000, hosted_tools: Literal["refuse", "drop"] = "refuse"
 ) -> AsyncIterator[ScriptedSystem]:
-    """Ready to answer."""
+    """Runs a scripted system that is ready to answer."""
     models = scripted_models(context_length)
     (_, engine), (_, seer) = models
     async with served(models, port=port, hosted_tools=hosted_tools) as server, aiohttp.ClientSession() as session:
@@ -205,7 +205,7 @@ async def scripted_system(
 
 @contextmanager
 def scripted_system_in_a_thread() -> Iterator[str]:
-    """The URL of one that runs in a thread of its own, for clients that block."""
+    """Runs a scripted system in its own thread, for blocking clients. Yields its URL."""
     with in_a_thread(scripted_system()) as system:
         yield system.url
 

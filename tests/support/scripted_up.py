@@ -1,7 +1,7 @@
-"""`antiphon up` with the models of scripted_system.py on a real Triton: the whole product, except for the weights.
+"""`antiphon up` with the models of scripted_system.py on a real Triton: the whole product without real weights.
 
-The models' code is triton_models/answering.py; what an operator would write for them, a model directory and a profile
-each, is written here. `python -m tests.support.scripted_up PORT` serves them until it is stopped.
+The models' code is triton_models/answering.py. Their model directories and profiles, which an operator would write, are
+written here. `python -m tests.support.scripted_up PORT` serves them until it is stopped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _IMAGES = {MODEL: "refuse", SEER: "native"}
 
 @asynccontextmanager
 async def scripted_up(folder: Path, *options: str) -> AsyncIterator[System]:
-    """Ready to answer; what it needs is written into `folder`. `options` are more of those of `antiphon up`."""
+    """Runs a system that is ready to answer, with its files in `folder`. `options` are further options of `antiphon
+    up`."""
     repository = folder / "repository"
     for name, config in _CONFIGS.items():
         _write_model(repository / name, config)
@@ -56,7 +57,7 @@ def _write_model(folder: Path, config: str) -> None:
 
 
 def _write_profiles(folder: Path, endpoint: str) -> Path:
-    """One for each model, and the directory that both name."""
+    """Writes a profile for each model, and the model directory that both name."""
     weights = folder / "scripted"
     weights.mkdir(parents=True)
     TOKENIZER._tokenizer.save(str(weights / "tokenizer.json"))

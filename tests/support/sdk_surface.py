@@ -1,9 +1,9 @@
-"""Every leaf of the request types of the installed `openai` package: each member, tool, part and item of a request,
-down to texts, numbers and the single values of a choice.
+"""Lists every leaf of the request types of the installed `openai` package: each member, tool, part and item of a
+request, down to texts, numbers and the values of a choice.
 
-A leaf has a key, such as `tools[function].strict=true`, and the places in which a request can have it. The members of a
-tagged object stand behind its tag, a text beside other forms is `input (text)`, and lists are transparent. Types that
-the package repeats in several places (tools within items, content within outputs) have one key, and all of the places.
+A leaf has a key, such as `tools[function].strict=true`, and the places where a request can have it. The members of a
+tagged object are listed after its tag, a text beside other forms is `input (text)`, and lists are transparent. Types
+that the package repeats in several places (tools within items, content within outputs) have one key with all places.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ EXAMPLES: Mapping[str, Any] = {
     "tools[function].parameters": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
     "tools[custom].format[grammar].definition": "a+",
 }
-"""Values of members that cannot be just any."""
+"""Values of members that need a specific form."""
 NEEDED: Mapping[str, Mapping[str, Any]] = {
     "content[input_image]": {"image_url": _IMAGE},
     "input[computer_call_output].output[computer_screenshot]": {"image_url": _IMAGE},
     "content[input_file]": {"file_data": EXAMPLES["content[input_file].file_data"]},
     "input[function_call_output]": {"call_id": "x"},
 }
-"""Members that an example needs although its type does not require them."""
+"""Members that an example needs, although its type does not require them."""
 
 
 @dataclass
 class Leaf:
-    """`places` are pairs of a path and of the body of a request that has this leaf there."""
+    """A leaf. `places` are pairs of a path and a request body that has the leaf at this path."""
 
     key: str
     places: list[tuple[str, Any]] = field(default_factory=list)
 
 
 def leaves(body: type, *, whole: Collection[str], skip: Collection[str] = ()) -> dict[str, Leaf]:
-    """The leaves of a request body by their keys. A key in `whole` is a leaf also where it has members; members of the
-    body in `skip` are left out."""
+    """Returns the leaves of a request body by their keys. A key in `whole` is a leaf even if it has members; members of
+    the body in `skip` are left out."""
     found: dict[str, Leaf] = {}
     for name, hint in get_type_hints(body, include_extras=True).items():
         if name in skip:
@@ -123,7 +123,7 @@ def _bare(hint: Any) -> Any:
 
 
 def _options(hint: Any) -> list[Any]:
-    """The types that a value can have, without None."""
+    """Returns the types that a value can have, without None."""
     hint = _bare(hint)
     if get_origin(hint) in (Union, types.UnionType):
         return [option for each in get_args(hint) for option in _options(each)]
@@ -131,7 +131,7 @@ def _options(hint: Any) -> list[Any]:
 
 
 def _is_plain(options: list[Any]) -> bool:
-    """Whether any text will do: a list of known names beside `str` closes nothing."""
+    """Returns whether any text is valid: a list of known names beside `str` is no restriction."""
     return str in options and all(option is str or get_origin(option) is Literal for option in options)
 
 
@@ -149,7 +149,7 @@ def _tags(hints: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _object(option: Any, key: str, tag: Any) -> dict[str, Any]:
-    """The least that such an object has."""
+    """Returns a minimal example of such an object."""
     hints = get_type_hints(option, include_extras=True)
     made = {
         name: _example(hint, f"{key}.{name}") for name, hint in hints.items() if get_origin(hint) is Required

@@ -1,7 +1,8 @@
-"""Each file of secrets with a running user of it: a server that lets callers in by it, or a client that shows it.
+"""A running user for each secret file: a server that authenticates callers with it, or a client that presents it.
 
-A holder answers three questions, before and after the file is damaged: is a known caller served, is a stranger, and can
-a process start with the file as it is. `HOLDERS` has one for each setting that names such a file.
+A holder answers three questions before and after the file is damaged: whether a known caller is served, whether a
+stranger is served, and whether a process can start with the file. `HOLDERS` has a holder for each setting of a secret
+file.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ async def _sealing_keys(folder: Path) -> AsyncIterator[Holder]:
 
 @asynccontextmanager
 async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
-    """A sealed store: with a key of its own nobody reads what is in it."""
+    """A sealed store. A stranger's key cannot read its content."""
     path = folder / "encryption"
     path.write_text(f"one {'0' * 64}\n")
     settings = StoreSettings(encryption_keys_file=path, secrets_grace_s=0.0)
@@ -126,7 +127,7 @@ async def _encryption_keys(folder: Path) -> AsyncIterator[Holder]:
 
 @asynccontextmanager
 async def served(security: ServerSecurity) -> AsyncIterator[str]:
-    """The address of a store without handlers."""
+    """Runs a store without handlers and yields its address."""
     backend, server = MemoryRows(SystemClock()), RpcServer(security)
     await backend.open()
     server.add(STORE, {}, ready=backend.ready)
@@ -138,14 +139,14 @@ async def served(security: ServerSecurity) -> AsyncIterator[str]:
 
 
 async def is_served(at: str, credentials: ClientCredentials = ANONYMOUS) -> bool:
-    """Whether a caller with these credentials is let in."""
+    """Returns whether a caller with these credentials is authenticated."""
     tls = credentials.open_tls()
     async with grpc.aio.insecure_channel(at) if tls is None else grpc.aio.secure_channel(at, tls) as channel:
         return await _is_let_in(channel, credentials.token)
 
 
 async def _is_let_in(channel: grpc.aio.Channel, token: str | None = None) -> bool:
-    """Whether a call passes the authentication: behind it there is no handler."""
+    """Returns whether a call passes authentication, after which there is no handler."""
     call: Any = channel.unary_unary(STORE.methods["DescribeSession"].path)
     metadata = () if token is None else (("authorization", f"Bearer {token}"),)
     try:
@@ -234,7 +235,7 @@ async def _client_token(
 async def _client_tls(
     kind: type[TurnSettings], peer: Literal["store", "translator"], name: str, folder: Path
 ) -> AsyncIterator[Holder]:
-    """A channel that is open: its files were read when it was made."""
+    """The holder of an open channel, whose files were read when it was made."""
     made = Certificates.make(folder)
     own_ca = folder / "own_ca.pem"
     own_ca.write_bytes(made.ca.cert.read_bytes())
@@ -255,7 +256,7 @@ async def _client_tls(
 
 @asynccontextmanager
 async def _engine_key(folder: Path) -> AsyncIterator[Holder]:
-    """A server of chat completions that wants a key: what it was shown decides."""
+    """A server of chat completions that checks the presented key."""
     path = folder / "key"
     path.write_text(KEY.removeprefix("Bearer "))
     async with fake_chat() as server:
@@ -273,7 +274,7 @@ async def _engine_key(folder: Path) -> AsyncIterator[Holder]:
 
 
 def _read_by_requests() -> None:
-    """The file is read for each request, and not at the start."""
+    """A holder whose file is read for each request, not at the start."""
 
 
 _SERVERS: Mapping[str, type[RpcServerSettings]] = {"store": StoreSettings, "translator": TranslatorSettings}
@@ -302,10 +303,10 @@ HOLDERS: Mapping[str, Opened] = {
         for file in _CLIENT_TLS
     },
 }
-"""By the names of the settings; those of a model profile as if it were a section."""
+"""The holders by the names of the settings. A model profile counts as a section."""
 
 KEEP = frozenset(
     [f"{name}.{peer}_{file}" for name in _CLIENTS for peer in _PEERS for file in ("token_file", *_CLIENT_TLS)]
     + [f"{name}.{file}" for name in _SERVERS for file in _SERVER_TLS[:2]]
 )
-"""Files that let nobody in: they show who this process is, and their last content stays until a usable one is there."""
+"""Settings whose files do not authenticate callers. Their last content stays in use until a usable file exists."""

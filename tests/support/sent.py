@@ -1,4 +1,4 @@
-"""A message as the other side of an RPC gets it."""
+"""Passes a message through encoding and decoding, as an RPC does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from antiphon_core.rpc.message_types import message_type
 
 
 def sent(message: Any) -> Any:
-    """`message`, encoded and decoded."""
+    """Returns `message` after encoding and decoding."""
     kind = message_type(type(message).DESCRIPTOR)
     return decode(kind, encode(kind, message))

@@ -55,13 +55,14 @@ def _model() -> ServedModel:
 
 
 def model(**changes: object) -> ServedModel:
-    """SmolLM2 as a model named `m`, with changes."""
+    """Returns SmolLM2 as a model named `m`, with changes."""
     return replace(_model(), **changes)  # type: ignore[arg-type]
 
 
 @cache
 def _short_tokenizer_json() -> bytes:
-    """The first 1,000 tokens: the special ones, all bytes, and the commonest pairs. It loads in a millisecond."""
+    """Returns a tokenizer of the first 1,000 tokens: the special ones, all bytes, and the commonest pairs. It loads in
+    a millisecond."""
     data = loads(_tokenizer_json())
     vocabulary = {token: number for token, number in data["model"]["vocab"].items() if number < 1000}
     merges = [pair for pair in data["model"]["merges"] if pair.replace(" ", "") in vocabulary]
@@ -70,20 +71,20 @@ def _short_tokenizer_json() -> bytes:
 
 
 def write_directory(target: Path, *, short: bool = False) -> Path:
-    """SmolLM2's model directory, as an operator has it on disk. `short`: with a few tokens of its vocabulary."""
+    """Writes SmolLM2's model directory, as an operator has it on disk. With `short` the vocabulary has few tokens."""
     shutil.copytree(FILES, target, ignore=shutil.ignore_patterns("*.gz", "README.md"))
     (target / "tokenizer.json").write_bytes(_short_tokenizer_json() if short else _tokenizer_json())
     return target
 
 
 def prompt_of(ids: Sequence[int], *tools: Tool) -> TurnPrompt:
-    """A prompt with these ids, for a model that may call these tools."""
+    """Returns a prompt with these ids, for a model that may call these tools."""
     encoded = EncodedPrompt([""], len(ids), ids)
     return TurnPrompt(Conversation(()), ToolSet(tools, tools), {}, len(ids), lambda _: encoded, Roles(), encoded)
 
 
 def turn(*texts: str, history: list[Object] | None = None, **request: object) -> Turn:
-    """A turn in which the user says these texts."""
+    """Returns a turn in which the user says these texts."""
     return Turn(
         response_id=RESPONSE_ID,
         created_at=1_700_000_000,
@@ -94,7 +95,7 @@ def turn(*texts: str, history: list[Object] | None = None, **request: object) ->
 
 
 def message(role: str, *texts: str) -> Object:
-    """A message item in its full form."""
+    """Returns a message item in its full form."""
     kind = "output_text" if role == "assistant" else "input_text"
     parts = [{"type": kind, "text": text} for text in texts]
     return {"id": "msg_1", "type": "message", "status": "completed", "role": role, "content": parts}

@@ -5,7 +5,7 @@
         disk.fill()
         disk.clear()
 
-It goes with the process that holds it, however that ends.
+The file system disappears with the process that holds it, however that process ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BLOCK = b"x" * 65_536
 
 @dataclass(frozen=True, slots=True)
 class SmallDisk:
-    """`folder` is where processes inside see it, `outside` where the test does."""
+    """A small file system. Processes inside see it at `folder`, the test at `outside`."""
 
     folder: Path
     pid: int
@@ -39,13 +39,13 @@ class SmallDisk:
 
     @property
     def inside(self) -> Sequence[str]:
-        """The beginning of a command line that runs where the disk is."""
+        """The start of a command line that runs in the mount namespace of the disk."""
         user = () if IS_ROOT else (f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials")
         enter = ("nsenter", *user, f"--mount=/proc/{self.pid}/ns/mnt", "--")
-        return (*enter, *as_user())  # entering a namespace forgets whose child it is
+        return (*enter, *as_user())  # entering a namespace resets the parent-death signal
 
     def fill(self) -> None:
-        """Writes until not a byte is left."""
+        """Writes until the disk is full."""
         with self._filler.open("ab", buffering=0) as file:
             for block in (_BLOCK, b"x"):
                 with pytest.raises(OSError) as full:
@@ -54,7 +54,7 @@ class SmallDisk:
                 assert full.value.errno == errno.ENOSPC
 
     def clear(self) -> None:
-        """Takes away what `fill` wrote."""
+        """Deletes the data of `fill`."""
         self._filler.unlink()
 
     @property
@@ -64,7 +64,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(size_bytes: int) -> Iterator[SmallDisk]:
-    """A disk of that size, for every user to write."""
+    """Makes a disk of that size that every user may write to."""
     with tempfile.TemporaryDirectory(prefix="disk-") as folder:
         Path(folder).chmod(0o755)
         mount = f"mount -t tmpfs -o size={size_bytes},mode=0777 small '{folder}' && echo mounted && exec sleep infinity"

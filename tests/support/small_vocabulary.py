@@ -1,4 +1,4 @@
-"""Vocabularies made for a test: one id for each byte, and the control tokens that the test is about."""
+"""Small vocabularies for tests: one id for each byte, and the control tokens of the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 @cache
 def byte_tokenizer(*control_tokens: str) -> ModelTokenizer:
-    """Ids 0 to 255 are bytes, in the order of the byte-level alphabet; control tokens follow."""
+    """Returns a tokenizer whose ids 0 to 255 are bytes, in the order of the byte-level alphabet. Control tokens
+    follow."""
     vocabulary = {letter: number for number, letter in enumerate(sorted(ByteLevel.alphabet()))}
     made = Tokenizer(BPE(vocab=vocabulary, merges=[]))
     made.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
@@ -28,7 +29,8 @@ def byte_tokenizer(*control_tokens: str) -> ModelTokenizer:
 
 @cache
 def fallback_tokenizer(*pieces: str) -> ModelTokenizer:
-    """As SentencePiece has it: pieces in which `▁` is a space, and a token for each byte that is in none."""
+    """Returns a tokenizer in SentencePiece's form: pieces in which `▁` is a space, and a token for each byte that is in
+    no piece."""
     tokens = ("<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *pieces)
     vocabulary = {token: number for number, token in enumerate(tokens)}
     made = Tokenizer(BPE(vocab=vocabulary, merges=[], byte_fallback=True, unk_token="<unk>"))
@@ -37,7 +39,8 @@ def fallback_tokenizer(*pieces: str) -> ModelTokenizer:
 
 
 def ids_of(tokenizer: ModelTokenizer, *texts: str) -> Sequence[int]:
-    """The ids of a model's output: control tokens where their names stand alone, text elsewhere."""
+    """Returns the ids of a model's output. Parts that are names of control tokens become those tokens, others are
+    text."""
     ids: list[int] = []
     for text in texts:
         control = tokenizer.token_id(text) if len(text) > 1 else None
@@ -46,5 +49,5 @@ def ids_of(tokenizer: ModelTokenizer, *texts: str) -> Sequence[int]:
 
 
 def _spelt(tokenizer: ModelTokenizer, text: str) -> list[int]:
-    """Letter by letter, so that no control token is matched in it."""
+    """Encodes a text letter by letter, so that no control token is matched in it."""
     return [token_id for letter in text for token_id in tokenizer.encode(letter)]

@@ -1,4 +1,4 @@
-"""The client's end of a WebSocket to an edge, and responses that wait until a test lets them go on."""
+"""The client's end of a WebSocket to an edge, and responses that wait until a test releases them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.edge import RunningEdge
 
 @dataclass
 class Client:
-    """The other end of a connection."""
+    """The client's end of a connection."""
 
     socket: aiohttp.ClientWebSocketResponse
 
@@ -39,14 +39,14 @@ class Client:
         return event
 
     async def until(self, *types: str) -> list[Object]:
-        """The events up to one of these types."""
+        """Returns the events up to one of these types."""
         told = [await self.event()]
         while told[-1]["type"] not in types:
             told.append(await self.event())
         return told
 
     async def ask(self, **members: Any) -> Object:
-        """The response that a create leads to."""
+        """Sends a create and returns its response."""
         await self.send(**members)
         response: Object = (await self.until(*events.TERMINAL))[-1]["response"]
         return response
@@ -81,7 +81,7 @@ async def until_lanes(edge: RunningEdge, condition: Callable[[Lanes], bool]) -> 
 
 
 def held_responses(edge: RunningEdge) -> asyncio.Event:
-    """Has responses wait for the event behind their first two events."""
+    """Lets responses wait for an event after their first two events."""
     release = asyncio.Event()
     play = edge.translator._play
 

@@ -1,13 +1,14 @@
-"""A disk under SQLite that knows what was flushed: what a power cut would leave of its files, at any moment.
+"""A simulated disk under SQLite that records flushes: it can produce the files that a power cut would leave at any
+moment.
 
     with recording() as disk:
         ...                                     # open a store, write
         disk.leave(folder, dice)                # what might be there if the power went now
 
-SQLite asks a VFS for its files. This one is the operating system's own, with four of its functions wrapped: each write
-and truncation is noted, and a flush (xSync, which calls fsync) makes those before it certain. What was not flushed may
-be there or not, in any order, and a write may have been torn between sectors: the usual model of a disk that loses its
-cache. The wrapping is done through SQLite's C interface, for which nothing has to be compiled.
+SQLite accesses files through a VFS. This VFS is the operating system's own with four wrapped functions: it notes each
+write and truncation, and a flush (xSync, which calls fsync) makes the earlier ones certain. Unflushed changes may be
+there or not, in any order, and a write may be torn between sectors: the usual model of a disk that loses its cache. The
+wrapping uses SQLite's C interface, so nothing has to be compiled.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _CLOSE = ctypes.CFUNCTYPE(c_int, _Pointer)
 
 
 class _Vfs(Structure):
-    """sqlite3_vfs, as far as version 3; see sqlite3.h."""
+    """The struct sqlite3_vfs up to version 3; see sqlite3.h."""
 
     _fields_: ClassVar = [
         ("iVersion", c_int), ("szOsFile", c_int), ("mxPathname", c_int), ("pNext", _Pointer), ("zName", c_char_p),
@@ -44,7 +45,7 @@ class _Vfs(Structure):
 
 
 class _Methods(Structure):
-    """sqlite3_io_methods, as far as version 3."""
+    """The struct sqlite3_io_methods up to version 3."""
 
     _fields_: ClassVar = [
         ("iVersion", c_int), ("xClose", _CLOSE), ("xRead", _Pointer), ("xWrite", _WRITE), ("xTruncate", _TRUNCATE),
@@ -53,13 +54,13 @@ class _Methods(Structure):
 
 
 class _File(Structure):
-    """sqlite3_file: what SQLite knows of it; the operating system's part comes behind."""
+    """The part of the struct sqlite3_file that SQLite knows. The operating system's part follows."""
 
     _fields_: ClassVar = [("methods", POINTER(_Methods))]
 
 
 class FileState:
-    """One file: what is certain, and the changes that are not."""
+    """One file: its certain content, and the changes that are not certain yet."""
 
     def __init__(self) -> None:
         self.certain = bytearray()
@@ -67,14 +68,15 @@ class FileState:
         self.flushes = 0
 
     def flush(self, changes: int) -> None:
-        """The first so many of those that wait are certain."""
+        """Makes the first `changes` waiting changes certain."""
         for change in self.waiting[:changes]:
             _apply(self.certain, *change)
         del self.waiting[:changes]
         self.flushes += 1
 
     def left(self, dice: random.Random, chance: float) -> bytes:
-        """The file after a power cut: each uncertain change is there with this chance, whole or the beginning of it."""
+        """Returns the file after a power cut: each uncertain change is there with this probability, completely or its
+        beginning only."""
         content = bytearray(self.certain)
         for offset, data in self.waiting:
             if dice.random() < chance:
@@ -95,16 +97,16 @@ def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
 
 
 class Disk:
-    """The files that were written through it, by path."""
+    """A disk with the files that were written through it, by path."""
 
     def __init__(self) -> None:
         self.files: dict[str, FileState] = {}
         self._lock = threading.Lock()
         self._open: dict[int, str] = {}  # by the address of the open file
-        self._keep: list[Any] = []  # what C points to must not be collected
+        self._keep: list[Any] = []  # objects with C pointers must not be collected
 
     def leave(self, folder: Path, dice: random.Random, *, chance: float) -> None:
-        """Writes what a power cut at this moment might leave, under the files' own names."""
+        """Writes the files that a power cut at this moment might leave, under their own names."""
         with self._lock:
             left = {Path(path).name: file.left(dice, chance) for path, file in self.files.items()}
         for name, content in left.items():
@@ -115,7 +117,7 @@ class Disk:
         made.zName = NAME
 
         def open_file(_vfs: int, name: int | None, file: int, flags: int, told: int) -> int:
-            outcome: int = below.xOpen(below_at, name, file, flags, told)  # it keeps the pointer
+            outcome: int = below.xOpen(below_at, name, file, flags, told)  # SQLite keeps the pointer
             if outcome == 0 and name is not None:
                 self._opened(file, ctypes.string_at(name).decode())
             return outcome
@@ -143,7 +145,7 @@ class Disk:
 
         def sync(at: int, flags: int) -> int:
             file = self.files[self._open[at]]
-            before = len(file.waiting)  # what is written during the flush is not covered by it
+            before = len(file.waiting)  # writes during the flush are not covered by it
             outcome: int = below.xSync(at, flags)
             with self._lock:
                 file.flush(before if outcome == 0 else 0)
@@ -168,8 +170,8 @@ class Disk:
 
 @contextmanager
 def recording() -> Iterator[Disk]:
-    """Every SQLite file that is opened meanwhile is on the returned disk. All must be closed at the end."""
-    library: Any = ctypes.CDLL(_sqlite3.__file__)  # SQLite itself is found behind it
+    """Puts every SQLite file that is opened in the block on the returned disk. All files must be closed at its end."""
+    library: Any = ctypes.CDLL(_sqlite3.__file__)  # this module is linked with SQLite
     library.sqlite3_vfs_find.restype = POINTER(_Vfs)
     below = library.sqlite3_vfs_find(None)
     disk = Disk()

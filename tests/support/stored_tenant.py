@@ -1,4 +1,4 @@
-"""A tenant that has something of every kind of row, and what a store answers about it."""
+"""A tenant with rows of every kind, and the answers of a store about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = "once \N{SNOWMAN}"
 
 
 class StoredTenant:
-    """Fills a store, and asks it."""
+    """Fills a store with a tenant, and queries it."""
 
     def __init__(self, tenant: str) -> None:
         self.tenant = tenant
@@ -55,7 +55,7 @@ class StoredTenant:
         self.line.append(record)
 
     async def _run_job(self, store: StoreService) -> None:
-        """A running response with a log and a held job, and a job that waits."""
+        """Stores a running response with a log and a claimed job, and a queued job."""
         self.running = draft(self.line[-1], status=Status.IN_PROGRESS)
         await store.put(self.tenant, self.running)
         for number, frames in enumerate([b"data: {}\n\n", b"\xff\x00 no text\n\n"]):
@@ -75,7 +75,7 @@ class StoredTenant:
             await store.put_prompt(self.tenant, PROMPT, version, b"%d" % version)
 
     async def answers(self, store: StoreService) -> dict[str, Any]:
-        """Asks the store about everything, without changing anything."""
+        """Queries the store about everything without changes."""
         tenant, newest = self.tenant, self.line[-1].id
         listed = await store.list_responses(tenant, self.session, limit=2, order=Order.DESCENDING)
         items = ["added-1", "added-2", "later", *(each["id"] for each in loads(self.line[1].output_items))]
@@ -99,7 +99,7 @@ class StoredTenant:
         }
 
     async def next_steps(self, store: StoreService) -> list[Any]:
-        """Goes on with the session and with the jobs, and sweeps: the outcomes."""
+        """Continues the session and the jobs, and sweeps. Returns the outcomes."""
         tenant = self.tenant
         start = await store.begin_turn(tenant, turn_in(self.session))
         own = await store.claim_job(tenant, ["q"], holder="worker", lease_ttl_ms=LEASE_TTL_MS_MAX)

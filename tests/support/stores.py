@@ -1,4 +1,4 @@
-"""Rows and a store in memory, not yet opened, that a test may break."""
+"""Unopened rows and stores in memory that a test may damage."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from antiphon_store.testing.wrapper import Wrapper
 
 
 def tree_of(tagged_id: str) -> str:
-    """The tree of a response, or of a session whose id has its tag."""
+    """Returns the tree of a response, or of a session whose id has the tag of a tree."""
     tag = tree_tag(tagged_id)
     assert tag is not None
     return tag
 
 
 class ReachableRows(MemoryRows):
-    """Rows in memory that tests read, and change behind the back of every rule."""
+    """Rows in memory that tests read and change directly, without the rules of the store."""
 
     async def row(self, tenant: str, tree: str, kind: Kind, row_id: str) -> Row | None:
-        """A row with its payloads."""
+        """Returns a row with its payloads."""
         read = Get(Ref(kind, row_id), Payload.ALL)
         outcome = await self.transact(Partition(tenant, tree), Program(reads=[read]))
         assert isinstance(outcome, Applied)
@@ -30,7 +30,7 @@ class ReachableRows(MemoryRows):
         return found
 
     def stored(self, kind: Kind = Kind.NODE) -> dict[tuple[str, str], Row]:
-        """The rows of a kind, by tenant and id."""
+        """Returns the rows of a kind, by tenant and id."""
         return {
             (partition.tenant, ref.id): row
             for partition, tree in self.trees.items()
@@ -39,7 +39,7 @@ class ReachableRows(MemoryRows):
         }
 
     async def lose(self, tenant: str, kind: Kind, response_id: str) -> None:
-        """Takes a row away that has the id of a response, or of a response's log or job."""
+        """Removes a row with the id of a response, or of its log or job."""
         await self.change(tenant, tree_of(response_id), Delete(Ref(kind, response_id)))
 
     async def change(self, tenant: str, tree: str, *changes: Change) -> None:
@@ -47,7 +47,7 @@ class ReachableRows(MemoryRows):
 
 
 class MemoryStore(Wrapper):
-    """A store in memory. Tests override its operations, and reach its rows."""
+    """A store in memory whose operations tests override and whose rows they access."""
 
     def __init__(self, clock: Clock | None = None, settings: StoreSettings | None = None) -> None:
         self.rows = ReachableRows(clock)

@@ -1,4 +1,4 @@
-"""A gRPC server of streams in this process, on a port of its own, and a relay that can cut what goes to it."""
+"""A gRPC server of streams in this process, and a relay that can cut connections to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Handler = Callable[[bytes, Any], AsyncIterator[bytes]]
 
 
 class StreamServer:
-    """Methods by name; each answers one message with a stream. `seen` is what happened to calls."""
+    """A server whose methods answer one message with a stream. `seen` records events of calls."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -29,23 +29,23 @@ class StreamServer:
             yield b"%d" % number
 
     async def tokens(self, message: bytes, _context: Any) -> AsyncIterator[bytes]:
-        """As many messages, each of the size in which Triton sends one token."""
+        """Sends `message` messages, each as large as Triton's message for one token."""
         for _ in range(int(message)):
             yield b"x" * 117
 
     async def bulk(self, message: bytes, _context: Any) -> AsyncIterator[bytes]:
-        """`message` is how many times 10,000 bytes."""
+        """Sends `message` times 10,000 bytes."""
         for _ in range(int(message)):
             self.sent += 1
             yield b"x" * 10_000
 
     async def hold(self, message: bytes, _context: Any) -> AsyncIterator[bytes]:
-        """Sends the message, and again when it is released."""
+        """Sends the message at once, and again when it is released."""
         try:
             yield message
             await self.released.wait()
             yield message
-        except (asyncio.CancelledError, GeneratorExit):  # the latter, when the message was just being written
+        except (asyncio.CancelledError, GeneratorExit):  # GeneratorExit if the message was just being written
             self.seen.append("cancelled")
             raise
 
@@ -54,7 +54,7 @@ class StreamServer:
             yield f"{name}={value}".encode()
 
     async def fail(self, message: bytes, context: Any) -> AsyncIterator[bytes]:
-        """After one message, as INVALID_ARGUMENT with details."""
+        """Fails after one message with INVALID_ARGUMENT and details."""
         yield message
         context.set_trailing_metadata((("grpc-status-details-bin", b"\x00details\xff"),))
         await context.abort(grpc.StatusCode.INVALID_ARGUMENT, message.decode())
@@ -89,7 +89,7 @@ async def serving(
     options: Sequence[tuple[str, Any]] = (),
     credentials: grpc.ServerCredentials | None = None,
 ) -> AsyncIterator[tuple[grpc.aio.Server, int]]:
-    """The running server, and its port."""
+    """Runs the server and yields it with its port."""
     running = grpc.aio.server(options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0), *options])
     running.add_generic_rpc_handlers((_Methods(server),))
     address = f"{HOST}:{port}"
@@ -103,7 +103,7 @@ async def serving(
 
 
 class Relay:
-    """Passes bytes on to a port, both ways, and counts connections."""
+    """Relays bytes to a port in both directions, and counts connections."""
 
     def __init__(self, port: int) -> None:
         self._target_port = port
@@ -128,7 +128,7 @@ class Relay:
         self._writers.discard(writer)
 
     def cut(self) -> None:
-        """As if the machine behind it had lost its process: connections are reset."""
+        """Resets all connections, as if the process behind the relay had died."""
         for writer in self._writers:
             writer.transport.abort()
 

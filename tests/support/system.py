@@ -1,7 +1,7 @@
-"""Antiphon as users run it: real processes, the real Triton, the real small model.
+"""Antiphon as users run it: real processes, a real Triton, the real small model.
 
-`up` is the one command; `split` is three processes over TCP that use the Triton of an `up`. Both are stopped by process
-id, and what they printed is shown when they do not start.
+`up` runs the single command. `split` runs three processes over TCP that use the Triton of an `up`. Both are stopped by
+process id, and their output is shown if they do not start.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Command:
         environ: Mapping[str, str] = MappingProxyType({}),
         prefix: Sequence[str] = (),
     ) -> None:
-        """`environ` is added to the environment of this process, of which nothing reaches Antiphon's settings. `prefix`
-        is a command that becomes this one."""
+        """Starts the command. `environ` is added to the environment of this process, without variables of Antiphon's
+        settings. `prefix` is a command line that becomes this command."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
         environment |= environ
         self.process = start_child(
@@ -54,7 +54,7 @@ class Command:
         self._reader.start()
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """The first printed line that matches. RuntimeError: the command ended, or took too long."""
+        """Waits for the first printed line that matches. RuntimeError: the command ended, or took too long."""
         deadline = time.monotonic() + START_TIMEOUT_S
         with self._printed:
             while True:
@@ -67,12 +67,12 @@ class Command:
                 self._printed.wait(0.1)
 
     def kill(self) -> None:
-        """kill -9: no farewell."""
+        """Sends SIGKILL."""
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM, and the exit status."""
+        """Sends SIGTERM and returns the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -83,7 +83,7 @@ class Command:
 
     @property
     def is_printing(self) -> bool:
-        """Whether lines may follow those in `lines`."""
+        """Returns whether more lines may follow."""
         return self._reader.is_alive()
 
     def _read(self) -> None:
@@ -97,7 +97,7 @@ class Command:
 
 @dataclass
 class System:
-    """A running Antiphon: where it listens, and the processes it is made of, by target."""
+    """A running Antiphon: its address, and its processes by target."""
 
     url: str
     data: Path
@@ -120,7 +120,7 @@ class System:
 
 @contextmanager
 def up(data: Path, *options: str) -> Iterator[System]:
-    """`antiphon up`, on free ports, ready to answer."""
+    """Runs `antiphon up` on free ports until it is ready to answer."""
     command = Command("up", "--port", "0", "--data", str(data), *options)
     try:
         command.wait_for(r"^Antiphon is up")
@@ -133,7 +133,7 @@ def up(data: Path, *options: str) -> Iterator[System]:
 
 @contextmanager
 def split(data: Path, *, profiles: Path, model: str, options: Sequence[str] = ()) -> Iterator[System]:
-    """The three targets as three processes, with the model profiles of a running `up`."""
+    """Runs the three targets as three processes, with the model profiles of a running `up`."""
     with ExitStack() as running:
 
         def serve(target: str, *more: str) -> Command:

@@ -1,5 +1,5 @@
-"""All of Antiphon in one process before a model with a real chat template: spoken to in token ids, or behind a scripted
-chat server that renders with that template, drops what it drops and refuses what it refuses.
+"""All of Antiphon in one process before a model with a real chat template. The model gets token ids, or is behind a
+scripted chat server that renders with that template and drops and refuses what the template drops and refuses.
 
 The vocabulary is SmolLM2's.
 """
@@ -44,14 +44,15 @@ SPECIAL_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 
 @dataclass(frozen=True)
 class TemplatedSystem:
-    """A running one. `prompts` gives what the model read, turn by turn; `server` is that behind the chat engine."""
+    """A running system. `prompts` returns the model's prompts turn by turn; `server` is the server behind the chat
+    engine."""
 
     http: Http
     prompts: Callable[[], Sequence[str]]
     server: FakeChat = field(default_factory=FakeChat)
 
     async def ask(self, items: Sequence[Object], **members: Any) -> Object:
-        """The answer to these items. AssertionError: there is none."""
+        """Returns the answer to these items. AssertionError: the request failed."""
         answer = await self.http.create(model="m", input=list(items), **members)
         assert answer.status == 200, answer.body
         found: Object = answer.json
@@ -59,7 +60,7 @@ class TemplatedSystem:
 
 
 def source_of(template: str) -> str:
-    """The template whose file begins with this name."""
+    """Returns the template whose file name begins with this name."""
     (path,) = GOLDEN.glob(f"{template}*.jinja")
     return path.read_text("utf-8")
 
@@ -70,7 +71,8 @@ def _compiled(template: str) -> JinjaTemplate:
 
 
 def rendering(template: str) -> Callable[[Object], str]:
-    """Renders requests of chat completions as a server does: roles and texts as they came, arguments as objects."""
+    """Returns a function that renders requests of chat completions as a server does: roles and texts unchanged,
+    arguments as objects."""
     compiled = _compiled(template)._template
 
     def render(request: Object) -> str:
@@ -88,7 +90,7 @@ def rendering(template: str) -> Callable[[Object], str]:
 
 @asynccontextmanager
 async def by_tokens(template: str) -> AsyncIterator[TemplatedSystem]:
-    """The model is asked in ids, which are made here."""
+    """Runs a system whose model gets token ids, which are encoded here."""
     engine = ScriptedEngine([Emit([*tokenizer().encode("Yes."), END_ID])])
     model = _loaded(template, endpoint="triton:8001")
 
@@ -101,8 +103,8 @@ async def by_tokens(template: str) -> AsyncIterator[TemplatedSystem]:
 
 @asynccontextmanager
 async def by_chat(template: str, *, is_seen: bool = True, **members: Any) -> AsyncIterator[TemplatedSystem]:
-    """The model is behind a chat server. `members` are more of its profile's; unless it `is_seen`, the profile has no
-    directory."""
+    """Runs a system whose model is behind a chat server. `members` are further members of its profile; without
+    `is_seen` the profile has no directory."""
     async with fake_chat() as fake:
         fake.render, fake.script = rendering(template), [delta(content="Yes."), *ending()]
         members |= {"engine": "openai_chat"}
@@ -114,7 +116,7 @@ async def by_chat(template: str, *, is_seen: bool = True, **members: Any) -> Asy
 
 @cache
 def _loaded(template: str | None, **members: Any) -> ServedModel:
-    """The model of a profile with these members, loaded once for all systems. Without a template the profile has no
+    """Loads the model of a profile with these members, once for all systems. Without a template the profile has no
     directory."""
     with TemporaryDirectory() as folder:
         if template is not None:
@@ -126,7 +128,7 @@ def _loaded(template: str | None, **members: Any) -> ServedModel:
 
 @asynccontextmanager
 async def running(model: ServedModel, engine: Engine) -> AsyncIterator[Http]:
-    """Edge, store and translator with one model."""
+    """Runs edge, store and translator with one model."""
     backend, clock = row_backend("memory://"), SystemClock()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)

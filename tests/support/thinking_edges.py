@@ -1,7 +1,7 @@
-"""Edges over one store, with a real translator whose model says what a test writes down.
+"""Edges over one store, with a real translator and a model whose output a test sets.
 
-The model is one of ids: it goes on behind the ids that a request brings. Translators can be lost in mid-stream, the
-model can be made to wait, and each edge can die without a farewell.
+The model works with ids and continues after the ids in a request. Translators can be lost in mid-stream, the model can
+be paused, and each edge can die without cleanup.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
 from tests.support.prompts import ids_in
+from tests.support.reasoning_model import END_ID, TOKENIZER, reasoning_model
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import END_ID, TOKENIZER, thinker
 
 
 class Sayer:
-    """An engine that says `said`, an id at a time, and goes on with it behind what a prompt already has of it."""
+    """An engine that generates `said` id by id, and continues after the part of it that the prompt ends with."""
 
     level = Level.TOKENS
 
@@ -52,12 +52,12 @@ class Sayer:
         self.stopped = asyncio.Event()
         """Set when a generation was closed before its end."""
         self.pause_at: int | None = None
-        """Behind so many ids it waits for `go`."""
+        """After so many ids the engine waits for `go`."""
         self.go = asyncio.Event()
         self.paused = asyncio.Event()
-        """Set when it waits."""
+        """Set while the engine waits."""
         self.fault: Exception | None = None
-        """Raised behind `pause_at` ids, in place of waiting."""
+        """Raised after `pause_at` ids, instead of waiting."""
 
     def say(self, *said: str) -> None:
         self.ids = [*ids_of(TOKENIZER, *said), END_ID]
@@ -86,20 +86,20 @@ class Sayer:
                 self.stopped.set()
 
     def _said_in(self, request: GenerationRequest) -> int:
-        """How much of what is said the prompt ends with."""
+        """Returns the number of ids of `said` that the prompt ends with."""
         prompt = list(ids_in(request))
         return next(n for n in range(len(self.ids), -1, -1) if prompt[len(prompt) - n :] == self.ids[:n])
 
     async def ready(self) -> None:
-        """Always."""
+        """Does nothing: the engine is always ready."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: the engine has no connection."""
 
 
 @dataclass
 class LosableTranslator:
-    """A translator that is lost behind so many batches, each time that `losses` has a number left."""
+    """A translator that is lost after so many batches, once for each number in `losses`."""
 
     inner: TranslatorService
     losses: list[int] = field(default_factory=list)
@@ -155,7 +155,7 @@ class LosableTranslator:
 
 def losable(sayer: Sayer, clock: Clock | None = None) -> LosableTranslator:
     service = TranslatorService(TranslatorSettings(), clock=clock or ManualClock())
-    service.add(thinker(), sayer)
+    service.add(reasoning_model(), sayer)
     return LosableTranslator(service)
 
 
@@ -175,14 +175,14 @@ class Edges:
         return self.https[0]
 
     async def create(self, **members: Any) -> Any:
-        """A whole response."""
+        """Creates a response and returns it when it is complete."""
         answer = await self.http.create(**({"model": "m", "input": "hi"} | members))
         assert answer.status == 200, answer.body
         return answer.json
 
     @property
     def prompt(self) -> str:
-        """The last prompt that the model read."""
+        """Returns the last prompt of the model."""
         return TOKENIZER.decode(ids_in(self.sayer.requests[-1]))
 
 
@@ -190,7 +190,8 @@ class Edges:
 async def thinking_edges(
     *said: str, count: int = 1, engine: RowBackend | None = None, drain_s: float = 1.0, **door: Any
 ) -> AsyncIterator[Edges]:
-    """`engine` is that of the store, memory unless told; `door` are members of AccessSettings."""
+    """Runs edges over one store. `engine` is the backend of the store, by default memory; `door` are members of
+    AccessSettings."""
     rows, clock = engine or row_backend("memory://"), SystemClock()
     backend = FaultyStore(StoreService(rows))
     sayer = Sayer(*said)
@@ -214,7 +215,7 @@ async def thinking_edges(
 
 @asynccontextmanager
 async def worker(edges: Edges) -> AsyncIterator[None]:
-    """Runs what these edges accept in the background, until the block is left."""
+    """Runs a worker for the background responses of these edges until the block is left."""
     clock = SystemClock()
     sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
     settings = WorkerSettings(slots=2, drain_s=1)

@@ -10,7 +10,7 @@ import grpc.aio
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 Input = bool | int | float | str | Sequence[Sequence[int]]
-"""A scalar input; or, for word lists, the words."""
+"""A scalar input, or the words of a word list."""
 
 _INT32, _FP32 = "i", "f"
 
@@ -21,7 +21,7 @@ class TritonFault(Exception):
 
 @dataclass(slots=True)
 class Answer:
-    """Everything that came back."""
+    """All responses to one request."""
 
     ids: list[int] = field(default_factory=list)
     per_response: list[list[int]] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Answer:
     final_flag: bool = False
 
     def add(self, response: object) -> None:
-        """Adds what one response brought."""
+        """Adds the outputs of one response."""
         outputs = response.outputs  # type: ignore[attr-defined]
         for tensor, data in zip(outputs, response.raw_output_contents, strict=True):  # type: ignore[attr-defined]
             code = _FP32 if tensor.datatype == "FP32" else _INT32
@@ -44,7 +44,7 @@ class Answer:
 
 
 class TokenClient:
-    """One channel to one server; close it."""
+    """One channel to one server, which must be closed."""
 
     def __init__(self, address: str, model: str = "tensorrt_llm") -> None:
         self._channel = grpc.aio.insecure_channel(address)
@@ -55,7 +55,7 @@ class TokenClient:
         await self._channel.close()
 
     async def generate(self, prompt: Sequence[int], tokens_max: int, **inputs: Input) -> Answer:
-        """Runs one request to its end. Raises TritonFault."""
+        """Runs one request to its end. TritonFault: the server answered with an error."""
         answer = Answer()
         async with aclosing(self.responses(prompt, tokens_max, **inputs)) as responses:
             async for response in responses:
@@ -63,7 +63,7 @@ class TokenClient:
         return answer
 
     async def cancelled_after(self, count: int, prompt: Sequence[int], tokens_max: int, **inputs: Input) -> Answer:
-        """Cancels the request when `count` ids have come."""
+        """Cancels the request after `count` ids."""
         answer = Answer()
         async with aclosing(self.responses(prompt, tokens_max, **inputs)) as responses:
             async for response in responses:
@@ -73,7 +73,7 @@ class TokenClient:
         return answer
 
     async def responses(self, prompt: Sequence[int], tokens_max: int, **inputs: Input) -> AsyncGenerator[object, None]:
-        """The responses as they come; closing the iterator cancels the request. `id` is the request's id."""
+        """Yields the responses as they arrive. Closing the iterator cancels the request. `id` is the request's id."""
         request = self._request(prompt, tokens_max, inputs)
         call = self._stub.ModelStreamInfer()
         try:

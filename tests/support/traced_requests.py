@@ -1,5 +1,5 @@
-"""Requests through four processes of Antiphon's, which export their spans to a real trace server; and all that is left
-of the requests."""
+"""Sends requests through four processes of Antiphon, which export their spans to a real trace server, and collects all
+data that the requests leave."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CONTENT = {"model": "m", "input": PROMPT, "instructions": PROMPT, "metadata": {
 class Answers:
     streamed: Answer
     stored: Answer
-    """The streamed response, read again."""
+    """The streamed response, retrieved from the store."""
     queued: Answer
     """The events of the background response."""
     failed: Answer
@@ -48,17 +48,17 @@ class Answers:
 
 @dataclass(frozen=True)
 class Story:
-    """All that is left when the processes have stopped."""
+    """All data that exist after the processes have stopped."""
 
     answers: Answers
     triton: FakeTriton
     shown: list[dict[str, Any]]
-    """The spans that the trace server has."""
+    """The spans in the trace server."""
     traces: list[dict[str, Any]]
     exported: list[bytes]
-    """The requests that the trace server was sent over gRPC."""
+    """The gRPC requests to the trace server."""
     left: dict[str, bytes]
-    """All that left a process, and all that the trace server keeps, by the place where it was found."""
+    """All output of the processes and all data of the trace server, by location."""
     logged: list[dict[str, Any]]
 
     def spans(self, trace_id: str) -> list[ExportedSpan]:
@@ -70,11 +70,11 @@ class _Fleet:
     http: Http
     commands: dict[str, Command]
     metrics: dict[str, str]
-    """Where each process serves its metrics."""
+    """The URL of each process's metrics."""
 
 
 async def tell(folder: Path, server_settings: Mapping[str, str], settings: Mapping[str, str]) -> Story:
-    """Runs everything once. The settings are environment variables of the trace server and of Antiphon's processes;
+    """Runs all requests once. The settings are environment variables of the trace server and of Antiphon's processes;
     `settings` name the trace server by its usual ports."""
     with phoenix(folder / "phoenix", server_settings) as server:
         environ = {name: value.replace(":4317", f":{server.grpc_port}") for name, value in settings.items()}
@@ -107,7 +107,7 @@ async def _ask(fleet: _Fleet, triton: FakeTriton) -> Answers:
     queued = await http.get(f"/v1/responses/{created.json['id']}?stream=true")
     for mistake in ({"temperature": "warm"}, {"previous_response_id": PROMPT}):
         assert (await _send(http, REJECTED, mistake)).status == 400
-    triton.script = (b"\xff",)  # nothing that a model says
+    triton.script = (b"\xff",)  # not valid output of a model
     failed = await _send(http, FAILED, {})
     metrics = b"".join([await _metrics(http.session, url) for url in fleet.metrics.values()])
     return Answers(streamed, stored, queued, failed, metrics)
@@ -123,7 +123,7 @@ async def _send(http: Http, trace_id: str, members: Mapping[str, Any]) -> Answer
 
 
 async def _metrics(session: aiohttp.ClientSession, url: str) -> bytes:
-    """The text with exemplars."""
+    """Returns the metrics as text with exemplars."""
     async with session.get(url, headers={"Accept": "application/openmetrics-text; version=1.0.0"}) as answer:
         return await answer.read()
 
@@ -142,7 +142,7 @@ def _export_over_http(server: Phoenix) -> None:
 async def _fleet(
     folder: Path, engine: str, environ: Mapping[str, str], session: aiohttp.ClientSession
 ) -> AsyncIterator[_Fleet]:
-    """Store, translator, edge and worker. They export what they have left before this ends."""
+    """Runs store, translator, edge and worker, which export their remaining spans before the block ends."""
     running = ExitStack()
     try:
         commands, metrics = await asyncio.to_thread(_start, running, folder, engine, environ)

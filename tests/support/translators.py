@@ -1,4 +1,4 @@
-"""A translator that plays a script, for what a real one does not do on demand: die, stall, fail in mid-stream."""
+"""A scripted translator that can do what a real one does not do on demand: die, stall, fail in mid-stream."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs"
 
 @dataclass
 class ScriptedTranslator:
-    """Answers every turn with `words`, one event per batch. `fault` is raised, or `hang` begins, after them."""
+    """Answers every turn with `words`, one event per batch. After them `fault` is raised, or the turn hangs if `hang`
+    is set."""
 
     words: Sequence[str] = ("Hello", " there")
     fault: Exception | None = None
     hang: bool = False
     hangs_at_once: bool = False
-    """Whether it makes nothing at all, as long as it is waited for."""
+    """Whether the translator hangs before its first batch."""
     unready: AntiphonError | None = None
     turns: list[Turn] = field(default_factory=list)
     closed: asyncio.Event = field(default_factory=asyncio.Event)

@@ -6,7 +6,8 @@
     async with smollm2_server("tensorrt_llm", "vllm_model") as server:
         ...
 
-The server's environment is built once into the user's cache folder; nothing here skips when that is not possible.
+The server's environment is built once in the user's cache folder. If that is not possible, tests fail; nothing here
+skips.
 """
 
 import asyncio
@@ -37,32 +38,33 @@ READY_TIMEOUT_S = 120.0
 LOGGED_TIMEOUT_S = 30.0
 SUPERVISION = Supervision(stop_grace_s=0, backoff_first_s=0.1)
 SIGNATURES = (MODEL_NAME, *TEXT_MODELS)
-"""All that a model of the packaged repository can be served under."""
+"""All signatures under which the packaged model can be served."""
 CONTEXT_LENGTH = 1024
-"""Of the packaged language model, as `smollm2_server` serves it."""
+"""The context length of the packaged language model in `smollm2_server`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedModel:
-    """A model of `triton_models/scripted.py`: its name on the server and how it behaves."""
+    """A model of `triton_models/scripted.py`: its name on the server and its behaviour."""
 
     name: str
     behaviour: str = "paced"
     delay_ms: float = 10.0
     after_tokens: int = 3
-    """For stall, die and fail: after how many ids."""
+    """The number of ids before stall, die or fail."""
     ids_per_response: int = 1
     says: str | Sequence[int] | Sequence[str] | None = None
-    """The model's answer to every request: ids, or a text, letter by letter or in the given pieces; None for an
-    echo."""
+    """The model's answer to every request: ids, or a text, letter by letter or in the given pieces. None: the model
+    echoes its prompt."""
     signature: str = MODEL_NAME
-    """One of SIGNATURES: the packaged model whose inputs and outputs it has."""
+    """One of SIGNATURES, which determines the inputs and outputs."""
     obeys: bool = True
-    """A request may say how it behaves, by the end of its id."""
+    """Whether a request can set the behaviour by the end of its id."""
     takes_lora: bool = False
-    """It has TensorRT-LLM's input for an adapter, and answers with the adapter that it was asked for."""
+    """Whether the model has TensorRT-LLM's input for an adapter, and answers with the requested adapter."""
     in_ensemble: bool = False
-    """Of the signature `ensemble`: a chain of models that Triton's own scheduler runs, not one that looks like it."""
+    """Whether the model is a real ensemble, a chain of models that Triton's own scheduler runs, for the signature
+    `ensemble`."""
 
 
 PACED = ScriptedModel("paced")
@@ -74,7 +76,7 @@ COARSE = ScriptedModel("coarse", "coarse", ids_per_response=4)
 
 @dataclass(frozen=True, slots=True)
 class RunningTriton:
-    """A server that was ready when the test got it."""
+    """A running server, ready at the start of the test."""
 
     local: LocalTriton
 
@@ -93,16 +95,16 @@ class RunningTriton:
         return pid
 
     def stub_pids(self) -> list[int]:
-        """The processes of the Python models."""
+        """Returns the process ids of the Python models."""
         listings = Path(f"/proc/{self.pid}/task").glob("*/children")
         return sorted({int(pid) for listing in listings for pid in listing.read_text().split()})
 
     def kill(self) -> None:
-        """Kills the server as a crash would; its supervisor starts it again."""
+        """Kills the server like a crash. Its supervisor restarts it."""
         self.signal(signal.SIGKILL)
 
     def kill_stubs(self) -> None:
-        """Kills the processes of the Python models; its supervisor starts the server again."""
+        """Kills the processes of the Python models. The supervisor restarts the server."""
         for pid in self.stub_pids():
             os.kill(pid, signal.SIGKILL)
 
@@ -110,14 +112,14 @@ class RunningTriton:
         os.kill(self.pid, number)
 
     async def leave_alone(self) -> None:
-        """From now on nobody looks after the server, as in a fleet that only asks it whether it is ready."""
+        """Stops the supervision of the server, as in a fleet that only probes its readiness."""
         task = self.local._task
         assert task is not None
         task.cancel()
         await asyncio.wait([task])
 
     async def started_again(self, pid: int) -> None:
-        """Waits until another process than `pid` serves."""
+        """Waits until a process other than `pid` serves."""
         async with asyncio.timeout(READY_TIMEOUT_S):
             while self.local.state is not TritonState.READY or self.local.pid in (pid, None):
                 await asyncio.sleep(0.02)
@@ -126,7 +128,7 @@ class RunningTriton:
         return self.log_path.read_text("utf-8", "replace")
 
     async def logged(self, words: str, *, number: int = 1) -> str:
-        """Waits until so many lines of the log hold `words`; returns the last of them."""
+        """Waits until so many lines of the log contain `words`. Returns the last of them."""
         deadline_s = time.monotonic() + LOGGED_TIMEOUT_S
         while True:
             lines = [line for line in self.log_text().splitlines() if words in line]
@@ -136,20 +138,20 @@ class RunningTriton:
             await asyncio.sleep(0.02)
 
     async def tokens_when_cancelled(self, request_id: str) -> int:
-        """How many tokens the model had made when it saw that a request was cancelled."""
+        """Returns the number of tokens that the model had generated when it noticed the cancellation of a request."""
         line = await self.logged(f"request_id={request_id}")
         return int(re.findall(r"cancelled after (\d+) tokens", line)[0])
 
 
 def server_venv() -> Path:
-    """The server's environment, shared by all test runs on this machine."""
+    """Returns the server's environment, which all test runs on this machine share."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return ensure_server_venv(Path(base) / "antiphon", print)
 
 
 @asynccontextmanager
 async def triton_server(*models: ScriptedModel) -> AsyncIterator[RunningTriton]:
-    """A supervised server with the given scripted models, ready; stopped at the end."""
+    """Runs a supervised server with the given scripted models. Yields it when it is ready, and stops it at the end."""
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
         repository = Path(folder) / "models"
         for model in models:
@@ -160,7 +162,8 @@ async def triton_server(*models: ScriptedModel) -> AsyncIterator[RunningTriton]:
 
 @asynccontextmanager
 async def smollm2_server(*names: str) -> AsyncIterator[RunningTriton]:
-    """A supervised server with the packaged language model under these signatures, ready; stopped at the end."""
+    """Runs a supervised server with the packaged language model under these signatures. Yields it when it is ready, and
+    stops it at the end."""
     gguf = read_layout(server_venv()).packaged_gguf
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
         repository = write_model_repository(
@@ -172,7 +175,7 @@ async def smollm2_server(*names: str) -> AsyncIterator[RunningTriton]:
 
 @asynccontextmanager
 async def triton_repository(repository: Path, *models: str) -> AsyncIterator[RunningTriton]:
-    """A supervised server with a repository of your own, ready; stopped at the end."""
+    """Runs a supervised server with the given model repository. Yields it when it is ready, and stops it at the end."""
     with tempfile.TemporaryDirectory(prefix="triton-") as folder:
         async with _running(repository, Path(folder), models or (MODEL_NAME,)) as server:
             yield server
@@ -193,7 +196,8 @@ async def _running(repository: Path, data_dir: Path, models: tuple[str, ...]) ->
 
 
 def signature_config(signature: str, name: str, *more_inputs: str) -> str:
-    """The configuration of the packaged model with this signature, for a model of another name. No parameters."""
+    """Returns the configuration of the packaged model with this signature for a model of another name, without
+    parameters."""
     packaged = (TEMPLATE_REPOSITORY / signature / CONFIG_FILE).read_text("utf-8")
     config = packaged.partition("\nparameters ")[0].replace(f'name: "{signature}"', f'name: "{name}"', 1)
     return config.replace("input [", " ".join(["input [", *(f"{tensor}," for tensor in more_inputs)]), 1)

@@ -1,6 +1,6 @@
-"""An ensemble as TensorRT-LLM's is: preprocessing, tensorrt_llm, postprocessing, run by Triton's own scheduler.
+"""An ensemble like TensorRT-LLM's: preprocessing, tensorrt_llm, postprocessing, run by Triton's own scheduler.
 
-The models before and behind `tensorrt_llm` are those of `triton_models/words.py`.
+The models before and after `tensorrt_llm` are those of `triton_models/words.py`.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ output [
 
 
 def write(repository: Path, name: str) -> str:
-    """Writes the ensemble `name` but for the model in its middle, whose name is returned."""
+    """Writes the ensemble `name` without the model in its middle. Returns the name of that model."""
     before, middle, behind = f"{name}_preprocessing", f"{name}_{MODEL_NAME}", f"{name}_postprocessing"
     for step, config in ((before, _BEFORE), (behind, _BEHIND)):
         _folder(repository, step, config.format(name=step))
         (repository / step / "1" / "model.py").write_bytes(CODE.read_bytes())
     packaged = (TEMPLATE_REPOSITORY / SIGNATURE / CONFIG_FILE).read_text("utf-8")
     signature = packaged[packaged.index("max_batch_size") : packaged.index("instance_group")]
-    signature = re.sub(r"model_transaction_policy.*\n", "", signature)  # an ensemble's is that of its steps
+    signature = re.sub(r"model_transaction_policy.*\n", "", signature)  # an ensemble has the policy of its steps
     steps = ",\n".join(
         _steps(before, middle, behind, inputs=_names(signature, "input"), outputs=_names(signature, "output"))
     )

@@ -1,4 +1,4 @@
-"""Reads what an engine asked of Triton."""
+"""Reads an engine's requests to Triton."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FORMATS = {"INT32": "i", "UINT64": "Q", "FP32": "f", "BOOL": "?"}
 
 
 def sent(message: Any) -> dict[str, tuple[list[int], list[Any]]]:
-    """Each input of a ModelInferRequest as (shape, values)."""
+    """Returns each input of a ModelInferRequest as (shape, values)."""
     return {
         tensor.name: (list(tensor.shape), _values(tensor.datatype, raw))
         for tensor, raw in zip(message.inputs, message.raw_input_contents, strict=True)

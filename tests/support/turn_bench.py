@@ -1,4 +1,4 @@
-"""An edge's turns over a real store and a real translator whose model says what a test writes down."""
+"""An edge's turns over a real store and a real translator, with a model whose output a test sets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def request_of(**members: Any) -> CreateRequest:
 
 
 class SlowCommits:
-    """A store whose commits take until `go`."""
+    """A store whose commits wait for `go`."""
 
     def __init__(self, store: StoreService) -> None:
         self._store = store
@@ -75,7 +75,7 @@ class Bench:
         self.use(TIMING)
 
     def use(self, timing: TurnTiming) -> None:
-        """From now on its edge has this timing."""
+        """Replaces the edge by one with this timing."""
         slow: Any = self.slow
         self.turns = TurnService(
             slow,
@@ -104,7 +104,8 @@ class Bench:
             await self.sayer.paused.wait()
 
     def run(self, accepted: AcceptedTurn, state: LogState | None = None, **options: Any) -> AsyncGenerator[Batch, None]:
-        """The batches of a turn. Closing the generator is the caller leaving, or the edge stopping for a keyed turn."""
+        """Returns a generator of the batches of a turn. Closing it is the caller's disconnection, or the edge's stop
+        for a keyed turn."""
 
         async def run(take: Callable[[Batch], object]) -> None:
             def receive(batch: Batch) -> None:
@@ -120,7 +121,7 @@ class Bench:
         return pulled(run)
 
     def detached(self, accepted: AcceptedTurn) -> AsyncGenerator[Batch, None]:
-        """The batches of a keyed turn. Closing the generator is the caller leaving."""
+        """Returns a generator of the batches of a keyed turn. Closing it is the caller's disconnection."""
 
         async def run(take: Callable[[Batch], object]) -> None:
             def receive(batch: Batch) -> None:

@@ -1,4 +1,4 @@
-"""Turns of an edge, as tests like to read them: with `async for`. Closing a generator is the caller hanging up."""
+"""Turns of an edge as asynchronous generators. Closing a generator is the caller's disconnection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.pushed import pulled
 
 
 def sent(turns: TurnService, tenant: str, request: CreateRequest, **options: Any) -> AsyncGenerator[Batch, None]:
-    """The batches that `TurnService.send` sends."""
+    """Returns a generator of the batches that `TurnService.send` sends."""
 
     async def run(take: Callable[[Batch], object]) -> None:
         await turns.send(tenant, request, lambda batch: _void(take(batch)), Flow(), **options)
@@ -22,4 +22,4 @@ def sent(turns: TurnService, tenant: str, request: CreateRequest, **options: Any
 
 
 def _void(_value: object) -> None:
-    """A receiver answers nothing."""
+    """Drops the value: a receiver returns nothing."""

@@ -1,4 +1,4 @@
-"""Turns of the whole translator, run to their end: what came, and that what always holds did.
+"""Runs turns of the whole translator to their end, and checks the invariants of every turn.
 
 ran = await run(serving(engine), turn("Hi"))
 ran.text, ran.deltas, ran.record["usage"]
@@ -33,7 +33,7 @@ _NUMBERS = count(1)
 
 @dataclass(frozen=True)
 class Ran:
-    """A turn that has ended."""
+    """An ended turn."""
 
     batches: list[Batch]
     log: list[Object]
@@ -41,7 +41,7 @@ class Ran:
 
     @property
     def text(self) -> str:
-        """The text of its one message."""
+        """The text of the turn's only message."""
         (item,) = self.record["output"]
         (part,) = item["content"]
         return str(part["text"])
@@ -52,14 +52,14 @@ class Ran:
 
     @property
     def usage(self) -> tuple[int, int]:
-        """Input and output tokens; that they add up is checked."""
+        """Input and output tokens, whose sum is checked."""
         usage = self.record["usage"]
         assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
         return usage["input_tokens"], usage["output_tokens"]
 
 
 def engine_on(*servers: RunningTriton, name: str, **changes: object) -> Engine:
-    """The engine that a profile with these endpoints gets; `changes` are members of the profile."""
+    """Returns the engine for a profile with these endpoints. `changes` are members of the profile."""
     addresses = tuple(server.grpc_address for server in servers)
     profile = ModelProfile(name="m", directory=Path(), endpoint=addresses[0], endpoints=addresses, triton_model=name)
     return registry.create(replace(profile, **changes), TritonChannels())  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def engine_on(*servers: RunningTriton, name: str, **changes: object) -> Engine:
 
 @asynccontextmanager
 async def serving(engine: Engine, **changes: object) -> AsyncIterator[TranslatorService]:
-    """A translator whose model `m` is SmolLM2, with changes, on this engine; closed at the end, and the engine too."""
+    """Runs a translator whose model `m` is SmolLM2, with changes, on this engine. Both are closed at the end."""
     service = TranslatorService(TranslatorSettings(), clock=SystemClock())
     service.add(model(**({"context_length": CONTEXT_LENGTH} | changes)), engine)
     try:
@@ -77,7 +77,7 @@ async def serving(engine: Engine, **changes: object) -> AsyncIterator[Translator
 
 
 def named(given: Turn, ending: str = "") -> Turn:
-    """The turn under an id of its own, which is how servers log it; scripted models read its ending."""
+    """Returns the turn with its own id, under which servers log it. Scripted models read the end of the id."""
     return replace(given, response_id=f"resp_{next(_NUMBERS)}{ending}")
 
 
@@ -87,7 +87,7 @@ NOTHING: Happenings = MappingProxyType({})
 
 
 async def run(service: TranslatorService, given: Turn, happenings: Happenings = NOTHING) -> Ran:
-    """All of a turn."""
+    """Runs a whole turn."""
     batches: list[Batch] = []
     deltas = 0
     async for batch in generated(service, given):

@@ -1,6 +1,6 @@
-"""Notices tests that start a process, listen on a socket or wait in real time. tests/unit has none of them.
+"""Records tests that start a process, listen on a socket or wait in real time, which unit tests must not do.
 
-A test that waits for a thread in `Event.wait` or `Future.result` is not noticed.
+Waits for a thread in `Event.wait` or `Future.result` are not recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class UnitGuard:
         self.effects.append((effect, str(detail)))
 
     def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """A hook of sys.addaudithook."""
+        """The hook for sys.addaudithook."""
         if event in _PROCESSES:
             self.record("process", arguments[:2])
         elif event == "socket.bind":
@@ -41,12 +41,12 @@ class UnitGuard:
 
 @cache
 def installed_guard() -> UnitGuard:
-    """The guard of this process. An audit hook cannot be removed, so there is one guard for all tests."""
+    """Returns the guard of this process. An audit hook cannot be removed, so all tests share one guard."""
     guard = UnitGuard()
     sys.addaudithook(guard.audit)
     time.sleep = _noticed_sleep(guard, time.sleep)  # type: ignore[assignment]
     selectors.DefaultSelector.select = _noticed_select(guard, selectors.DefaultSelector.select)  # type: ignore[method-assign]
-    # gRPC opens its sockets in C, where no audit hook hears of them.
+    # gRPC opens its sockets in C, where no audit hook is called.
     for server in (AsyncServer, BlockingServer):
         for method in ("add_insecure_port", "add_secure_port"):
             setattr(server, method, _noticed_port(guard, getattr(server, method)))
@@ -63,8 +63,8 @@ def _noticed_sleep(guard: UnitGuard, sleep: Callable[[float], None]) -> Callable
 
 
 def _noticed_select(guard: UnitGuard, select: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Records an event loop that got no event until a timer was due. A loop that is late because the machine is busy is
-    not recorded: its timer was due earlier."""
+    """Records an event loop that got no event until a timer was due. A loop that is late on a busy machine is not
+    recorded, because its timer was due earlier."""
 
     def noticed(self: selectors.BaseSelector, timeout: float | None = None) -> list[Any]:
         started = time.monotonic()

@@ -1,7 +1,7 @@
-"""Makes file permissions count for root, too, for a test's moment.
+"""Makes file permissions apply to root during a block.
 
-Root may read a file of mode 0000 by two capabilities. Linux keeps them for each thread: this one gives them up and
-takes them back. Any other user has none to give up.
+Root may read a file of mode 0000 by two capabilities. Linux keeps capabilities for each thread: this thread drops them
+and takes them back. Other users have none to drop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def obeying_permissions() -> Iterator[None]:
-    """In this block this thread may not read what its user may not."""
+    """Drops the capabilities of this thread to read files without permission, during the block."""
     before = _capabilities()
     _set(before[0] & ~(_DAC_OVERRIDE | _DAC_READ_SEARCH), *before[1:])
     try:
@@ -27,7 +27,7 @@ def obeying_permissions() -> Iterator[None]:
 
 
 def _capabilities() -> tuple[int, ...]:
-    """The effective, permitted and inheritable capabilities of this thread, for 0 to 31 and then for 32 to 63."""
+    """Reads the effective, permitted and inheritable capabilities of this thread, for 0 to 31 and then for 32 to 63."""
     found = (ctypes.c_uint32 * 6)()
     _call(_libc.capget, found)
     return tuple(found)

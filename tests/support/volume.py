@@ -1,4 +1,4 @@
-"""How much a test of many does: `make nightly` runs the full volume, every other run a sample."""
+"""The volume of tests with many cases: `make nightly` runs the full volume, every other run a sample."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A web server that serves what strangers' URLs may lead to: files, redirects, lies, silence.
+"""A web server with the answers that URLs of strangers may lead to: files, redirects, wrong headers, silence.
 
-It listens on 127.0.0.1; `Names` leads every name there, or wherever a test says.
+The server listens on 127.0.0.1. `Names` resolves every name to it, or to the addresses of a test.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ HERE = "127.0.0.1"
 
 
 class Names(AbstractResolver):
-    """Leads each name to the addresses that a test gives it, one look-up after the other; others to HERE."""
+    """A resolver that returns a test's addresses for a name, one after the other for each look-up, and HERE for other
+    names."""
 
     def __init__(self, addresses: Mapping[str, Sequence[str]] | None = None) -> None:
         self.addresses = addresses or {}
@@ -35,12 +36,12 @@ class Names(AbstractResolver):
         return [ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=0)]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: the resolver has no connection."""
 
 
 @dataclass
 class Web:
-    """The server. `pages` are answers by path: what is sent in pieces, and with which headers."""
+    """The server. `pages` are the answers by path, with their pieces and headers."""
 
     pages: dict[str, Page] = field(default_factory=dict)
     requests: list[web.BaseRequest] = field(default_factory=list)
@@ -67,7 +68,7 @@ class Web:
 
 @dataclass(frozen=True)
 class Page:
-    """An answer: pieces of its body, and seconds of silence between them."""
+    """An answer: the pieces of its body, and seconds of silence between them."""
 
     pieces: Sequence[bytes | float] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -81,9 +82,9 @@ def redirect(location: str, status: int = 302) -> Page:
 
 @asynccontextmanager
 async def web_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[Web]:
-    """A running server on a free port."""
+    """Runs a server on a free port."""
     served = Web()
-    # A connection that is closed cancels its handler.
+    # A closed connection cancels its handler.
     server = web.Server(served.answer, access_log=None, handler_cancellation=True)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()

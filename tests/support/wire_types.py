@@ -18,11 +18,11 @@ _OWN = {
 
 def wrong_wire_types(field: Any) -> frozenset[int]:
     own = _OWN.get(field.type, {VARINT})
-    return WIRE_TYPES - own - ({LENGTH} if field.is_repeated else set())  # repeated numbers are packed
+    return WIRE_TYPES - own - ({LENGTH} if field.is_repeated else set())  # repeated numbers may be packed
 
 
 def tagged(number: int, wire_type: int, inner: bytes = b"\x01") -> bytes:
-    """Any field; `inner` is what a field with a length holds."""
+    """Encodes a field. `inner` is the content of a field with a length."""
     contents = {
         VARINT: b"\x01",
         FIXED64: b"\x01" * 8,

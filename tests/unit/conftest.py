@@ -1,6 +1,6 @@
 """Fails a unit test that starts a process, listens on a socket or waits longer than 0.2 s in real time.
 
-Such a test belongs to tests/service.
+Such a test belongs in tests/service.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def pytest_runtest_setup() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Iterator[None]:
-    """Runs after the test and its fixtures, whose effects count as well."""
+    """Checks for effects after the test and its fixtures, because effects of fixtures count, too."""
     yield
     if found := [f"{effect}: {detail}" for effect, detail in guard.effects]:
         pytest.fail(

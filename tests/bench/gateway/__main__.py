@@ -130,7 +130,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _chosen(what: str, asked: str, known: Sequence[str]) -> Sequence[str]:
-    """SystemExit: there is no such thing."""
+    """Returns the chosen names, or all of them. SystemExit: a name is unknown."""
     chosen = asked.split(",") if asked else known
     for name in set(chosen) - set(known):
         raise SystemExit(f"there is no {what} '{name}'; there are {', '.join(known)}")

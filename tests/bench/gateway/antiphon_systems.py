@@ -28,7 +28,7 @@ class Systems:
         self._life = life
 
     def one(self, *options: str, store: str | None = None, routes: Sequence[Route] = tuple(Route)) -> Subject:
-        """All targets in one process, with a model for each route."""
+        """Starts all targets in one process, with a model for each route."""
         folder = self._new_folder("one")
         command = self._serve(
             "all",
@@ -42,7 +42,7 @@ class Systems:
         return self._subject(Column.ONE, command, {"all": command})
 
     def split(self, *, with_worker: bool = False) -> Subject:
-        """Store, translator and edge in a process each, and a worker if that is wanted."""
+        """Starts store, translator and edge in a process each, and a worker on request."""
         folder = self._new_folder("split")
         profiles = self.profiles(folder, tuple(Route))
         store = self._serve("store", "--store-port=0", f"--store-url={_sqlite(folder)}")
@@ -55,7 +55,7 @@ class Systems:
         return self._subject(Column.SPLIT, edge, parts)
 
     def profiles(self, folder: Path, routes: Sequence[Route]) -> Path:
-        """A folder with a model profile for each route."""
+        """Writes a folder with a model profile for each route."""
         target = folder / "profiles"
         target.mkdir()
         for route in routes:
@@ -87,7 +87,7 @@ class Systems:
 
 
 def _addresses(target: str, store: Command, translator: Command) -> Sequence[str]:
-    """The options of an edge or a worker that name the two."""
+    """The options of an edge or a worker that name its store and its translator."""
     store_address = store.wait_for(r"^store +(\S+:\d+)")[1]
     translator_address = translator.wait_for(r"^translator +(\S+:\d+)")[1]
     return (f"--{target}-store={store_address}", f"--{target}-translator={translator_address}")
@@ -99,6 +99,6 @@ def _sqlite(folder: Path) -> str:
 
 @contextmanager
 def systems(folder: Path, engines: Engines, graphs: FlameGraphs | None) -> Iterator[Systems]:
-    """All that was started inside is stopped at the end, the last one first."""
+    """A context that stops all processes that were started in it, the last one first."""
     with ExitStack() as life:
         yield Systems(folder, engines, graphs, life)

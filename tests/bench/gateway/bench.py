@@ -21,17 +21,17 @@ _WARM_AT_ONCE = 16
 
 @dataclass
 class Bench:
-    """One run."""
+    """One run of the bench."""
 
     engines: Engines
     systems: Systems
     peer: Subject | None
     columns: frozenset[Column]
-    """Those that are measured."""
+    """The columns that are measured."""
     graphs: FlameGraphs | None = None
     rounds: int = ROUNDS
     chain_limit_s: float = 30
-    """How long a chain of turns may take to reach the depth at which it is measured."""
+    """The time limit for a chain of turns to reach the depth at which it is measured."""
     board: Board = field(default_factory=Board)
 
     @cached_property
@@ -52,7 +52,7 @@ class Bench:
         return wanted
 
     def gateways(self) -> list[Subject]:
-        """Everything that speaks the Responses API: the peer first."""
+        """All subjects that serve the Responses API, the peer first."""
         peers = [self.peer] if self.peer is not None and Column.PEER in self.columns else []
         return [*peers, *self.antiphons()]
 
@@ -67,7 +67,7 @@ class Bench:
         is_paced: bool = False,
         rounds: int | None = None,
     ) -> Mapping[Column, Sequence[Sample]]:
-        """Runs equal streams with each subject in turn, for some rounds, after a few that warm up."""
+        """Runs equal streams with each subject in turn for some rounds, after some streams as warm-up."""
         samples: dict[Column, list[Sample]] = {subject.column: [] for subject in subjects}
         for subject in subjects:
             await self.warm_up(subject, route, tokens, min(at_once, _WARM_AT_ONCE))
@@ -80,19 +80,19 @@ class Bench:
         return samples
 
     async def warm_up(self, subject: Subject, route: Route, tokens: int, at_once: int) -> None:
-        """Streams at full speed that do not count."""
+        """Runs streams at full speed without recording them."""
         request = turn(subject, route, tokens)
         await load.streams(subject, request, tokens=tokens, at_once=at_once, count=at_once)
 
     def put_least(
         self, key: str, samples: Mapping[Column, Sequence[Sample]], measure: Callable[[Sample], float]
     ) -> None:
-        """The best round of each subject."""
+        """Records the best round of each subject."""
         for column, rounds in samples.items():
             self.board.put(key, column, min(map(measure, rounds)))
 
     def put_cpu(self, key: str, samples: Mapping[Column, Sequence[Sample]], *, scale: float = 1) -> None:
-        """Processor time per token in the best round, of subjects whose processes are known."""
+        """Records processor time per token in the best round, for subjects whose processes are known."""
         for column, rounds in samples.items():
             best = min(rounds, key=lambda sample: sample.cpu_us_per_token)
             used = {part: cpu_s / best.tokens * 1e6 * scale for part, cpu_s in best.usage.cpu_s.items()}

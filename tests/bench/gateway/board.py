@@ -1,4 +1,4 @@
-"""The figures of a run, and what they have to be: rows of a table, each with limits that are met or missed."""
+"""The figures of a run and their targets: rows of a table, each with limits that are met or missed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cell = tuple[str, Column]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most or the least that the value in one column may be: a multiple of the cell `of`, or a number by itself."""
+    """The upper or lower bound of the value in one column: a multiple of the cell `of`, or a number by itself."""
 
     column: Column
     bound: float
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A limit beside what was measured. `measured` is the value, or how many times the other cell it is."""
+    """A limit beside the measurement. `measured` is the value, or its multiple of the other cell."""
 
     limit: Limit
     measured: float
@@ -53,18 +53,18 @@ class Verdict:
 
 @dataclass(slots=True)
 class Board:
-    """Values by cell. `problems` are requests that failed, and what could not be measured."""
+    """Values by cell. `problems` are failed requests and missing measurements."""
 
     values: dict[Cell, float] = field(default_factory=dict)
     parts: dict[Cell, Mapping[str, float]] = field(default_factory=dict)
-    """How a value is shared among the processes of a subject, where it has several."""
+    """The shares of a value by process, for subjects of several processes."""
     problems: list[str] = field(default_factory=list)
 
     def put(self, key: str, column: Column, value: float) -> None:
         self.values[key, column] = value
 
     def verdicts(self, row: Row) -> list[Verdict]:
-        """Those of the limits for which everything was measured."""
+        """Returns the verdicts of the limits for which all values were measured."""
         found = []
         for limit in row.limits:
             value = self.values.get((row.key, limit.column))

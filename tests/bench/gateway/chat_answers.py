@@ -1,8 +1,8 @@
-"""The streams of the fake chat engine, each delta framed as one chunk of an HTTP response.
+"""The streams of the fake chat engine. Each delta is one chunk of an HTTP response.
 
-The engine speaks chat completions, and the Responses API for peers that pass requests on unchanged. An answer of the
-Responses API contains `RESPONSE_KEY`, which the engine replaces by a text of its own for each response: peers store
-responses under the ids that the engine gives.
+The engine serves chat completions, and the Responses API for peers that pass requests on unchanged. An answer of the
+Responses API contains `RESPONSE_KEY`, which the engine replaces by a new text for each response, because peers store
+responses under the engine's ids.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m tests.bench.gateway.chat_engine --port 9100 [--delay-ms 20]
 
-The body of a request steers its answer: `max_tokens` (or `max_completion_tokens`, `max_output_tokens`) is the number of
-deltas, and the words `every 20 ms` in its last message pace them. Each delta is a write of its own. `GET /stats` gives
-the number of messages in the longest request since it was last asked for.
+The body of a request controls its answer: `max_tokens` (or `max_completion_tokens`, `max_output_tokens`) is the number
+of deltas, and the words `every 20 ms` in its last message pace them. Each delta is written separately. `GET /stats`
+returns the number of messages in the longest request since the last `GET /stats`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _numbers = count(1)
 
 
 class Stream:
-    """Writes one answer, a delta a time. A paced stream keeps its schedule even when a delta is late."""
+    """Writes one answer, one delta at a time. A paced stream keeps its schedule even when a delta is late."""
 
     def __init__(self, engine: Engine, chunks: Iterator[bytes], delay_s: float) -> None:
         self._engine = engine
@@ -53,7 +53,7 @@ class Stream:
             self._loop.call_soon(self.write_next)
 
     def write_next(self) -> None:
-        """Writes the next delta, unless the client is gone or reads too slowly."""
+        """Writes the next delta, unless the client has disconnected or reads too slowly."""
         engine = self._engine
         if engine.transport.is_closing():
             return
@@ -69,7 +69,7 @@ class Stream:
 
 
 class Engine(asyncio.Protocol):
-    """One connection, kept alive between requests."""
+    """One keep-alive connection."""
 
     transport: asyncio.Transport
 

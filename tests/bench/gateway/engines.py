@@ -31,13 +31,13 @@ class Engines:
 
     @property
     def chat(self) -> Subject:
-        """The chat engine as a subject: what streams cost without anything before it."""
+        """The chat engine as a subject: the cost of streams without a gateway."""
         return Subject(Column.ENGINE, HOST, self.chat_port, {}, path="/v1/chat/completions", is_engine=True)
 
 
 @contextmanager
 def engines(folder: Path, chat_port: int | None) -> Iterator[Engines]:
-    """Both engines, ready. The chat engine listens on `chat_port` if that is given."""
+    """Starts both engines and waits until they are ready. The chat engine listens on `chat_port`, if given."""
     directory = write_model_directory(folder / "model")
     free, triton_port = free_ports(2)
     running = Engines(chat_port or free, triton_port, directory)
@@ -50,7 +50,7 @@ def engines(folder: Path, chat_port: int | None) -> Iterator[Engines]:
 
 
 def write_model_directory(target: Path) -> Path:
-    """SmolLM2's tokenizer and its own template, with a context that nothing here fills."""
+    """Writes SmolLM2's tokenizer and template, with a context that no input of the bench fills."""
     shutil.copytree(VOCABULARY, target, ignore=shutil.ignore_patterns("*.gz", "*.jinja", "README.md"))
     shutil.copy(TEMPLATE, target / "chat_template.jinja")
     (target / "tokenizer.json").write_bytes(gzip.decompress((VOCABULARY / "tokenizer.json.gz").read_bytes()))

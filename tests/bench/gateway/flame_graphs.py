@@ -23,7 +23,7 @@ END_TIMEOUT_S = 120
 
 @dataclass(slots=True)
 class FlameGraphs:
-    """A file for each process that was recorded, in one folder."""
+    """The flame graphs of recorded processes, one file each, in one folder."""
 
     folder: Path
     written: list[Path] = field(default_factory=list)
@@ -42,7 +42,7 @@ class FlameGraphs:
         subprocess.run([*recorder, "--", *command], check=True, capture_output=True)
 
     def _new_file(self, name: str) -> Path:
-        """A file that this run has not written yet."""
+        """Returns a file name that this run has not used yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{name}.svg"
         number = 2
@@ -66,7 +66,7 @@ def _program() -> str:
 
 
 def _finish(process: subprocess.Popen[str], file: Path) -> None:
-    """Has py-spy write what it recorded. RuntimeError: it could not attach."""
+    """Lets py-spy write its recording. RuntimeError: py-spy could not attach."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
     _, complaints = process.communicate(timeout=END_TIMEOUT_S)

@@ -1,8 +1,9 @@
-"""The least that reading ModelStreamInfer costs in Python: a lean HTTP/2 reader on uvloop, messages parsed by protobuf.
+"""Measures the least cost of reading ModelStreamInfer in Python: a lean HTTP/2 reader on uvloop, messages parsed by
+protobuf.
 
     python -m tests.bench.gateway.floor --port 9500 --model full_speed --streams 64 --tokens 200
 
-It prints processor time per message and the time between messages as JSON.
+The program prints processor time per message and the time between messages as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Count:
     gaps_s: list[float] = field(default_factory=list)
 
     async def stream(self, reader: Reader, request: bytes) -> None:
-        """One stream, to its end."""
+        """Reads one stream to its end."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         last_s = 0.0
 
@@ -53,7 +54,8 @@ class Count:
 
 
 async def measure(port: int, model: str, *, streams: int, tokens: int, repeat: int, rounds: int) -> dict[str, float]:
-    """The best of some rounds, after one that warms up. In each, so many streams at once run `repeat` times."""
+    """Returns the best of some rounds, after a warm-up round. In each round so many streams at once run `repeat`
+    times."""
     _, reader = await asyncio.get_running_loop().create_connection(Reader, HOST, port)
     request = _request(model, tokens)
     best_us, gap_ms = float("inf"), float("inf")

@@ -1,7 +1,7 @@
 """Reads gRPC streams off HTTP/2 with as little work as Python can do: frames are cut by hand.
 
-An experiment that shows a floor, no client to use: it has no flow control to speak of, reads no trailers and knows no
-errors.
+An experiment that measures the least cost, not a client to use: it has almost no flow control, reads no trailers and
+handles no errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 @dataclass(slots=True)
 class Call:
-    """One RPC: its unfinished message, and whom to tell of messages, or of the end with None."""
+    """One RPC: its unfinished message, and the callback for messages, which gets None at the end."""
 
     on_messages: Callable[[Sequence[bytes] | None], None]
     rest: bytes = b""
@@ -39,7 +39,7 @@ class Call:
     has_ended: bool = False
 
     def feed(self, data: bytes) -> None:
-        """Cuts messages off what came."""
+        """Cuts whole messages from the received bytes."""
         data = self.rest + data if self.rest else data
         start = 0
         while len(data) - start >= 5:
@@ -52,7 +52,7 @@ class Call:
 
 
 class Reader(asyncio.Protocol):
-    """A connection that tells each call of all messages that one read brought, at once."""
+    """A connection that passes all messages of one read to each call at once."""
 
     transport: asyncio.Transport
 

@@ -17,13 +17,13 @@ _CHUNKED = re.compile(rb"transfer-encoding:\s*chunked", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Reply:
-    """An answer as it came. Times are those of `time.perf_counter`."""
+    """An answer with its arrival times, which are those of `time.perf_counter`."""
 
     sent_s: float
     ended_s: float = 0.0
     is_whole: bool = False
     arrivals: list[tuple[float, int]] = field(default_factory=list)
-    """When deltas came, and how many at once."""
+    """The time and the number of deltas of each read."""
     data: bytearray = field(default_factory=bytearray)
 
     @property
@@ -32,17 +32,17 @@ class Reply:
 
     @property
     def body(self) -> bytes:
-        """Of an answer that was not sent in chunks."""
+        """The body of an answer that was not sent in chunks."""
         return bytes(self.data[self.data.find(_HEAD_END) + len(_HEAD_END) :])
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time."""
+    """A connection that carries one request at a time."""
 
     transport: asyncio.Transport
 
     def __init__(self, marker: bytes) -> None:
-        """`marker` stands once in each delta."""
+        """`marker` is in each delta exactly once."""
         self._marker = marker
         self._reply = Reply(0)
         self._body_start = 0
@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._finish(is_whole=False)
 
     async def ask(self, request: bytes) -> Reply:
-        """Sends a request. Returns its answer, which is not whole if the connection was lost."""
+        """Sends a request. Returns its answer, which is incomplete if the connection was lost."""
         self._reply = Reply(time.perf_counter())
         self._body_start, self._length = 0, None
         self._done = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""Load: streams that begin as soon as another has ended, and requests that begin by the clock."""
+"""Load: streams that begin as soon as another has ended, and requests at fixed times."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _SHOWN_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One stream as its client saw it."""
+    """One stream, measured by its client."""
 
     ttft_s: float
     total_s: float
     gaps_s: Sequence[float]
-    """Between two deltas; those that came together are 0 apart."""
+    """The time between two deltas, which is 0 for deltas of one read."""
     error: str = ""
 
 
 @dataclass(slots=True)
 class Sample:
-    """Streams that ran together, and what they cost the subject."""
+    """Streams that ran together, and their cost for the subject."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     wall_s: float = 0
     tokens: int = 0
-    """That the engine sent."""
+    """The number of tokens that the engine sent."""
 
     @property
     def errors(self) -> list[str]:
@@ -61,7 +61,7 @@ class Sample:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """NaN without values."""
+    """Returns a percentile, or NaN without values."""
     if not values:
         return float("nan")
     ordered = sorted(values)
@@ -69,7 +69,8 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def outcome_of(reply: Reply, tokens: int, *, begun_s: float | None = None) -> Outcome:
-    """The times and the error of a stream. `begun_s` is when the stream was due, if not when it was asked for."""
+    """Returns the times and the error of a stream. `begun_s` is the time at which the stream was due, if not the time
+    of its request."""
     begun = reply.sent_s if begun_s is None else begun_s
     first = reply.arrivals[0][0] if reply.arrivals else reply.ended_s
     gaps: list[float] = []
@@ -79,7 +80,7 @@ def outcome_of(reply: Reply, tokens: int, *, begun_s: float | None = None) -> Ou
 
 
 def _error(reply: Reply, tokens: int) -> str:
-    """Why an answer is not what was asked for; empty if it is."""
+    """Returns the reason why an answer is wrong, or "" for a correct answer."""
     tail = bytes(reply.data[-_TAIL_BYTES:])
     shown = tail.decode(errors="replace")[-_SHOWN_CHARS:]
     if reply.status != 200:
@@ -94,7 +95,7 @@ def _error(reply: Reply, tokens: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """Streams that wait to be asked for."""
+    """A queue of streams that are still to be requested."""
 
     subject: Subject
     make: Callable[[int], bytes]
@@ -103,7 +104,7 @@ class _Load:
     outcomes: list[Outcome]
 
     async def run(self, delay_s: float) -> None:
-        """Asks for one stream after the other, as long as there are more."""
+        """Requests one stream after the other until none is left."""
         await asyncio.sleep(delay_s)
         connection = await self.connect()
         for number in self.numbers:
@@ -125,7 +126,8 @@ async def streams(
     count: int,
     ramp_s: float = 0,
 ) -> Sample:
-    """`count` streams, `at_once` at a time. With `ramp_s` the first ones begin one after the other, over that time."""
+    """Runs `count` streams, `at_once` at a time. With `ramp_s` the first ones begin one after the other over that
+    time."""
     make = request if callable(request) else lambda _: request
     sample = Sample(tokens=tokens * count)
     load = _Load(subject, make, tokens, iter(range(count)), sample.outcomes)
@@ -140,8 +142,9 @@ async def streams(
 async def by_the_clock(
     subject: Subject, request: bytes, *, tokens: int, every_s: float, until: asyncio.Task[object]
 ) -> Sample:
-    """A request each `every_s` until the task has ended, each on a connection of its own. Times count from when a
-    request was due: one that waits for the server does not hide those behind it."""
+    """Sends a request every `every_s` seconds until the task has ended, each on its own connection. Times count from
+    the moment at which a request was due, so a slow request does not hide the delay of later ones (coordinated
+    omission)."""
     sample = Sample()
     pending: list[asyncio.Task[None]] = []
 

@@ -1,4 +1,4 @@
-"""Other Responses servers before the same chat engine: SMG, or any that somebody has started."""
+"""Other Responses servers before the fake chat engine: SMG, or any server that you have started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_TIMEOUT_S = 60.0
 
 
 def running_peer(url: str, pid: int | None, model: str) -> Subject:
-    """A server that somebody has started, once it answers; without its process id its processor time is unknown."""
+    """Waits for a server that is already started. Without its process id its processor time is unknown."""
     parts = urlsplit(url)
     if parts.hostname is None:
         raise SystemExit(f"--peer {url}: give a URL such as http://127.0.0.1:9000/v1/responses")
@@ -34,7 +34,7 @@ def running_peer(url: str, pid: int | None, model: str) -> Subject:
 
 @contextmanager
 def smg(program: Path, engines: Engines, folder: Path) -> Iterator[Subject]:
-    """SMG with its history in memory, ready to answer."""
+    """Starts SMG with its history in memory, and waits until it answers."""
     port, metrics_port = free_ports(2)
     where = f"launch --host {HOST} --port {port} --prometheus-host {HOST} --prometheus-port {metrics_port}"
     upstream = f"--backend openai --worker-urls http://{HOST}:{engines.chat_port}"
@@ -51,7 +51,7 @@ def smg(program: Path, engines: Engines, folder: Path) -> Iterator[Subject]:
 
 
 async def _answers(subject: Subject) -> None:
-    """Returns when a turn succeeds. TimeoutError: none did in time."""
+    """Returns when a turn succeeds. TimeoutError: no turn succeeded in time."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""Processor time and memory of process trees, and processes that are to stay on some cores."""
+"""Processor time, memory and CPU affinity of process trees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MIB = 2**20
 
 
 def tree(pid: int) -> Iterator[psutil.Process]:
-    """A process and all below it."""
+    """Yields a process and all its descendants."""
     with suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
         yield root
@@ -23,7 +23,7 @@ def tree(pid: int) -> Iterator[psutil.Process]:
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process tree so far."""
+    """Returns the processor time of a process tree so far."""
     total = 0.0
     for process in tree(pid):
         with suppress(psutil.NoSuchProcess):
@@ -33,7 +33,7 @@ def cpu_s(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> float:
-    """Resident memory of a process tree."""
+    """Returns the resident memory of a process tree."""
     return _resident_mb(tree(pid))
 
 
@@ -46,7 +46,7 @@ def _resident_mb(processes: Iterable[psutil.Process]) -> float:
 
 
 def keep_on_cores(pid: int, cores: int) -> None:
-    """Lets a process run on that many cores only, with all threads that it has or starts."""
+    """Restricts a process to that many cores, with all threads that it has or starts."""
     available = sorted(os.sched_getaffinity(0))
     for thread in psutil.Process(pid).threads():
         with suppress(ProcessLookupError):
@@ -58,7 +58,7 @@ class Usage:
     """The processor time and memory that the processes of a subject used during a measurement."""
 
     cpu_s: dict[str, float] = field(default_factory=dict)
-    """By part."""
+    """Processor time by part."""
     memory_before_mb: float = 0
     memory_most_mb: float = 0
     memory_after_mb: float = 0
@@ -70,7 +70,7 @@ class Usage:
 
 @asynccontextmanager
 async def measured(parts: Mapping[str, int]) -> AsyncIterator[Usage]:
-    """Measures what runs inside; the usage is complete when the block has ended."""
+    """Measures the processes during a `with` block. The usage is complete when the block has ended."""
     usage = Usage(memory_before_mb=sum(map(memory_mb, parts.values())))
     usage.memory_most_mb = usage.memory_before_mb
     sampler = asyncio.create_task(_sample(usage, parts))
@@ -85,8 +85,8 @@ async def measured(parts: Mapping[str, int]) -> AsyncIterator[Usage]:
 
 
 async def _sample(usage: Usage, parts: Mapping[str, int]) -> None:
-    """Looks at the processes that there are now: to search all of the machine's takes 10 ms, in which the load of this
-    process stands still."""
+    """Samples the known processes. A search through all processes of the machine takes 10 ms, in which the load of this
+    process would stop."""
     processes = [process for pid in parts.values() for process in tree(pid)]
     while True:
         await asyncio.sleep(SAMPLE_S)

@@ -12,7 +12,7 @@ _CHAT_MARKER = b'"content":" word'
 
 
 def marker_of(subject: Subject) -> bytes:
-    """Stands once in each delta."""
+    """Returns a text that is in each delta exactly once."""
     return _CHAT_MARKER if subject.is_engine else _RESPONSES_MARKER
 
 
@@ -26,7 +26,7 @@ def turn(
     previous: str | None = None,
     background: bool = False,
 ) -> bytes:
-    """A request for a stream of so many tokens; one in the background is not streamed."""
+    """Returns a request for a stream of so many tokens. A background request is not streamed."""
     if is_paced and route is Route.IDS:
         route = Route.PACED_IDS
     said = f"{text} {_PACED}" if is_paced and route is Route.CHAT else text

@@ -17,7 +17,8 @@ IDS_DEPTHS = (1, 10, 100, 300)
 def most(
     column: Column, bound: float, of: str | None = None, base: Column = PEER, *, stretch: float | None = None
 ) -> Limit:
-    """At most so many times the value of row `of` in the column `base`; without `of`, at most that value."""
+    """Sets an upper bound: a multiple of the value of row `of` in the column `base`, or without `of` the value
+    itself."""
     return Limit(column, bound, None if of is None else (of, base), stretch=stretch)
 
 

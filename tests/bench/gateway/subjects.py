@@ -11,14 +11,14 @@ class Column(StrEnum):
     """A column of the table."""
 
     ENGINE = "engine"
-    """The engine called directly, or the least that the same work costs."""
+    """The engine called directly, or the least possible cost of the work."""
     PEER = "peer"
     ONE = "one process"
     SPLIT = "split"
 
 
 class Route(StrEnum):
-    """How a request reaches an engine. Each is a model of its own in Antiphon."""
+    """The way of a request to an engine. Each route is a model of Antiphon."""
 
     CHAT = "chat"
     IDS = "ids"
@@ -28,7 +28,7 @@ class Route(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A server that answers requests. `parts` are the process ids of what it consists of, by name."""
+    """A server that answers requests. `parts` are the ids of its processes, by name."""
 
     column: Column
     host: str
@@ -38,7 +38,7 @@ class Subject:
     """The name of the subject's only model; without it, models have the names of their routes."""
     path: str = "/v1/responses"
     is_engine: bool = False
-    """It speaks chat completions."""
+    """Whether the subject serves chat completions only."""
 
     def name_of(self, route: Route) -> str:
         return self.model or route.value

@@ -14,7 +14,7 @@ from tests.bench.gateway.subjects import Column
 
 
 def markdown(board: Board, rows: Iterable[Row]) -> str:
-    """The rows for which there is a value, and what went wrong."""
+    """Returns the rows that have a value, and the problems."""
     headings = ["", "unit", *(column.value for column in Column), "target"]
     cells = [_cells(board, row) for row in rows if _has_value(board, row)]
     widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
@@ -26,7 +26,7 @@ def markdown(board: Board, rows: Iterable[Row]) -> str:
 
 
 def as_json(board: Board, rows: Iterable[Row], *, wall_s: float, peer: str | None) -> Object:
-    """Everything in the table, and where it was measured."""
+    """Returns the whole table, and a description of the machine."""
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "load": list(os.getloadavg())},
@@ -61,14 +61,14 @@ def _in_words(verdict: Verdict) -> str:
 
 
 def _base(verdict: Verdict) -> str:
-    """The other cell: its column if the row is the same, else its row."""
+    """Names the other cell: its column if both are in one row, else its row."""
     assert verdict.limit.of is not None
     key, column = verdict.limit.of
     return column.value if column is not verdict.limit.column else key
 
 
 def _number(value: float) -> str:
-    """Three digits that matter."""
+    """Formats a number with three significant digits."""
     if math.isnan(value):
         return "-"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Texts that requests and answers consist of."""
+"""Texts for requests and answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ STORY = (
 
 
 def sentence(number: int) -> str:
-    """A user's message for one turn: about twenty tokens, and no two numbers give the same text."""
+    """Returns a user's message for one turn: about twenty tokens, different for each number."""
     return f"{number}. The old man counted the gulls again and wrote their number into his small book. Why?"
 
 
 def long_text(characters: int, number: int) -> str:
-    """A text of this length, different for each number."""
+    """Returns a text of this length, different for each number."""
     text = f"{number}. " + STORY * (characters // len(STORY) + 1)
     return text[:characters]

@@ -32,7 +32,7 @@ REQUEST_BYTES_MAX = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a model sends its ids."""
+    """The pace and the batch size with which a model sends its ids."""
 
     delay_s: float = 0
     ids_per_message: int = 1
@@ -53,7 +53,7 @@ class Messages:
         self._ready = [token_response(story[start : start + ids_per_message]).SerializeToString() for start in starts]
 
     def of(self, tokens: int) -> Iterator[bytes]:
-        """As many ids as were asked for, the end id among them."""
+        """Yields the messages for so many ids, the end id included."""
         for number in range((tokens - 1) // self._ids_per_message):
             yield self._ready[number % len(self._ready)]
         yield _END
@@ -61,7 +61,7 @@ class Messages:
 
 
 class Handler(grpc.GenericRpcHandler):
-    """Answers by the bytes of a message: nothing is parsed but the request of a generation."""
+    """Answers with prepared bytes. Only requests of generations are parsed."""
 
     def __init__(self, story: Sequence[int]) -> None:
         self._messages = {name: Messages(story, manner.ids_per_message) for name, manner in MODELS.items()}
@@ -98,7 +98,7 @@ def _unary(answer: Callable[[bytes], bytes]) -> Any:
 
 
 def _tokens(request: Any) -> int:
-    """The value of `request_output_len`."""
+    """Returns the value of `request_output_len`."""
     number, tensor = next(
         (number, each) for number, each in enumerate(request.inputs) if each.name == "request_output_len"
     )

@@ -1,4 +1,5 @@
-"""From one laptop to a million sessions: sizes, a simulation, and what a lost zone does, from the measured costs.
+"""Computes the sizes from one laptop to a million sessions, a simulation, and the effect of a lost zone, from measured
+costs.
 
 make bench-scaling                                                # writes docs/explain/scaling.md and its charts
 make bench-scaling ARGS='--gateway build/bench-gateway.json'      # with the figures of another `make bench-gateway`
@@ -36,7 +37,7 @@ def main() -> None:
         found = costs.of_gateway(json.loads(options.gateway.read_text("utf-8")))
         costs.update(found, f"make bench-gateway, {options.gateway.name}")
     if options.measure:
-        from tests.bench.scaling import store_costs  # starts databases
+        from tests.bench.scaling import store_costs  # imported here: measuring starts databases
 
         costs.update(store_costs.measured(), "make bench-scaling ARGS=--measure")
     loaded, workload = costs.load(), Workload()
@@ -78,7 +79,7 @@ def _validation(loaded: Costs) -> str:
 
 
 def _late(loaded: Costs) -> str:
-    """Streams on one translator and one edge, and how late tokens are."""
+    """Returns a table of the delay of tokens by number of streams, on one translator and one edge."""
     rows, gaps, first = [], [], []
     for count in STREAMS:
         seen = streams.simulate([loaded.translator, loaded.edge], count, seconds=8, seed=SEED)

@@ -1,4 +1,4 @@
-"""Charts as SVG: lines over numbers, bars over names. No library, and the same bytes for the same figures."""
+"""Draws charts as SVG: lines over numbers, bars over names. Equal figures give equal bytes, without a library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Axes:
 
 
 def lines(axes: Axes, series: Mapping[str, Sequence[Point]]) -> str:
-    """One line for each series."""
+    """Draws a line for each series."""
     points = [point for each in series.values() for point in each]
     first, last = min(x for x, _ in points), max(x for x, _ in points)
     top = axes.most_up or _top(max(y for _, y in points))
@@ -39,7 +39,7 @@ def lines(axes: Axes, series: Mapping[str, Sequence[Point]]) -> str:
 
 
 def bars(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> str:
-    """A group of bars for each name, a bar for each of its members."""
+    """Draws a group of bars for each name, with a bar for each member."""
     top = axes.most_up or _top(max(value for group in groups.values() for value in group.values()))
     plot = _Plot(axes, 0, len(groups), top)
     plot.grid([])
@@ -106,7 +106,7 @@ def _short(value: float) -> str:
 
 
 def _top(most: float) -> float:
-    """The end of an axis whose ticks are round numbers."""
+    """Returns the end of an axis whose ticks are round numbers."""
     if most <= 0:
         return float(_TICKS)
     size = 10.0 ** floor(log10(most / _TICKS))

@@ -1,7 +1,7 @@
-"""The measured costs that the model is fed with: costs.json, each figure with its unit and its source.
+"""The measured costs in costs.json that the model uses, each with its unit and its source.
 
-Figures of `make bench-gateway` name the row, column and part that they come from, so that a later run replaces them.
-Those of `make bench-scaling ARGS=--measure` are measured by store_costs.py, the others are copied from a document.
+Figures of `make bench-gateway` name the row, column and part of their source, so that a later run can replace them.
+store_costs.py measures those of `make bench-scaling ARGS=--measure`, and the others are copied from documents.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BACKENDS = ("sqlite", "postgres", "redis", "cluster")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One process. `read_us` is the price of a read however little it brings, `token_us` that of each token in it."""
+    """The costs of one process. `read_us` is the fixed cost of a read, `token_us` the cost of each token in it."""
 
     read_us: float
     token_us: float
@@ -26,7 +26,7 @@ class Part:
 
     @property
     def paced_us(self) -> float:
-        """A token that comes alone."""
+        """The cost of a token that is read alone."""
         return self.read_us + self.token_us
 
 
@@ -46,16 +46,16 @@ class Costs:
     edge: Part
     translator: Part
     one_process: Part
-    """Edge, translator and store together, token ids."""
+    """Edge, translator and store in one process, for token ids."""
     chat_process: Part
-    """Edge, translator and store together in front of a chat upstream. The validation is measured on this process."""
+    """Edge, translator and store in one process before a chat server. The validation was measured on this process."""
     rpc_ms: float
-    """A turn's calls to the store over gRPC, in the store's process."""
+    """The cost of a turn's gRPC calls in the store's process."""
     backends: Mapping[str, Backend]
     stream_kb: float
     process_mb: float
     measured: Mapping[str, float]
-    """Figures that are not fed to the model: its results are held against them."""
+    """Measured figures that the model does not use: its results are compared with them."""
 
 
 def load(file: Path = FILE) -> Costs:
@@ -63,7 +63,7 @@ def load(file: Path = FILE) -> Costs:
 
 
 def figures(file: Path = FILE) -> Mapping[str, float]:
-    """The values alone."""
+    """Returns the values without units and sources."""
     return {key: float(entry["value"]) for key, entry in entries(file).items()}
 
 
@@ -79,7 +79,7 @@ def of_figures(value: Mapping[str, float]) -> Costs:
         translator=_part(value, "ids_translator", turns["translator"]),
         one_process=_part(value, "ids_one", turns["one"]),
         chat_process=_part(value, "chat_one", turns["one"]),
-        # The store of that bench is on SQLite; what its backend takes is counted with the backend.
+        # The store of that bench uses SQLite; the cost of its backend is counted with the backend.
         rpc_ms=max(turns["store"] - value["store_sqlite_turn_ms"], 0.0),
         backends={
             name: Backend(
@@ -94,25 +94,26 @@ def of_figures(value: Mapping[str, float]) -> Costs:
 
 
 SHORT_DELTAS = 16
-"""Of the turns of the workload `short`."""
+"""The number of deltas of a turn of the workload `short`."""
 STREAM_TOKENS = 200
-"""Of the streams of the other workloads."""
+"""The number of tokens of a stream of the other workloads."""
 
 
 def _turn_ms(value: Mapping[str, float], part: str) -> float:
-    """A turn without its deltas."""
+    """Returns the cost of a turn without its deltas."""
     return max(value[f"short_{part}_ms"] - SHORT_DELTAS * value[f"chat_{part}_full_us"] / 1e3, 0.0)
 
 
 def _part(value: Mapping[str, float], name: str, turn_ms: float) -> Part:
-    """At full speed a read brings many tokens, paced it brings one. Both contain a share of the turn."""
+    """Returns the costs of a part. A read has many tokens at full speed and one token if paced; both figures contain a
+    share of the turn."""
     share_us = turn_ms * 1e3 / STREAM_TOKENS
     token_us = max(value[f"{name}_full_us"] - share_us, 1.0)
     return Part(max(value[f"{name}_paced_us"] - share_us - token_us, 0.0), token_us, turn_ms)
 
 
 def update(found: Mapping[str, float], source: str, file: Path = FILE) -> None:
-    """Replaces figures, with their new source. KeyError: there is no such figure."""
+    """Replaces figures and their source. KeyError: a figure is unknown."""
     known = entries(file)
     for key, value in found.items():
         known[key] |= {"value": round(value, 4), "source": source}
@@ -120,7 +121,7 @@ def update(found: Mapping[str, float], source: str, file: Path = FILE) -> None:
 
 
 def of_gateway(report: Mapping[str, Any], file: Path = FILE) -> Mapping[str, float]:
-    """The figures that a report of `make bench-gateway` has: by row, column and part."""
+    """Returns the figures in a report of `make bench-gateway`, found by row, column and part."""
     rows = {row["key"]: row for row in report["rows"]}
     found = {}
     for key, entry in entries(file).items():

@@ -1,7 +1,7 @@
-"""One process as its event loop: each iteration serves what was ready when it began.
+"""A process, simulated by its event loop: each iteration serves the work that was ready at its start.
 
-A stream of which several tokens wait is served by one read, which costs hardly more than a read of one. So a loop that
-is late catches up, up to a point: the gap between two tokens is then the length of an iteration.
+One read serves all waiting tokens of a stream and costs hardly more than a read of one token. So a late loop catches
+up, to a limit: the gap between two tokens is then the duration of an iteration.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import simpy
 from tests.bench.scaling.costs import Part
 
 Pass = Callable[[int, int], None]
-"""Takes a stream's number and how many tokens of it came."""
+"""A callback that gets a stream's number and the number of its new tokens."""
 
 
 class EventLoop:
-    """The process of one part. `on_tokens` gets what each read brought, when it has been served."""
+    """The process of one part. `on_tokens` gets the tokens of each read when the read has been served."""
 
     def __init__(self, env: simpy.Environment, part: Part, on_tokens: Pass) -> None:
         self.busy_s = 0.0
@@ -30,12 +30,12 @@ class EventLoop:
         env.process(self._run())
 
     def tokens(self, stream: int, count: int) -> None:
-        """Tokens are there to be read."""
+        """Adds tokens that can be read."""
         self._tokens[stream] = self._tokens.get(stream, 0) + count
         self._rouse()
 
     def job(self, seconds: float) -> simpy.Event:
-        """Other work, such as the beginning of a turn; the event is its end."""
+        """Adds other work, such as the start of a turn. Returns the event of its end."""
         done = self._env.event()
         self._jobs.append((seconds, done))
         self._rouse()

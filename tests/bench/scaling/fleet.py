@@ -1,7 +1,7 @@
-"""A whole deployment, turn by turn: sessions think and ask, and a zone is lost in the middle.
+"""Simulates a whole deployment turn by turn: sessions think and ask, and one zone is lost.
 
-A large deployment is simulated as one of its equal shares. A client whose edge is lost asks again after a retry delay,
-and its turn begins anew. A turn whose translator is lost goes on behind its last token on another one.
+A large deployment is simulated as one of its equal shares. A client whose edge is lost retries after a delay, and its
+turn starts again. A turn whose translator is lost resumes after its last token on another translator.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from tests.bench.scaling.sizing import PLAN, ZONES, Sizing, Workload
 from tests.bench.scaling.stations import Station
 
 SHARE_SESSIONS = 30_000
-"""Of a large deployment: few enough to be simulated, with enough processes in each zone to round none away."""
+"""The number of sessions that are simulated of a large deployment: few enough for the simulation, and enough for
+several processes in each zone."""
 FAILOVER_S = 10.0
-"""Until another node has taken over a lost database, assumed; PostgreSQL's and Redis's own times depend on settings."""
+"""The assumed time until another node has taken over a lost database. PostgreSQL's and Redis's own times depend on
+settings."""
 RETRY_S = (0.5, 1.0)
-"""A client's first retry, as the OpenAI SDK waits."""
+"""The delay of a client's first retry, as in the OpenAI SDK."""
 
 
 @dataclass
@@ -41,16 +43,17 @@ class Report:
     begun_again: int = 0
     moved: int = 0
     begin_s: list[tuple[float, float]] = field(default_factory=list)
-    """When a turn asked, and how long the store took to begin it."""
+    """The time of each turn's request, and the time that the store took to begin the turn."""
     streams: list[tuple[float, float, float]] = field(default_factory=list)
-    """Each second: the time, and the utilisation of the median and of the fullest process, of edges and translators."""
+    """For each second the time, and the utilisation of the median and of the busiest process, of edges and
+    translators."""
     store_busy: float = 0.0
     database_busy: float = 0.0
 
 
 class Fleet:
-    """One share of a deployment. `fails_at_s` is when zone 0 is lost; without it, never. With `takes_database` the
-    zone has the database's primary, or a third of a cluster's."""
+    """One share of a deployment. Zone 0 is lost at `fails_at_s`, if given. With `takes_database` the zone has the
+    primary of the database, or a third of a cluster."""
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class Fleet:
         env, work = self._env, self._workload
         yield env.timeout(
             self._chance.expovariate(1 / work.think_s)
-        )  # thinking has no memory: this is the steady state
+        )  # exponential thinking times have no memory, so the simulation starts in the steady state
         while True:
             while not (yield from self._turn()):
                 self.report.begun_again += 1
@@ -112,7 +115,7 @@ class Fleet:
             yield env.timeout(self._chance.expovariate(1 / work.think_s))
 
     def _turn(self) -> Generator[simpy.Event, None, bool]:
-        """Whether it ended. A turn ends early only with its edge."""
+        """Runs a turn. Returns False if its edge was lost before the end."""
         edge = self._pick(self._edges)
         running = self._env.process(self._on_edge(edge))
         edge.turns[id(running)] = running
@@ -158,17 +161,17 @@ class Fleet:
         return True
 
     def _call(self) -> Generator[simpy.Event, None, None]:
-        """One RPC to the store and its step in the database."""
+        """Simulates one RPC to the store and its step in the database."""
         yield from self._chance.choice(self._stores).serve(self._store_s)
         if self._database_s:
             yield from self._chance.choice(self._databases).serve(self._database_s)
 
     def _pick(self, processes: Sequence[Process]) -> Process:
-        """As kube-proxy and round robin spread: evenly, without looking at the load."""
+        """Picks a process evenly without regard to load, as kube-proxy and round robin do."""
         return self._chance.choice([each for each in processes if each.is_alive])
 
     def _fail(self, at_s: float) -> Generator[simpy.Event, None, None]:
-        """Zone 0 is gone: its edges, translators and stores, and what it has of the database, which fails over."""
+        """Removes zone 0: its edges, translators and stores, and its part of the database, which fails over."""
         yield self._env.timeout(at_s)
         for station in self._databases[::ZONES] if self._takes_database else ():
             self._env.process(station.close_for(FAILOVER_S))
@@ -194,5 +197,5 @@ class Fleet:
 
 
 def _stream_cores(part: Part, workload: Workload) -> float:
-    """The part of a core that a stream takes, if its tokens come one by one."""
+    """Returns the share of a core that a stream uses if its tokens arrive one by one."""
     return workload.tokens_per_s * part.paced_us / 1e6 + part.turn_ms / 1e3 / workload.turn_s

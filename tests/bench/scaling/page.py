@@ -1,4 +1,5 @@
-"""Blocks of documents that `make bench-scaling` writes: between `<!-- scaling: NAME -->` and `<!-- /scaling -->`."""
+"""Reads and writes the blocks of documents that `make bench-scaling` generates: between `<!-- scaling: NAME -->` and
+`<!-- /scaling -->`."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ _BLOCK = re.compile(r"(<!-- scaling: ([\w-]+) -->\n).*?(<!-- /scaling -->)", re.
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table. All columns but the first are numbers."""
+    """Returns a Markdown table. All columns but the first are numbers."""
     lines = [_line(headings), "|---" + "|---:" * (len(headings) - 1) + "|", *map(_line, rows)]
     return "\n".join(lines) + "\n"
 
 
 def written(text: str, blocks: Mapping[str, str]) -> str:
-    """A document with these blocks. KeyError: it has one that is not among them."""
+    """Returns a document with these blocks. KeyError: the document has a block that is not among them."""
     return _BLOCK.sub(lambda found: f"{found[1]}{blocks[found[2]]}{found[3]}", text)
 
 
 def blocks_in(text: str) -> Mapping[str, str]:
-    """The present text of each block of a document."""
+    """Returns the present text of each block of a document."""
     return {found[2]: found[0].removeprefix(found[1]).removesuffix(found[3]) for found in _BLOCK.finditer(text)}
 
 

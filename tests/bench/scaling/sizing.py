@@ -1,4 +1,4 @@
-"""How many processes and cores of each part a number of sessions needs: arithmetic on the measured costs."""
+"""Computes the processes and cores of each part for a number of sessions, from the measured costs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from math import ceil
 from tests.bench.scaling.costs import Costs
 
 PLAN = 0.6
-"""The part of a core that is planned with. After the loss of one of three zones the others are at 0.9."""
+"""The planned utilisation of a core. After the loss of one of three zones the others are at 0.9."""
 ZONES = 3
 SESSION_TURNS = 20
-"""Of a session whose responses are hot: what a store keeps at hand."""
+"""The number of turns of an active session, whose responses a store keeps in memory."""
 RETENTION_DAYS = 30
 DAY_S = 86_400
 
@@ -46,13 +46,13 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A size, and the backend that is taken for it."""
+    """A number of sessions, and the backend for that size."""
 
     sessions: int
     backend: str
     label: str
     copies: int
-    """Of each response."""
+    """The number of copies of each response."""
     is_split: bool = True
 
 
@@ -81,11 +81,11 @@ class Sizing:
     translators: int
     stores: int
     memory_gb: float
-    """Of edges, translators and stores."""
+    """The memory of edges, translators and stores."""
     hot_gb: float
-    """Of the sessions that are active, with all copies."""
+    """The size of the active sessions, with all copies."""
     grown_gb_per_day: float
-    """One copy."""
+    """The growth of one copy."""
 
 
 def size(step: Step, costs: Costs, workload: Workload) -> Sizing:
@@ -117,21 +117,21 @@ def size(step: Step, costs: Costs, workload: Workload) -> Sizing:
 
 
 def processes(cores: float, step: Step) -> int:
-    """As many as stay below PLAN, the same number in each zone; one where nothing is split."""
+    """Returns the number of processes that stay below PLAN, equal in each zone, or 1 if nothing is split."""
     needed = ceil(cores / PLAN)
     return max(ZONES, ceil(needed / ZONES) * ZONES) if step.is_split else max(1, needed)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The number of sessions at which one thing is full."""
+    """The number of sessions at which one resource is used up."""
 
     what: str
     sessions: float
 
 
 def limits(backend: str, costs: Costs, workload: Workload, *, cores: int, space_gb: float) -> Sequence[Limit]:
-    """The limits of one backend, the first to be reached first. `space_gb` is the disk space of one copy."""
+    """Returns the limits of one backend, lowest first. `space_gb` is the disk space of one copy."""
     per_session = workload.turns_per_s(1)
     found = costs.backends[backend]
     kept_bytes = per_session * DAY_S * RETENTION_DAYS * found.response_bytes

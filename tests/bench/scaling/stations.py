@@ -8,7 +8,7 @@ import simpy
 
 
 class Station:
-    """Its counts are exact at any moment. `waits_s` has the wait of each call that was begun."""
+    """A station with exact counts at any moment. `waits_s` has the wait of each call that was started."""
 
     def __init__(self, env: simpy.Environment, servers: int) -> None:
         self.waits_s: list[float] = []
@@ -32,20 +32,20 @@ class Station:
                 yield turn
                 self.waits_s.append(self._env.now - came_s)
                 yield self._env.timeout(service_s)
-        finally:  # a caller may give up
+        finally:  # a caller may be interrupted
             self._count(-1)
         self.busy_s += service_s
         self.served += 1
 
     def close_for(self, seconds: float) -> Generator[simpy.Event, None, None]:
-        """Begins no call meanwhile: a database that fails over."""
+        """Starts no call for so many seconds, like a database that fails over."""
         self._open = self._env.event()
         yield self._env.timeout(seconds)
         opened, self._open = self._open, None
         opened.succeed()
 
     def mean_inside(self) -> float:
-        """Calls in the queue and in service, over all time so far."""
+        """Returns the mean number of calls in the queue and in service so far."""
         self._count(0)
         return self._inside_s / self._env.now
 

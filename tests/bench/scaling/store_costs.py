@@ -1,7 +1,7 @@
-"""Processor time of a turn on each backend: that of the store's process, and that of the database's processes.
+"""Measures the processor time of a turn on each backend, in the store's process and in the database's processes.
 
-The backend runs in this process, as in a store; its servers are children of it. 64 callers begin and end turns of a
-2 KB response. No gRPC is in it: its part is measured by `make bench-gateway`.
+The backend runs in this process, as in a store, and the database servers are its children. 64 callers begin and end
+turns of a 2 KB response. The cost of gRPC is not included: `make bench-gateway` measures it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BACKENDS = ("sqlite", "postgres", "redis", "cluster")
 
 
 def measured() -> Mapping[str, float]:
-    """Milliseconds of processor time a turn, by the keys of costs.json."""
+    """Returns the milliseconds of processor time per turn, by the keys of costs.json."""
     found: dict[str, float] = {}
     for name in BACKENDS:
         with DEPLOYMENTS[name]() as deployment:
@@ -41,7 +41,7 @@ def measured() -> Mapping[str, float]:
 
 
 def _cpu_s() -> tuple[float, float]:
-    """Processor time of this process, and of all below it."""
+    """Returns the processor time of this process, and of all its descendants."""
     own = psutil.Process(os.getpid())
     mine = own.cpu_times()
     theirs = 0.0

@@ -1,4 +1,4 @@
-"""Streams through a pipeline of processes, token by token: when tokens come late, and what a core carries."""
+"""Simulates streams through a pipeline of processes token by token: the delay of tokens, and the capacity of a core."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.bench.scaling.event_loop import EventLoop, Pass
 PACE_S = 0.02
 TOKENS = 200
 ENGINE_S = 0.05
-"""Until an engine's first token, on average: its queue is not simulated."""
+"""The mean time until an engine's first token. The engine's queue is not simulated."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """The gaps and delays that clients measured, and how busy each process was."""
+    """The gaps and delays that clients measured, and the utilisation of each process."""
 
     gaps_s: list[float] = field(default_factory=list)
     first_s: list[float] = field(default_factory=list)
-    """Until the first token, without the engine's own time."""
+    """The times to first token, without the engine's own time."""
     tokens: int = 0
     seconds: float = 0.0
     busy: Sequence[float] = ()
@@ -31,7 +31,7 @@ class Seen:
 
     @property
     def rate(self) -> float:
-        """Tokens a second."""
+        """Tokens per second."""
         return self.tokens / self.seconds
 
 
@@ -49,8 +49,8 @@ def simulate(
     pace_s: float = PACE_S,
     warm_up_s: float = TOKENS * PACE_S,
 ) -> Seen:
-    """`streams` that each begin anew when they have ended. `parts` are in the order in which tokens pass them: the
-    translator, then the edge, or the only process."""
+    """Simulates `streams` streams, each of which starts again after its end. `parts` are in the order in which tokens
+    pass them: the translator and the edge, or the only process."""
     env = simpy.Environment()
     run = _Run(env, parts, random.Random(seed), pace_s, warm_up_s)
     for number in range(streams):

@@ -1,4 +1,4 @@
-"""The tables of docs/explain/scaling.md and of k8s/README.md that are arithmetic on the costs."""
+"""Computes the tables of docs/explain/scaling.md and k8s/README.md that follow from the costs alone."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _scaled(costs: Costs, by: float) -> Costs:
 
 
 def _batched(costs: Costs, tokens: int) -> Costs:
-    """A read brings several tokens and costs once."""
+    """Returns the costs for reads of several tokens, whose fixed cost is shared."""
     edge, translator = (replace(part, read_us=part.read_us / tokens) for part in (costs.edge, costs.translator))
     return replace(costs, edge=edge, translator=translator)
 
@@ -161,7 +161,7 @@ def _sizes(costs: Costs, workload: Workload) -> str:
 
 
 def number(value: float) -> str:
-    """Two digits that matter, or whole numbers."""
+    """Formats a number with two significant digits, or as a whole number."""
     if value >= 100:
         return f"{float(f'{value:.3g}'):,.0f}"
     return f"{float(f'{value:.2g}'):g}"

@@ -1,4 +1,4 @@
-"""The simulation held against measurements that it was not fed with."""
+"""Compares the simulation with measurements that it does not use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.bench.scaling.costs import Costs
 
 SEED = 1
 TOLERANCE = 0.15
-"""Of the throughput of 64 streams at full speed. The others are shown, not required."""
+"""The permitted error of the throughput of 64 streams at full speed. Other errors are shown only."""
 ENGINE_TOKENS_PER_S = 184_000.0
-"""Of the fake chat engine in the same run."""
+"""The rate of the fake chat engine in the same run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Check:
 
 
 def throughput(costs: Costs) -> Check:
-    """64 chat streams as fast as they come, in one process."""
+    """Simulates 64 chat streams at full speed in one process."""
     seen = streams.simulate(
         [costs.chat_process], 64, seconds=2, seed=SEED, pace_s=64 / ENGINE_TOKENS_PER_S, warm_up_s=0.5
     )
@@ -42,7 +42,7 @@ def throughput(costs: Costs) -> Check:
 
 
 def checks(costs: Costs) -> Sequence[Check]:
-    """The required one first."""
+    """Returns all comparisons, the required one first."""
     chat = streams.simulate([costs.chat_process], 512, seconds=8, seed=SEED)
     ids = streams.simulate([costs.one_process], 256, seconds=8, seed=SEED)
     measured = costs.measured

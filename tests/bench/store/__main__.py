@@ -3,8 +3,8 @@
     make bench-store
     make bench-store ARGS='--engines memory,sqlite'
 
-The table has calls per second and latencies of the store; `x raw` is the store's rate as a multiple of the raw
-engine's, 1.00 when the store costs nothing. Look at the ratios: the rest is mostly the machine at hand.
+The table has calls per second and latencies of the store. `x raw` is the store's rate as a multiple of the raw
+engine's; 1.00 means that the store costs nothing. Compare the ratios, because absolute figures depend on the machine.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tests.bench.store.operations import CHAINS, FORKS, OPERATIONS, WRITES, Resu
 from tests.bench.store.subjects import CHAIN_RECORDS, LONG_LINE, long_line
 from tests.bench.store.wire import bench_wire
 
-WIRE = "wire"  # the service and gRPC, beside the engines
+WIRE = "wire"  # the cost of the service and gRPC, listed beside the engines
 ROUND_S = 0.06
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The results of one engine. `flatness` is the rate of forks of the longest source, as a multiple of that of the
-    shortest."""
+    """The results of one engine. `flatness` is the rate of forks from the longest source, as a multiple of the rate
+    from the shortest."""
 
     results: Results
     flatness: float
@@ -68,7 +68,7 @@ def _parse_engines() -> Sequence[str]:
 
 
 async def _bench_engine(deployment: Deployment) -> Findings:
-    """Everything at the engine's safest, what writes at its other durability too."""
+    """Measures all operations at the engine's safest durability, and writes at its other durability, too."""
     *others, safest = deployment.durabilities
     async with deployment.at(deployment.durabilities[0]) as (store, raw):
         await store.fill(LONG_LINE, long_line())
@@ -88,7 +88,7 @@ async def _bench_engine(deployment: Deployment) -> Findings:
 
 
 def _print_shapes(engines: Mapping[str, Findings]) -> None:
-    """How costs grow, of all engines together."""
+    """Prints the growth of costs of all engines together."""
     chains = [[name, *map(found.results.p50_ms, CHAINS.values())] for name, found in engines.items()]
     print_table("A chain against its depth: p50 ms, one at a time", ["", *map(str, CHAINS)], chains)
     forks = [
@@ -102,7 +102,7 @@ def _print_shapes(engines: Mapping[str, Findings]) -> None:
 
 
 def _sync_ms() -> float:
-    """The time that the disk under the engines needs for one durable write that does not lengthen its file."""
+    """Measures one durable write that does not lengthen its file, on the disk of the engines."""
     taken = []
     with tempfile.TemporaryFile() as file:
         for _ in range(50):

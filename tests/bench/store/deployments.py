@@ -1,4 +1,4 @@
-"""The engines that are measured: real servers, and for each the store's backend beside the raw engine."""
+"""The measured engines: real servers, each with the store's backend and the raw engine."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Pair = tuple[RowBackend, Engine]
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One engine, running. `make` makes both sides for a durability; `store_bytes` and `raw_bytes` tell how much
-    space each takes."""
+    """A running engine. `make` makes both sides for a durability. `store_bytes` and `raw_bytes` return the space that
+    each side uses."""
 
     name: str
     raw_name: str
@@ -52,7 +52,7 @@ class Deployment:
 
     @asynccontextmanager
     async def at(self, durability: Durability) -> AsyncIterator[tuple[Port, Raw]]:
-        """Both sides, open."""
+        """Opens both sides."""
         rows, engine = self.make(durability)
         store = StoreService(rows)
         await store.open()
@@ -72,7 +72,7 @@ def memory() -> Iterator[Deployment]:
             "Memory", "a dictionary", lambda _durability: pair, _traced_bytes, _traced_bytes, [Durability.MEMORY]
         )
     finally:
-        tracemalloc.stop()  # it slows down whatever comes next
+        tracemalloc.stop()  # tracing would slow down the next measurements
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def sqlite() -> Iterator[Deployment]:
 
 @contextmanager
 def sealed() -> Iterator[Deployment]:
-    """SQLite without its content in plain text. Look at its rates beside those of SQLite."""
+    """SQLite with sealed content. Compare its rates with those of SQLite."""
     with tempfile.TemporaryDirectory(prefix="sealed-") as folder:
         ours, raw = Path(folder) / "store.db", Path(folder) / "raw.db"
         keys = SealingKeys.ephemeral()
@@ -123,7 +123,7 @@ def redis() -> Iterator[Deployment]:
 
 @contextmanager
 def cluster() -> Iterator[Deployment]:
-    """All keys of the one tenant are on one of the masters."""
+    """A Redis cluster. All keys of the only tenant are on one of its masters."""
     with redis_cluster(SAFE) as servers:
         yield _redis_deployment("Redis Cluster", servers.masters, f"{servers.url}")
 
@@ -153,7 +153,7 @@ DEPLOYMENTS: dict[str, Callable[[], AbstractContextManager[Deployment]]] = {
 
 
 def _traced_bytes() -> int:
-    """The bytes that Python allocated since the first call of this function."""
+    """Returns the bytes that Python has allocated since the first call of this function."""
     gc.collect()
     if not tracemalloc.is_tracing():
         tracemalloc.start()
@@ -161,7 +161,7 @@ def _traced_bytes() -> int:
 
 
 def _file_bytes(path: Path) -> int:
-    """Of the file, with everything in it that was in its log."""
+    """Returns the size of the file after its log was written into it."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path.stat().st_size

@@ -1,5 +1,5 @@
-"""How much space a stored response takes: ten thousand of them, in conversations of twenty, beside the bytes that were
-handed over and beside the raw engine with the same bytes."""
+"""Measures the space of a stored response: ten thousand responses in conversations of twenty, compared with the payload
+and with the raw engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes for each response."""
+    """The bytes per response."""
 
     payload: float
     store: float

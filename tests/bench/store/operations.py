@@ -25,7 +25,7 @@ def fork_of(length: int) -> Operation:
 
 
 CHAINS = {depth: f"chain of {depth:,}" for depth in CHAIN_DEPTHS}
-DEEPEST = CHAINS[1_000]  # one at a time only: many answers of 2 MB at once say more about memory than about the store
+DEEPEST = CHAINS[1_000]  # one call at a time only: many answers of 2 MB at once measure memory more than the store
 FORKS = {length: f"fork of {length:,}" for length in FORK_LENGTHS}
 OPERATIONS: Mapping[str, Operation] = {
     "put": lambda side: side.put,
@@ -39,12 +39,12 @@ WRITES = ("put", FORKS[10], "turn")
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """By operation and calls at once."""
+    """The results by operation and number of callers."""
 
     found: Mapping[tuple[str, int], Comparison]
 
     def p50_ms(self, name: str) -> str:
-        """Of the store, one call at a time."""
+        """The median latency of the store with one caller."""
         return milliseconds(self.found[name, 1].subject.percentile_ms(50))
 
 
@@ -60,7 +60,7 @@ async def measure(subject: Side, baseline: Side, names: Sequence[str], *, round_
 
 
 def print_results(title: str, results: Results, *, ratio: str) -> None:
-    """One row an operation: rate, latencies and ratio, for each number of callers."""
+    """Prints a row for each operation: rate, latencies and ratio, for each number of callers."""
     headings = [""]
     for at_once in AT_ONCE:
         headings += [f"{at_once} at once: calls/s", "p50 ms", "p99 ms", ratio]

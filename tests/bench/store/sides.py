@@ -1,4 +1,5 @@
-"""Equal operations on each side of a comparison: the store, near and far, and raw engines."""
+"""Equal operations on each side of a comparison: the store in this process, the store by its client, and raw
+engines."""
 
 from __future__ import annotations
 
@@ -19,25 +20,26 @@ _choice = random.Random(13)
 
 
 class Side(Protocol):
-    """Each method but `fill` makes what one call needs, and returns the call."""
+    """One side of a comparison. Each method but `fill` makes the arguments of one call, and returns the call."""
 
     async def fill(self, line: int, records: Sequence[Record]) -> None:
-        """Stores responses that continue one another, one after the other. Lines are numbered, the long one is 0."""
+        """Stores a line of responses, each of which continues the one before. Lines are numbered; the long line is
+        0."""
 
     def put(self) -> Call:
-        """A response that continues none."""
+        """Puts a response without a parent."""
 
     def get(self) -> Call:
-        """One of the long line."""
+        """Gets a response of the long line."""
 
     def chain(self, depth: int) -> Call:
-        """The first so many responses of the long line."""
+        """Reads the first `depth` responses of the long line."""
 
     def fork(self, length: int) -> Call:
-        """A session that begins with so many responses of the long line."""
+        """Forks a session that begins with the first `length` responses of the long line."""
 
     def turn(self) -> Call:
-        """The beginning and the end of a turn in a session: its history, its lease, its response."""
+        """Begins and commits a turn of a session: its history, its lease, its response."""
 
 
 def any_of_line() -> int:

@@ -15,13 +15,13 @@ from antiphon_core.ports.store import Record
 from antiphon_store.testing.subject import draft, new_session_id
 
 TENANT = "bench"
-TEXT_CHARS = 1_900  # with ids and JSON around it 2 KB of items
-CHAIN_RECORDS = 1_000  # how much of the long line is as large as that; the rest only makes it long
+TEXT_CHARS = 1_900  # with ids and JSON this makes 2 KB of items
+CHAIN_RECORDS = 1_000  # the responses of the long line with so much text; the others are small
 LINE_RECORDS = 10_000
 LONG_LINE = 0  # its number; sessions are counted from 1
 SESSION_TURNS = 20
 
-# Letters in no order: an engine that compresses what it stores must not find one letter two thousand times.
+# Random letters: an engine that compresses its data must not find one letter two thousand times.
 _LETTERS = "".join(random.Random(7).choices(ascii_lowercase + "   ", k=100_000))
 _offsets = random.Random(11)
 _numbers = count(LONG_LINE + 1)
@@ -42,12 +42,13 @@ def response(parent: Record | None = None, *, session_id: str | None = None) -> 
 
 
 def _fitted(data: bytes) -> bytes:
-    """As bytes come off a wire. What the JSON writer returns keeps its buffer, several times as large."""
+    """Copies bytes to their exact size. The result of the JSON writer keeps its buffer, which is several times as
+    large."""
     return bytes(bytearray(data))
 
 
 def line_of(length: int, *, session_id: str | None = None) -> Iterator[Record]:
-    """Responses that each continue the one before."""
+    """Yields a line of responses, each of which continues the one before."""
     parent = None
     for _ in range(length):
         parent = response(parent, session_id=session_id)
@@ -55,13 +56,13 @@ def line_of(length: int, *, session_id: str | None = None) -> Iterator[Record]:
 
 
 def new_line() -> int:
-    """A number that no line has."""
+    """Returns an unused number of a line."""
     return next(_numbers)
 
 
 @cache
 def long_line() -> Sequence[Record]:
-    """The line that chains are read from and sessions forked off."""
+    """Returns the line from which chains are read and sessions forked."""
     line = list(line_of(CHAIN_RECORDS))
     while len(line) < LINE_RECORDS:
         line.append(draft(line[-1]))
@@ -70,7 +71,7 @@ def long_line() -> Sequence[Record]:
 
 @dataclass(slots=True)
 class Session(Generic[Turn]):
-    """A session and the turns that it is still to have. `line` numbers it among all lines."""
+    """A session and its remaining turns. `line` is its number among all lines."""
 
     id: str
     line: int
@@ -79,15 +80,15 @@ class Session(Generic[Turn]):
 
 @dataclass(slots=True)
 class Sessions(Generic[Turn]):
-    """Sessions for callers that each want one to themselves for a turn. `make_turn` makes what a turn needs, from the
-    number of its session, how many turns were before, and its response."""
+    """Sessions for callers, each of which uses a session alone during a turn. `make_turn` makes the arguments of a turn
+    from the number of its session, the number of earlier turns, and its response."""
 
     make_turn: Callable[[int, int, Record], Turn]
     _idle: deque[Session[Turn]] = field(default_factory=deque)
     _planned: Iterator[int] = field(default_factory=count)
 
     def plan_turn(self) -> None:
-        """Called ahead of each turn, so that sessions need not be made while the clock runs."""
+        """Prepares a turn before the clock starts, so that no session is created during the measurement."""
         if next(self._planned) % SESSION_TURNS == 0:
             self._idle.append(self._new())
 
@@ -96,7 +97,7 @@ class Sessions(Generic[Turn]):
         begin: Callable[[Session[Turn], Turn], Awaitable[Start]],
         commit: Callable[[Session[Turn], Turn, Start], Awaitable[object]],
     ) -> None:
-        """The next turn of a session that has none running."""
+        """Runs the next turn of an idle session."""
         session = self._idle.popleft() if self._idle else self._new()
         turn = session.turns.popleft()
         await commit(session, turn, await begin(session, turn))

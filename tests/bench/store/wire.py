@@ -1,4 +1,4 @@
-"""Measures the overhead of gRPC over the store. Memory is behind it."""
+"""Measures the overhead of gRPC over a store in memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _client(address: str, bare_address: str, round_s: float) -> Results:
 
 @contextmanager
 def _store_server() -> Iterator[str]:
-    """The address of `antiphon serve --target=store`."""
+    """Runs `antiphon serve --target=store` and yields its address."""
     command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://")
     try:
         yield command.wait_for(r"^store +(\S+:\d+)")[1]

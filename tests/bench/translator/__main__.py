@@ -3,8 +3,8 @@
     make bench-translator
     make bench-translator ARGS='--tables parsers,pipelines --families gpt_oss,hermes'
 
-Rates are those of one core, in seconds of the processor. `x library` is the cost as a multiple of the tokenizer
-library's own cost for the same ids or text, in the same run; rounds of both take turns. The bench asserts nothing.
+Rates are per second of processor time on one core. `x library` is the cost as a multiple of the tokenizer library's own
+cost for the same ids or text, in the same run; rounds of both alternate. The bench asserts nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _chosen(what: str, asked: str, known: Sequence[str]) -> Sequence[str]:
-    """SystemExit: there is no such thing."""
+    """Returns the chosen names, or all of them. SystemExit: a name is unknown."""
     chosen = asked.split(",") if asked else known
     for name in set(chosen) - set(known):
         raise SystemExit(f"there is no {what} '{name}'; there are {', '.join(known)}")

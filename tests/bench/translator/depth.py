@@ -1,5 +1,5 @@
-"""Measures a turn at the end of a long chat: everything up to the request to the engine, for an engine that takes a
-conversation and for one that takes ids; beside one plain rendering of the same chat and one encoding of its text."""
+"""Measures a turn at the end of a long chat up to the request to the engine, for an engine that takes a conversation
+and for one that takes ids. The baselines are one plain rendering of the chat and one encoding of its text."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def print_depths() -> None:
 
 
 def _print(name: str, source: str, said: str) -> None:
-    """Each depth is asked for when the turn before it was: its prompt is known."""
+    """Prints a row for each depth. The turn before each depth is run first, so its prompt is cached."""
     plain = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(source)
     template = JinjaTemplate(source, special_tokens={})
     served, cold = (
         model(context_length=CONTEXT_TOKENS, prompt=PromptEncoder(template, tokenizer(), cache_bytes=most))
         for most in (PROMPT_CACHE_BYTES_DEFAULT, 0)
     )
-    for _ in range(COMPARED_FIRST):  # from then on not every prompt is rendered twice
+    for _ in range(COMPARED_FIRST):  # afterwards not every prompt is rendered twice
         _begin(served, _chat(1, said), Level.TOKENS)
     headings = ["turns", "chat", "ids", "ids, nothing kept", "one rendering", "one encoding", "ids x rendering"]
     print_table(f"{name}: ms of a turn", headings, [_row(served, cold, plain, depth, said) for depth in DEPTHS])
@@ -86,6 +86,6 @@ def _history(depth: int, said: str) -> list[Object]:
 
 
 def _messages(depth: int, said: str) -> list[Object]:
-    """The messages of the chat, in the form that templates take."""
+    """Returns the messages of the chat, in the form that templates take."""
     before = [{"role": item["role"], "content": item["content"][0]["text"]} for item in _history(depth, said)]
     return [*before, {"role": "user", "content": "And now?"}]

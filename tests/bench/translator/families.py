@@ -1,5 +1,5 @@
-"""Measures reading the output of each family: chunks of four characters through the parser, and ids all the way to
-framed events."""
+"""Measures reading the output of each family: chunks of four characters through the parser, and ids up to framed
+events."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from tests.bench.translator.samples import PARTS, Sample, sample
 from tests.support.pipelines import pipeline_of
 from tests.support.served_models import FILES, model, turn
 
-CHUNK_CHARS = 4  # as long as a token is
+CHUNK_CHARS = 4  # the length of a typical token
 CHARS = 20_000
 CALL_CHARS = (1_000, 10_000, 100_000)
-BATCH = 16  # ids that were ready together
+BATCH = 16  # ids that arrive together
 ROUNDS = 3
 CONTEXT_TOKENS = 10_000_000
 
 
 def print_parsers(names: Sequence[str]) -> None:
-    """Chunks a second for each kind of text, and what a chunk costs in calls of three lengths."""
+    """Prints chunks per second for each kind of text, and the cost of a chunk in calls of three lengths."""
     rows, slowest = [], []
     for name in names:
         rates = {part: _rate(given, CHARS) for part in PARTS if (given := sample(name, part)) is not None}
@@ -48,8 +48,8 @@ def print_parsers(names: Sequence[str]) -> None:
 
 
 def print_pipelines(names: Sequence[str]) -> None:
-    """Ids a second of everything between an engine's ids and framed events, each id in a batch of its own; and what
-    calls cost in larger batches, and up to segments only."""
+    """Prints ids per second from an engine's ids to framed events, with one id in a batch, in larger batches, and up to
+    segments only."""
     rows, slowest = [], []
     for name in names:
         streams = {part: Stream.of(given) for part in PARTS if (given := sample(name, part)) is not None}
@@ -74,7 +74,7 @@ def print_pipelines(names: Sequence[str]) -> None:
 
 
 def _rate(given: Sample, chars: int) -> float:
-    """Chunks a second; as baseline the same chunks are only put together."""
+    """Measures chunks per second. The baseline only joins the chunks."""
     text = given.text(chars)
     chunks = [text[at : at + CHUNK_CHARS] for at in range(0, len(text), CHUNK_CHARS)]
     rounds = max(ROUNDS, 2 * CHARS // chars)
@@ -98,7 +98,7 @@ def _growth(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Stream:
-    """The ids of a sample, and a model that says them."""
+    """The ids of a sample, and a model that emits them."""
 
     given: Sample
     served: ServedModel
@@ -110,14 +110,14 @@ class Stream:
         return cls(given, served, served.tokenizer.encode(given.text(CHARS)))
 
     def rate(self, done: Work) -> float:
-        """Ids a second."""
+        """Returns ids per second."""
         return len(self.ids) / done.cpu_s
 
     def against_library(self, call: Callable[[], object]) -> Work:
         return work(call, self._decode, rounds=ROUNDS)
 
     def answer(self, batch: int = 1) -> None:
-        """Everything that becomes of the ids, so many of them at once."""
+        """Runs the whole pipeline on the ids, `batch` of them at once."""
         pipeline = pipeline_of(self.served, _asked(self.given), controls=ALL_CONTROLS, ids=RandomIds())
         pipeline.start()
         for start in range(0, len(self.ids), batch):
@@ -125,7 +125,7 @@ class Stream:
         pipeline.finish(completed_at=0)
 
     def read(self) -> None:
-        """Up to segments."""
+        """Reads the ids up to segments."""
         prompt = self.served.tokenizer.encode(self.given.prompt_tail)
         parser = TokenParser(self.served.syntax, prompt_ids=prompt, schemas=self.given.schemas)
         for token_id in self.ids:
@@ -133,14 +133,15 @@ class Stream:
         parser.finish(cut_off=False)
 
     def _decode(self) -> None:
-        """The least that it can cost: the library's own decoding."""
+        """Decodes the ids with the library alone, the least possible cost."""
         stream, tokenizer = DecodeStream([]), self.served.tokenizer
         for token_id in self.ids:
             tokenizer.step(stream, token_id)
 
 
 def _served(given: Sample) -> ServedModel:
-    """SmolLM2's vocabulary with the family's control tokens, and a prompt that ends as the family's does."""
+    """Returns a model with SmolLM2's vocabulary, the family's control tokens, and a prompt that ends as the family's
+    does."""
     library = Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
     library.add_tokens([AddedToken(marker, special=False, normalized=False) for marker in given.markers])
     tokenizer = ModelTokenizer(library)

@@ -1,5 +1,5 @@
-"""Measures a prompt: rendered, searched for control tokens, encoded; beside the bare encoding of its text. Also
-measures a chat that grows turn by turn, with and without the cache of its earlier prompts."""
+"""Measures a prompt: rendering, the search for control tokens, encoding. The baseline is the bare encoding of its text.
+Also measures a chat that grows turn by turn, with and without the cache of earlier prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.bench.measuring import print_table, work
 from tests.bench.translator.steps import TEXT
 from tests.support.served_models import FILES, message, model, tokenizer, turn
 
-PAIRS = (1, 10, 100)  # of messages before the question
+PAIRS = (1, 10, 100)  # pairs of messages before the question
 CHARS = 300  # of each message
 TURNS = 50
 CACHE_BYTES = 64 * 2**20
@@ -31,7 +31,7 @@ def print_prompts() -> None:
 
 
 def _print_lengths() -> None:
-    """Prompts that nobody has sent before."""
+    """Prints the cost of prompts that are not cached."""
     served, rows = _served(cache_bytes=0), []
     for pairs in PAIRS:
         given = _chat(pairs)
@@ -42,7 +42,7 @@ def _print_lengths() -> None:
 
 
 def _print_growth() -> None:
-    """All turns of a chat, each behind the one before, from nothing kept to everything."""
+    """Prints the cost of all turns of a chat in order, without and with the cache."""
     chats = [_chat(pairs) for pairs in range(TURNS)]
     prompts = [_prompt(_served(cache_bytes=0), chat) for chat in chats]
     texts = [tokenizer().decode(ids) for ids in prompts]
@@ -86,7 +86,7 @@ def _served(*, cache_bytes: int) -> ServedModel:
 
 
 def _chat(pairs: int) -> Turn:
-    """A question behind so many pairs of messages, no two of which say the same."""
+    """Returns a chat of so many different pairs of messages and a question."""
     texts = [f"{number}. {TEXT[:CHARS]}" for number in range(2 * pairs)]
     history = [message(("user", "assistant")[number % 2], text) for number, text in enumerate(texts)]
     return turn("x", history=history)

@@ -1,4 +1,4 @@
-"""Outputs of each family's models, of any length: a vector of the family with one of its texts stretched."""
+"""Outputs of each family's models, of any length: a vector of the family with one of its texts lengthened."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, Dropped, Reasoning, Text
 from tests.support.tool_calls.vectors import Vector, all_vectors
 
-LETTERS_MIN = 3  # of a text, to be sure that it is that text
-# Has beginnings of markers in it, as code has, and nothing that JSON would escape.
+LETTERS_MIN = 3  # a text needs so many letters to be recognised
+# Contains beginnings of markers, as code does, and no characters that JSON escapes.
 LINE = "if (a < b && list[3] > 0) { call(x); } // naïve Größe 北京 3.14 and so on; "
 TRIED_CHARS = 5 * len(LINE)
 
@@ -27,7 +27,7 @@ PARTS = tuple(_KINDS)
 
 @dataclass(frozen=True)
 class Sample:
-    """`before`, so much of `LINE` as is wanted, `behind`. `markers` are the control tokens among it."""
+    """An output that consists of `before`, any length of `LINE`, and `behind`. `markers` are its control tokens."""
 
     family: str
     part: str
@@ -47,14 +47,14 @@ class Sample:
 
 @cache
 def sample(family: str, part: str) -> Sample | None:
-    """One that is read without loss, if there is one, and told in most pieces. None: no vector of the family has such a
-    text."""
+    """Returns the sample with the most pieces, if possible one that is read without loss. None: no vector of the family
+    has such a text."""
     found = [(told, each) for each in (*_plain(family, part), *_stretched(family, part)) if (told := _told(each))]
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def _plain(family: str, part: str) -> Iterator[Sample]:
-    """Where nothing but an opener stands before a text there is no need of a vector."""
+    """Yields a sample without a vector, for texts that need only an opening marker before them."""
     table = families.load(family)
     if table.grammar is not None:
         return
@@ -85,8 +85,8 @@ def _texts(vector: Vector, part: str) -> Iterator[str]:
 
 
 def _told(given: Sample) -> tuple[bool, int] | None:
-    """Whether all of it was of use, and in how many pieces the stretched text is told. None: it is read as something
-    else."""
+    """Returns whether the whole output was used, and the number of pieces of the lengthened text. None: the text is
+    read as another part."""
     parser, text = given.parser(), given.text(TRIED_CHARS)
     pieces = [text[at : at + 1] for at in range(len(text))]
     segments = [*(segment for piece in pieces for segment in parser.feed(piece)), *parser.finish()]

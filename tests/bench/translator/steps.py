@@ -1,7 +1,7 @@
 """Measures a token at each step behind the engine, for a model that only talks.
 
-Every row handles the same ids in the same process; `library` is one bare DecodeStream.step for each id, the floor under
-everything else.
+Every row processes the same ids in the same process. `library` is one bare DecodeStream.step for each id, the lower
+bound of all other rows.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _pipeline(batch: int) -> None:
 
 
 def _pipeline_with_logprobs(batch: int, top: int) -> None:
-    """Each token has its log probability, and `top` alternatives with theirs."""
+    """Measures the pipeline with log probabilities of each token and of `top` alternatives."""
     asked = turn("Hi", include=[OUTPUT_LOGPROBS], top_logprobs=top)
     made = pipeline_of(model(), asked, controls=ALL_CONTROLS | {"logprobs", "top_logprobs"}, ids=RandomIds())
     made.start()

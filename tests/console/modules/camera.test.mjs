@@ -4,7 +4,7 @@ import { centred, contains, fitted, revealing, SCALE_MAX, SCALE_MIN, seen, zoome
 
 const SIZE = { width: 800, height: 600 };
 
-test("the point under the pointer stays where it is", () => {
+test("zooming keeps the point under the pointer in place", () => {
   const camera = { x: 13, y: -70, scale: 0.8 };
   const point = { x: 200, y: 300 };
   const next = zoomed(camera, 1.5, point);
@@ -13,19 +13,19 @@ test("the point under the pointer stays where it is", () => {
   assert.deepEqual([zoomed(camera, 1e9, point).scale, zoomed(camera, 1e-9, point).scale], [SCALE_MAX, SCALE_MIN]);
 });
 
-test("what fits is seen as a whole, and not larger than it is", () => {
+test("fitting shows the whole content, at most at its own size", () => {
   const content = { width: 4000, height: 300 };
   assert.ok(contains(seen(fitted(content, SIZE, 20), SIZE, 0), { left: 0, top: 0, right: 4000, bottom: 300 }));
   assert.equal(fitted({ width: 10, height: 10 }, SIZE, 20).scale, 1);
 });
 
-test("what is revealed is in sight, and what is in sight is not moved", () => {
+test("revealing brings a box into view, and does not move for a visible box", () => {
   const box = { left: 3000, top: 2000, right: 3200, bottom: 2060 };
   const camera = revealing({ x: 0, y: 0, scale: 1 }, box, SIZE, 20);
   assert.ok(contains(seen(camera, SIZE, 0), box));
   assert.deepEqual(revealing(camera, box, SIZE, 20), camera);
 });
 
-test("a point is put into the middle", () => {
+test("centring puts a point into the middle of the view", () => {
   assert.deepEqual(centred({ x: 100, y: 50 }, SIZE, 2), { scale: 2, x: 200, y: 200 });
 });

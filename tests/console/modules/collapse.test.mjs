@@ -23,7 +23,7 @@ test("a node that is kept is drawn within its run", () => {
   assert.ok(shape(collapse(chain(40), { kept: new Set(["n20"]) })).includes("n20"));
 });
 
-test("every node stands in one spot, whatever the tree", () => {
+test("every node of a random tree is in exactly one spot", () => {
   for (let seed = 1; seed <= 60; seed += 1) {
     const next = numbers(seed);
     const parents = Array.from({ length: 200 }, (_, index) => (index === 0 ? null : Math.max(0, index - 1 - (next(10) === 0 ? next(index) : 0))));

@@ -5,7 +5,7 @@ import { numbers } from "./trees.mjs";
 
 const without = (pieces, kind) => pieces.filter((piece) => piece.kind !== kind).map((piece) => piece.text).join("");
 
-test("without what was added it is the first text, without what was removed the second", () => {
+test("a diff contains both texts completely", () => {
   const next = numbers(11);
   const words = ["a", "b", "c", " ", ".", "\n"];
   const random = () => Array.from({ length: next(30) }, () => words[next(words.length)]).join("");
@@ -25,12 +25,12 @@ test("only the words that differ are marked", () => {
   ]);
 });
 
-test("the same text has no differences", () => {
+test("equal texts have no differences", () => {
   assert.deepEqual(diff("as it was", "as it was"), [{ kind: "same", text: "as it was" }]);
   assert.deepEqual(diff("", ""), []);
 });
 
-test("texts with nothing in common are shown as wholly different", () => {
+test("a diff of long texts with nothing in common contains both completely", () => {
   const [before, after] = ["x ".repeat(2000), "y\n".repeat(2000)];
   const pieces = diff(before, after);
   assert.deepEqual([without(pieces, "added"), without(pieces, "removed")], [before, after]);

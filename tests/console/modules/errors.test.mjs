@@ -4,17 +4,17 @@ import { adviceFor, ApiError, errorOf, isRetryable } from "../../../services/edg
 
 const answer = (status, body, headers = {}) => new Response(body, { status, headers });
 
-test("an error is the API's own sentence, with its code and the id of its request", async () => {
+test("an error has the API's message, code, parameter, request id and retry time", async () => {
   const body = JSON.stringify({ error: { message: "No such model.", code: "model_not_found", param: "model" } });
   const error = await errorOf(answer(404, body, { "x-request-id": "req_1", "retry-after": "3" }));
   assert.deepEqual([error.message, error.code, error.param, error.requestId, error.retryAfterSeconds], ["No such model.", "model_not_found", "model", "req_1", 3]);
 });
 
-test("an answer of something between is told by its status", async () => {
+test("an answer that is not the API's, such as a proxy's, is described by its status", async () => {
   assert.match((await errorOf(answer(502, "<html>Bad gateway</html>"))).message, /^502/);
 });
 
-test("limits, faults and lost connections may pass, mistakes do not", () => {
+test("rate limits, server errors and lost connections are retryable, client errors are not", () => {
   const of = (status) => new ApiError(status, { message: "" }, null);
   assert.deepEqual([of(429), of(503), new TypeError("fetch"), of(400), of(401), new Error("x")].map(isRetryable), [true, true, true, false, false, false]);
 });

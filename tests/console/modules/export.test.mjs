@@ -7,13 +7,13 @@ const TURN = {
   response: { id: "resp_1", output: [{ type: "reasoning", content: [{ text: "Hm.\nWell." }] }, { type: "function_call", name: "f", call_id: "c", arguments: '"```"' }, { type: "message", role: "assistant", content: [{ text: "Hello" }] }] },
 };
 
-test("each turn is a line with its input", () => {
+test("JSON lines have one line for each turn, with its input", () => {
   const lines = jsonLines([TURN, TURN]).trimEnd().split("\n").map((line) => JSON.parse(line));
   assert.deepEqual(lines[1].input, TURN.input);
   assert.equal(lines.length, 2);
 });
 
-test("Markdown has everything in its order, in fences that hold", () => {
+test("Markdown has all items in order, in fences longer than those of the text", () => {
   const text = markdown([TURN]);
   assert.deepEqual(text.match(/^## .*$/gm), ["## user", "## reasoning", "## call of f", "## assistant"]);
   assert.ok(text.includes("> Hm.\n> Well.") && text.includes('````\n"```"\n````'));

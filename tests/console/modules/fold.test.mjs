@@ -5,7 +5,7 @@ import { apply, fold } from "../../../services/edge/antiphon_edge/console/web/ap
 const base = { id: "resp_1", status: "in_progress", output: [] };
 const done = { ...base, status: "completed", output: [{ type: "message", content: [{ type: "output_text", text: "ab" }] }] };
 
-test("the fold of the deltas is the response that the last event has", () => {
+test("folded deltas equal the response of the last event", () => {
   const events = [
     { type: "response.created", response: base },
     { type: "response.output_item.added", output_index: 0, item: { type: "message", content: [] } },
@@ -33,6 +33,6 @@ test("arguments, custom input, reasoning and its summary are folded", () => {
   assert.equal(response.output[2].content[0].text + response.output[2].summary[0].text, "hmso");
 });
 
-test("an event that is not known changes nothing", () => {
+test("an unknown event changes nothing", () => {
   assert.deepEqual(fold([{ type: "response.created", response: base }, { type: "response.new_thing" }]), base);
 });

@@ -4,7 +4,7 @@ import { follow, GapError, PAUSES_MS } from "../../../services/edge/antiphon_edg
 
 const LOG = Array.from({ length: 10 }, (_, number) => ({ type: number === 9 ? "response.completed" : "x", sequence_number: number }));
 
-/** A log whose connection breaks behind these many events each time. */
+/** An event log whose connection breaks after so many events each time. */
 function broken(lengths, log = LOG) {
   const asked = [];
   const told = { asked, waits: [], lost: [] };
@@ -28,7 +28,7 @@ async function collect(events) {
   return found;
 }
 
-test("lost connections are resumed behind the last number, without a gap", async () => {
+test("a lost connection is resumed after the last sequence number", async () => {
   const source = broken([3, 0, 0, 2]);
   assert.deepEqual((await collect(follow(source))).map((event) => event.sequence_number), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   assert.deepEqual(source.asked, [-1, 2, 2, 2, 4]);
@@ -36,7 +36,7 @@ test("lost connections are resumed behind the last number, without a gap", async
   assert.deepEqual(source.lost, [true, false, true, false]);
 });
 
-test("events that come again are left out", async () => {
+test("repeated events are skipped", async () => {
   const source = { ...broken([]), open: async function* () { yield* LOG; } };
   assert.deepEqual((await collect(follow(source, 6))).map((event) => event.sequence_number), [7, 8, 9]);
 });
@@ -45,12 +45,12 @@ test("a gap in the numbers is an error", async () => {
   await assert.rejects(collect(follow(broken([], LOG.filter((event) => event.sequence_number !== 4)))), GapError);
 });
 
-test("an error that does not pass ends it", async () => {
+test("an error that is not retryable ends the stream", async () => {
   const source = { ...broken([]), open: async function* () { throw new RangeError("no such response"); } };
   await assert.rejects(collect(follow(source)), RangeError);
 });
 
-test("a stream that ends without its last event ends there if nothing more comes", async () => {
+test("a stream without a terminal event ends when the response has ended", async () => {
   const source = { ...broken([3]), hasEnded: async () => true };
   assert.equal((await collect(follow(source))).length, 3);
 });

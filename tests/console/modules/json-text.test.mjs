@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { firstMistake, parseJson } from "../../../services/edge/antiphon_edge/console/web/app/core/json-text.js";
 
-test("a mistake has its line and column, and says what was expected", () => {
+test("a JSON mistake has its line, its column and the expected token", () => {
   const place = (text) => {
     const { line, column, message } = parseJson(text, "tools").mistake;
     return [line, column, message];
@@ -17,7 +17,7 @@ test("a mistake has its line and column, and says what was expected", () => {
   assert.deepEqual(place(""), [1, 1, "Expected a value."]);
 });
 
-test("what is JSON is read, and a mistake is found where there is one, whatever was changed", () => {
+test("a mistake is found in exactly the texts that JSON.parse refuses", () => {
   const text = JSON.stringify([{ type: "function", name: "f\n\"", parameters: { a: [1, -2.5e3, true, null, {}], b: [] } }], null, 1);
   assert.deepEqual(parseJson(text, "tools").value, JSON.parse(text));
   for (let at = 0; at < text.length; at += 1) {

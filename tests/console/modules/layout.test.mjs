@@ -13,7 +13,7 @@ function randomParents(seed, count) {
   return Array.from({ length: count }, (_, index) => (index === 0 ? null : next(2) === 0 ? index - 1 : next(index)));
 }
 
-test("on no level do two nodes overlap, and parents stand over the middle of their children", () => {
+test("nodes of a level do not overlap, and parents are centred over their children", () => {
   for (let seed = 1; seed <= 100; seed += 1) {
     const layout = placed(randomParents(seed, 150));
     for (const level of layout.levels) {
@@ -29,7 +29,7 @@ test("on no level do two nodes overlap, and parents stand over the middle of the
   }
 });
 
-test("children stand in their order, and nothing stands left of the edge", () => {
+test("children keep their order, and no node is left of the edge", () => {
   for (let seed = 1; seed <= 50; seed += 1) {
     const layout = placed(randomParents(seed, 80));
     for (const { spot, x } of layout.levels.flat()) {
@@ -40,13 +40,13 @@ test("children stand in their order, and nothing stands left of the edge", () =>
   }
 });
 
-test("subtrees are as close as they can be", () => {
-  // A deep left branch beside a shallow right one: the shallow one does not wait for the deep one's width.
+test("subtrees are placed as closely as possible", () => {
+  // A deep left branch beside a shallow right one: the shallow branch is not pushed aside by the width of the deep one.
   const layout = placed([null, 0, 0, 1, 3, 3, 3]);
   assert.equal(layout.byId.get("n2").x - layout.byId.get("n1").x, STEP);
 });
 
-test("the nodes of a window are those that touch it", () => {
+test("exactly the nodes that touch an area are within it", () => {
   const layout = placed(randomParents(7, 400));
   const all = layout.levels.flat();
   const next = numbers(3);
@@ -69,12 +69,12 @@ test("a folded run is found by each of its nodes", () => {
   assert.equal(layout.byId.get("n10"), layout.byId.get("n20"));
 });
 
-test("no tree has no places", () => {
+test("a layout without a tree is empty", () => {
   assert.deepEqual(new Layout(null).levels, []);
   assert.deepEqual([...spots(null)], []);
 });
 
-test("lines touch what they lead to, also folded runs, which are lower than cards", () => {
+test("edges end at the border of cards and of folded runs", () => {
   const layout = new Layout(collapse(chain(50)));
   const [card, run] = layout.levels.slice(0, 2).map(([only]) => only);
   assert.equal(edge(card, run), `M104 ${CARD.height}V${CARD.height + GAP.y + 14}`);

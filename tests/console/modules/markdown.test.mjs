@@ -5,23 +5,23 @@ import { inline, parse } from "../../../services/edge/antiphon_edge/console/web/
 const kinds = (text) => parse(text).map((block) => block.kind);
 const hrefs = (value) => JSON.stringify(value).match(/"href":"[^"]*"/g) ?? [];
 
-test("blocks are found", () => {
+test("blocks of every kind are parsed", () => {
   assert.deepEqual(kinds("# One\n\ntext\n\n- a\n- b\n\n1. c\n\n> q\n\n```js\nlet x;\n```\n\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |"), [
     "heading", "paragraph", "list", "list", "quote", "code", "rule", "table",
   ]);
 });
 
-test("a list holds lists", () => {
+test("nested lists are parsed", () => {
   const [list] = parse("- a\n  - b\n  - c\n- d");
   assert.equal(list.items.length, 2);
   assert.equal(list.items[0][1].items.length, 2);
 });
 
-test("a fence that is not closed yet holds the rest", () => {
+test("an unclosed fence contains the rest of the text", () => {
   assert.deepEqual(parse("```python\nprint(1)\n"), [{ kind: "code", language: "python", text: "print(1)\n" }]);
 });
 
-test("pieces of a line are found", () => {
+test("inline pieces of every kind are parsed", () => {
   assert.deepEqual(inline("a **b** *c* `d` [e](https://f.example) \\*g\\*").map((piece) => piece.kind), [
     "text", "strong", "text", "em", "text", "code", "text", "link", "text", "text", "text", "text",
   ]);
@@ -31,14 +31,14 @@ test("HTML stays text", () => {
   assert.deepEqual(parse("<img src=x onerror=alert(1)>"), [{ kind: "paragraph", inside: [{ kind: "text", text: "<img src=x onerror=alert(1)>" }] }]);
 });
 
-test("only links to the web are links", () => {
+test("only links to web addresses get an href", () => {
   for (const target of ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "//evil.example", "/v1/responses", " javascript:x", "\u0001javascript:x"]) {
     assert.deepEqual(hrefs(parse(`[a](${target}) [b](<${target}>) ![c](${target})`)), [], target);
   }
   assert.deepEqual(hrefs(parse("[a](https://a.example/(x)) https://b.example.")), ['"href":"https://a.example/(x)"', '"href":"https://b.example"']);
 });
 
-test("whatever is written comes to an end, with all of its letters and digits", () => {
+test("parsing of arbitrary markup ends and loses no letters and digits", () => {
   const pieces = ["*", "_", "`", "[", "](", ")", "- ", "> ", "\n", "1. ", "#", "|", "a1", "~~", "  ", "```"];
   for (let round = 0; round < 3000; round += 1) {
     const text = Array.from({ length: 12 }, (_, at) => pieces[(round * 31 + at * at * 17 + (round >> 3) * at) % pieces.length]).join("");
@@ -47,7 +47,7 @@ test("whatever is written comes to an end, with all of its letters and digits", 
   }
 });
 
-test("deep nesting ends", () => {
+test("parsing of deeply nested markup ends", () => {
   assert.ok(JSON.stringify(parse("> ".repeat(5000) + "x")).length < 100_000);
   assert.ok(parse("- ".repeat(2000) + "x").length > 0);
   assert.ok(inline("*".repeat(3000) + "a" + "*".repeat(3000)).length > 0);

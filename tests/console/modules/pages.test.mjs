@@ -12,7 +12,7 @@ function listed(pages) {
   return { list, asked };
 }
 
-test("pages are asked for by the cursor of the page before, and no further than needed", async () => {
+test("pages are loaded by cursor, and only as far as needed", async () => {
   const { list, asked } = listed([["a"], ["b", "c"], ["d"]]);
   const seen = [];
   assert.equal(await list.until("c", (nodes) => seen.push(...nodes.map((node) => node.id))), true);
@@ -21,13 +21,13 @@ test("pages are asked for by the cursor of the page before, and no further than 
   assert.deepEqual([list.isDone, await list.next()], [true, []]);
 });
 
-test("two that ask at the same time get one page", async () => {
+test("concurrent calls share one page request", async () => {
   const { list, asked } = listed([["a"], ["b"]]);
   const [one, other] = await Promise.all([list.next(), list.next()]);
   assert.deepEqual([one, asked], [other, [null]]);
 });
 
-test("a page that failed is asked for again", async () => {
+test("a failed page is requested again", async () => {
   let tries = 0;
   const list = new PagedNodes(async () => {
     tries += 1;
@@ -38,6 +38,6 @@ test("a page that failed is asked for again", async () => {
   assert.deepEqual(await list.next(), []);
 });
 
-test("an id that is nowhere ends with the last page", async () => {
+test("the search for an unknown id ends with the last page", async () => {
   assert.equal(await listed([["a"], ["b"]]).list.until("z", () => undefined), false);
 });

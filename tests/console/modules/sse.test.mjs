@@ -8,7 +8,7 @@ const EVENTS = [
 ];
 const TEXT = `: keep-alive\n\n${EVENTS.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("")}data: [DONE]\n\n`;
 
-test("events are the same however their text is cut", () => {
+test("events are parsed equally however their text is cut", () => {
   for (let size = 1; size < TEXT.length; size += 1) {
     const reader = new EventReader();
     const found = [];
@@ -17,6 +17,6 @@ test("events are the same however their text is cut", () => {
   }
 });
 
-test("lines may end with carriage returns", () => {
+test("lines that end with CRLF are parsed", () => {
   assert.deepEqual(new EventReader().push(TEXT.replaceAll("\n", "\r\n")), EVENTS);
 });

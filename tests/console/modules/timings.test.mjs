@@ -14,24 +14,24 @@ const ARRIVALS = [
   arrival("response.completed", 1155),
 ];
 
-test("queue, first token, store and total are told apart", () => {
+test("queue, first token, commit and total times are computed", () => {
   const { queued, firstToken, committed, total, tokensPerSecond } = timingsOf(ARRIVALS);
   assert.deepEqual({ queued, firstToken, committed, total, tokensPerSecond }, { queued: 30, firstToken: 100, committed: 50, total: 1155, tokensPerSecond: 2 });
 });
 
-test("the speed counts tokens as the response does, once it says so", () => {
+test("tokens per second use the response's token count once it is known", () => {
   assert.equal(timingsOf(ARRIVALS, 101).tokensPerSecond, 100);
 });
 
-test("what was not seen is not told", () => {
+test("timings without events are null", () => {
   assert.deepEqual(Object.values(timingsOf([])).filter((value) => value !== null), [0]);
 });
 
-test("a replay keeps the pace that was seen, and spreads what was not", () => {
+test("a replay keeps the recorded pace, or spreads events over a given duration", () => {
   assert.deepEqual(paceOf(ARRIVALS, null), ARRIVALS.map(({ at }) => at));
   assert.deepEqual(paceOf(ARRIVALS.slice(0, 3), 1000), [0, 500, 1000]);
 });
 
-test("durations read well", () => {
+test("durations are formatted with a fitting unit", () => {
   assert.deepEqual([null, 12.4, 1234, 12_345, 125_000].map((value) => duration(value)), ["–", "12 ms", "1.23 s", "12.3 s", "2 min 5 s"]);
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Tree } from "../../../services/edge/antiphon_edge/console/web/app/core/tree.js";
 import { chain, treeOf } from "./trees.mjs";
 
-test("pages may come in any order, and again", () => {
+test("pages may be added in any order and repeatedly", () => {
   const nodes = [...treeOf([null, 0, 0, 1, 1, 4]).nodes.values()];
   const tree = new Tree();
   tree.add(nodes.slice(3));
@@ -15,7 +15,7 @@ test("pages may come in any order, and again", () => {
   assert.equal(tree.newestLeaf("n0"), "n2");
 });
 
-test("children that no page told of are counted as missing", () => {
+test("children that are not loaded are counted as missing", () => {
   const nodes = [...treeOf([null, 0, 0, 0]).nodes.values()];
   const tree = new Tree();
   tree.add(nodes.slice(0, 2));
@@ -24,7 +24,7 @@ test("children that no page told of are counted as missing", () => {
   assert.equal(tree.missingBelow("n0"), 0);
 });
 
-test("a new response is a child at once, and changes its status in place", () => {
+test("a new response is added as a child and changes its status in place", () => {
   const tree = chain(2);
   tree.grow("new", "n1", "in_progress", 5);
   tree.grow("new", "n1", "completed", 5);

@@ -1,7 +1,7 @@
 /** Trees for tests. */
 import { Tree } from "../../../services/edge/antiphon_edge/console/web/app/core/tree.js";
 
-/** A generator of numbers below a limit: the same ones in each run. */
+/** A seeded generator of numbers below a limit. */
 export function numbers(seed) {
   return (below) => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -10,7 +10,7 @@ export function numbers(seed) {
 }
 
 export const chain = (length) => treeOf(Array.from({ length }, (_, index) => (index === 0 ? null : index - 1)));
-/** A tree out of the indexes of parents: [null, 0, 0] is a root with two children. */
+/** A tree made from the indexes of the parents: [null, 0, 0] is a root with two children. */
 export function treeOf(parents) {
   const counts = new Map();
   for (const parent of parents) counts.set(parent, (counts.get(parent) ?? 0) + 1);

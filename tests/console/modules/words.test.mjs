@@ -9,7 +9,7 @@ import { newTrace } from "../../../services/edge/antiphon_edge/console/web/app/c
 
 const APP = new URL("../../../services/edge/antiphon_edge/console/web/app/", import.meta.url);
 
-test("every word that is shown stands in the table", () => {
+test("every text that the views show is in the table of strings", () => {
   for (const folder of ["views/", "parts/"]) {
     for (const name of readdirSync(new URL(folder, APP))) {
       const text = readFileSync(new URL(folder + name, APP), "utf8");
@@ -19,7 +19,7 @@ test("every word that is shown stands in the table", () => {
   }
 });
 
-test("every word of the table is shown somewhere", () => {
+test("every string of the table is used", () => {
   const names = readdirSync(APP, { recursive: true }).filter((name) => name.endsWith(".js") && name !== "strings.js");
   const text = names.map((name) => readFileSync(new URL(name, APP), "utf8")).join("\n");
   for (const [group, words] of Object.entries(STRINGS)) {
@@ -42,7 +42,7 @@ test("no view makes HTML out of text", () => {
   }
 });
 
-test("items are told in a line", () => {
+test("items are summarised in one line", () => {
   assert.equal(textOf({ type: "message", content: "plain" }), "plain");
   assert.equal(reasoningOf({ type: "reasoning", summary: [{ text: "a" }] }), "a");
   assert.equal(summaryOf({ output: [{ type: "function_call", name: "f", arguments: '{"a": 1}' }] }), 'f({"a": 1})');
@@ -53,12 +53,12 @@ test("items are told in a line", () => {
   assert.equal(shortId("resp_0123456789"), "…456789");
 });
 
-test("what differs in two requests is named", () => {
+test("the differing fields of two requests are named", () => {
   const names = differences({ model: "a", temperature: 1, tools: [] }, { model: "b", temperature: 1, tools: [1] }).map((row) => row.name);
   assert.deepEqual(names, ["model", "tools"]);
 });
 
-test("a trace context has the form that W3C gives it", () => {
+test("a trace context has the form of the W3C standard", () => {
   const { id, header } = newTrace();
   assert.match(header, new RegExp(`^00-${id}-[0-9a-f]{16}-01$`));
 });

@@ -12,7 +12,7 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Reasoning, Segment, Text
 from tests.support.tool_calls.outcomes import joined
-from tests.support.tool_calls.soups import SCHEMAS, Kitchen, kitchen
+from tests.support.tool_calls.random_outputs import SCHEMAS, OutputFuzzer, output_fuzzer
 from tests.support.volume import volume
 
 WORDS = "The model writes a tag and then goes on.\n\nA second paragraph follows, with more words.".split(" ")
@@ -29,7 +29,7 @@ FAMILIES = families.names()
 TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
 
 
-def spoken_of(here: Kitchen) -> Iterator[str]:
+def spoken_of(here: OutputFuzzer) -> Iterator[str]:
     """Markers that cannot be mistaken for a word or a piece of JSON."""
     for marker in here.markers:
         if any(each in "<[|◁" or "\ud800" <= each <= "\udfff" for each in marker):
@@ -45,7 +45,7 @@ def read(family: Family, text: str, *, size: int, tail: str = "") -> list[Segmen
 @TOKENS
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_answer_may_quote_each_marker_at_every_position(name: str, tokens: bool) -> None:
-    here = kitchen(name, tokens=tokens)
+    here = output_fuzzer(name, tokens=tokens)
     for marker in spoken_of(here):
         for quoted, place in QUOTED_PLACES:
             text = " ".join([*WORDS[:place], quoted.replace("%", marker), *WORDS[place:]])
@@ -56,7 +56,7 @@ def test_an_answer_may_quote_each_marker_at_every_position(name: str, tokens: bo
 @TOKENS
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_answer_may_speak_of_each_marker_between_its_words(name: str, tokens: bool) -> None:
-    here = kitchen(name, tokens=tokens)
+    here = output_fuzzer(name, tokens=tokens)
     for number, marker in enumerate(spoken_of(here)):
         for place in PLACES[1 + number % EVERY : -1 : EVERY]:
             if WORDS[place - 1].endswith((".", "\n\nA")) or WORDS[place].startswith("on."):
@@ -68,7 +68,7 @@ def test_an_answer_may_speak_of_each_marker_between_its_words(name: str, tokens:
 @TOKENS
 @pytest.mark.parametrize("name", [name for name in FAMILIES if families.load(name).reasoning])
 def test_thoughts_may_quote_each_marker_at_every_position(name: str, tokens: bool) -> None:
-    here = kitchen(name, tokens=tokens)
+    here = output_fuzzer(name, tokens=tokens)
     opener, closer = here.family.reasoning[0]
     for number, marker in enumerate(spoken_of(here)):
         for place in PLACES[1 + number % EVERY : -1 : EVERY]:

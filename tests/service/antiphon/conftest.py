@@ -1,4 +1,4 @@
-"""A whole scripted system for the commands that talk to one."""
+"""A whole scripted system for commands that need a server."""
 
 from __future__ import annotations
 

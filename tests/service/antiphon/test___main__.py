@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 
-def test_a_bare_install_says_what_is_missing() -> None:
+def test_a_missing_package_is_named_with_its_install_command() -> None:
     program = (
         "import sys\n"
         "class Absent:\n"

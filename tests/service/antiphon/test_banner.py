@@ -15,7 +15,7 @@ from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings
 
 
-async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: Path) -> None:
+async def test_the_banner_shows_all_parts_and_a_valid_curl_line(tmp_path: Path) -> None:
     settings = Settings(
         edge=EdgeSettings(port=0),
         worker=WorkerSettings(),
@@ -56,5 +56,5 @@ async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: 
         ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db"),
     ],
 )
-def test_passwords_are_not_shown(url: str, shown: str) -> None:
+def test_passwords_in_store_urls_are_masked(url: str, shown: str) -> None:
     assert banner.without_password(url) == shown

@@ -14,7 +14,9 @@ def test_a_message_on_the_command_line_is_answered(base_url: str, capsys: Output
     assert capsys.readouterr().out == "Hello there, friend.\n"
 
 
-def test_lines_of_a_pipe_are_a_conversation(base_url: str, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_piped_lines_are_run_as_one_conversation(
+    base_url: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("Hi\nAgain\n/tree\n/exit\nNever\n"))
     assert main(["chat", "--url", base_url]) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -22,11 +24,11 @@ def test_lines_of_a_pipe_are_a_conversation(base_url: str, capsys: Output, monke
     assert [line.strip()[:7] for line in printed[2:]] == ["● resp_"] * 2
 
 
-def test_a_failure_in_a_pipe_is_the_exit_status(base_url: str, capsys: Output) -> None:
+def test_a_failed_message_exits_with_status_1(base_url: str, capsys: Output) -> None:
     assert main(["chat", "--url", base_url, "--model=none", "Hi"]) == 1
     assert "The model 'none'" in capsys.readouterr().out
 
 
-def test_a_server_that_is_not_there_is_one_line(capsys: Output) -> None:
+def test_chat_with_an_unreachable_server_exits_1_with_its_url(capsys: Output) -> None:
     assert main(["chat", "--url", "http://127.0.0.1:9/v1", "Hi"]) == 1
     assert capsys.readouterr().err.startswith("antiphon: http://127.0.0.1:9/v1 does not answer")

@@ -14,7 +14,7 @@ from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.settings import StoreSettings
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_a_warning_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "find_spec", lambda module: None if module == "redis" else object())
     found = [finding for finding in checks.of_machine() if finding.subject == "packages"]
     assert found == [
@@ -36,7 +36,7 @@ def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert checks._disk(tmp_path / "not" / "there").level is Level.WARNING
 
 
-async def test_a_store_that_can_be_opened(tmp_path: Path) -> None:
+async def test_a_new_sqlite_file_and_a_memory_store_are_warnings(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     (finding,) = await checks.of_store(StoreSettings(url=url))
     assert (finding.level, finding.remedy) == (Level.WARNING, "The first start creates it.")
@@ -50,22 +50,22 @@ async def test_a_password_in_the_url_of_a_store_is_not_shown(monkeypatch: pytest
     assert (finding.level, finding.message) == (Level.OK, "postgresql, durability memory")
 
 
-async def test_a_folder_that_cannot_be_looked_at_is_a_finding(tmp_path: Path) -> None:
-    folder = tmp_path / ("x" * 300)  # a name that is too long: an error also for root
+async def test_a_folder_that_cannot_be_examined_is_a_finding(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 300)  # this name is too long, which is an error for root, too
     assert checks._disk(folder).level is Level.WARNING
     (finding,) = await checks.of_store(StoreSettings(url=f"sqlite:///{folder}/store.db"))
     assert finding.level is Level.FAULT
     assert str(folder) in finding.message
 
 
-async def test_a_profile_with_a_mistake_is_a_fault(tmp_path: Path) -> None:
+async def test_an_invalid_profile_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text('name = "m"\nengine = "none"\n')
     loaded = load(environ={}, flags={"--translator-profiles": str(tmp_path)}, file=None)
     (finding,) = await checks.of_profiles(loaded)
     assert (finding.level, finding.subject) == (Level.FAULT, "bad")
 
 
-async def test_no_server_is_a_warning() -> None:
+async def test_an_unreachable_server_is_a_warning() -> None:
     (finding,) = await checks.of_server("http://127.0.0.1:9/v1")
     assert finding.level is Level.WARNING
     assert "antiphon up" in finding.remedy
@@ -84,7 +84,7 @@ async def test_a_server_without_models_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize(("release", "count"), [("", 0), ("0.0.1", 1)])
-def test_another_release_is_a_warning(release: str, count: int) -> None:
+def test_a_server_of_another_release_is_a_warning(release: str, count: int) -> None:
     assert len(list(checks._release(release))) == count
 
 
@@ -92,5 +92,5 @@ def test_another_release_is_a_warning(release: str, count: int) -> None:
     ("date", "count"),
     [("", 0), ("Thu, 01 Jan 2015 00:00:00 GMT", 1), ("soon", 1), ("Thu, 01 Jan 99999999999 00:00:00 GMT", 1)],
 )
-def test_another_clock_is_a_warning(date: str, count: int) -> None:
+def test_a_server_clock_that_differs_is_a_warning(date: str, count: int) -> None:
     assert len(list(checks._clock(date))) == count

@@ -10,7 +10,7 @@ import pytest
 from antiphon.cli import COMMANDS, main
 
 
-def test_the_package_can_be_run() -> None:
+def test_python_m_antiphon_runs_a_command() -> None:
     done = subprocess.run([sys.executable, "-m", "antiphon", "version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("antiphon ")
 
@@ -32,7 +32,7 @@ def test_the_package_can_be_run() -> None:
         (["up", "--translator-profiles", "d"], "antiphon: 'antiphon up' reads your own model profiles with --profiles"),
     ],
 )
-def test_mistakes_are_one_line_and_status_2(
+def test_invalid_arguments_print_an_error_and_exit_2(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     if arguments[0] == "up":
@@ -43,7 +43,7 @@ def test_mistakes_are_one_line_and_status_2(
     assert "Traceback" not in "".join(err)
 
 
-def test_a_taken_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_exits_1_with_its_number(capsys: pytest.CaptureFixture[str]) -> None:
     import socket
 
     with socket.socket() as taken:

@@ -16,12 +16,12 @@ def test_a_healthy_setup_has_no_fault(base_url: str, capsys: Output) -> None:
     assert "✗" not in printed
 
 
-def test_a_fault_is_the_exit_status_and_says_what_to_do(base_url: str, tmp_path: Path, capsys: Output) -> None:
+def test_a_broken_store_is_a_fault_with_exit_status_1(base_url: str, tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "store.db").write_text("no database" * 100)
     assert main(["doctor", "--url", base_url, f"--store-url=sqlite:///{tmp_path}/store.db"]) == 1
     assert "✗ store" in capsys.readouterr().out
 
 
-def test_a_wrong_setting_is_a_finding(base_url: str, capsys: Output) -> None:
+def test_an_invalid_setting_is_a_fault_with_exit_status_1(base_url: str, capsys: Output) -> None:
     assert main(["doctor", "--url", base_url, "--edge-port=many"]) == 1
     assert "✗ settings     --edge-port" in capsys.readouterr().out

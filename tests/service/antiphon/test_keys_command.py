@@ -61,9 +61,7 @@ def created(run: Run, capsys: Captured, tenant: str, *more: str) -> str:
     return capsys.readouterr().out.strip()
 
 
-def test_the_first_key_comes_with_a_pepper_and_both_files_are_their_owners_alone(
-    run: Run, files: KeyFiles, capsys: Captured
-) -> None:
+def test_the_first_key_creates_keys_and_pepper_files_with_mode_600(run: Run, files: KeyFiles, capsys: Captured) -> None:
     assert run("create", "--tenant", "acme") == 0
     out, err = capsys.readouterr()
     assert KEY.fullmatch(out)
@@ -85,7 +83,9 @@ def test_later_keys_share_the_pepper(run: Run, files: KeyFiles, capsys: Captured
     assert [ring(files).identify(secret, 0).tenant for secret in (first, second)] == ["acme", "globex"]
 
 
-def test_a_key_that_expires(run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured) -> None:
+def test_a_key_with_expires_days_is_rejected_after_that_time(
+    run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured
+) -> None:
     secret = created(run, capsys, "acme", "--expires-days=2", "--name", " the ci runner ")
     key = ring(files).identify(secret, clock.now_ms() + 2 * DAY_MS - 1_000)
     assert key.name == "the ci runner"
@@ -93,7 +93,9 @@ def test_a_key_that_expires(run: Run, files: KeyFiles, clock: ManualClock, capsy
         ring(files).identify(secret, clock.now_ms() + 2 * DAY_MS)
 
 
-def test_the_list_shows_all_but_what_is_secret(run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured) -> None:
+def test_list_shows_ids_tenants_states_and_dates_but_no_digest(
+    run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured
+) -> None:
     expiring = created(run, capsys, "acme", "--expires-days=1", "--name=the ci runner")
     revoked, valid = created(run, capsys, "globex"), created(run, capsys, "initech")
     run("revoke", id_of(revoked))
@@ -111,14 +113,14 @@ def test_the_list_shows_all_but_what_is_secret(run: Run, files: KeyFiles, clock:
         assert key.digest.hex() not in out
 
 
-def test_the_list_of_nothing_is_its_heading(run: Run, files: KeyFiles, capsys: Captured) -> None:
+def test_list_without_keys_prints_only_the_heading(run: Run, files: KeyFiles, capsys: Captured) -> None:
     assert run("list") == 0
     assert capsys.readouterr().out == "ID  TENANT  STATE  CREATED  EXPIRES  NAME\n"
     assert not files.keys.exists()
 
 
 @pytest.mark.parametrize("how", ["{id}", "ak_{id}", "ak_{id}_***", "{key}", " {id} "])
-def test_a_key_is_revoked_by_whatever_was_found_of_it(run: Run, files: KeyFiles, capsys: Captured, how: str) -> None:
+def test_revoke_accepts_a_key_id_in_every_form(run: Run, files: KeyFiles, capsys: Captured, how: str) -> None:
     secret, other = created(run, capsys, "acme"), created(run, capsys, "acme")
     assert run("revoke", how.format(id=id_of(secret), key=secret)) == 0
     assert capsys.readouterr().out == f"Key {id_of(secret)} of tenant 'acme' is revoked.\n"
@@ -138,7 +140,7 @@ def test_revoking_twice_changes_nothing(run: Run, files: KeyFiles, clock: Manual
     assert files.keys.read_text() == before
 
 
-def test_comments_and_other_lines_stay_as_people_wrote_them(run: Run, files: KeyFiles, capsys: Captured) -> None:
+def test_create_and_revoke_keep_comments_and_other_lines(run: Run, files: KeyFiles, capsys: Captured) -> None:
     secret = files.make("acme")
     line = files.keys.read_text()
     files.keys.write_text(f"# ours\n\n{line}  # theirs, {id_of(secret)}\n\n")
@@ -162,7 +164,7 @@ def test_comments_and_other_lines_stay_as_people_wrote_them(run: Run, files: Key
         (["revoke", "0123456789ab"], "There is no key '0123456789ab': {keys} does not exist."),
     ],
 )
-def test_mistakes_are_one_line_and_make_no_files(
+def test_invalid_arguments_print_one_line_and_create_no_files(
     run: Run, files: KeyFiles, capsys: Captured, arguments: list[str], says: str
 ) -> None:
     assert run(*arguments) == 2
@@ -171,15 +173,13 @@ def test_mistakes_are_one_line_and_make_no_files(
     assert list(files.folder.iterdir()) == []
 
 
-def test_an_unknown_id_is_said_with_where_to_look(run: Run, files: KeyFiles, capsys: Captured) -> None:
+def test_revoking_an_unknown_id_names_the_keys_file(run: Run, files: KeyFiles, capsys: Captured) -> None:
     files.make("acme")
     assert run("revoke", "ffffffffffff") == 2
     assert f"There is no key 'ffffffffffff' in {files.keys}. 'antiphon keys list' shows" in capsys.readouterr().err
 
 
-def test_a_whole_key_that_is_given_in_a_wrong_place_is_not_repeated(
-    run: Run, files: KeyFiles, capsys: Captured
-) -> None:
+def test_errors_of_revoke_do_not_print_the_secret(run: Run, files: KeyFiles, capsys: Captured) -> None:
     secret = files.make("acme")
     assert run("revoke", secret + "!") == 2
     assert run("revoke", api_keys.new_key("ffffffffffff")) == 2
@@ -187,14 +187,14 @@ def test_a_whole_key_that_is_given_in_a_wrong_place_is_not_repeated(
 
 
 @pytest.mark.parametrize("what", ["create", "list", "revoke"])
-def test_where_the_keys_are_must_be_said(capsys: Captured, what: str) -> None:
+def test_keys_commands_without_file_settings_are_refused(capsys: Captured, what: str) -> None:
     arguments = {"create": ["--tenant=acme"], "list": [], "revoke": ["0123456789ab"]}[what]
     assert main(["keys", what, *arguments]) == 2
     assert "Say where the keys are: --edge-keys-file and --edge-keys-pepper-file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["create", "--tenant=acme"], ["list"], ["revoke", "0123456789ab"]])
-def test_a_broken_file_is_named_and_left_alone(
+def test_a_malformed_keys_file_is_named_and_not_changed(
     run: Run, files: KeyFiles, capsys: Captured, arguments: list[str]
 ) -> None:
     files.make("acme")
@@ -205,7 +205,9 @@ def test_a_broken_file_is_named_and_left_alone(
     assert files.keys.read_text() == broken
 
 
-def test_a_lost_pepper_is_not_made_anew_under_keys_that_need_it(run: Run, files: KeyFiles, capsys: Captured) -> None:
+def test_create_beside_existing_keys_does_not_replace_a_lost_pepper(
+    run: Run, files: KeyFiles, capsys: Captured
+) -> None:
     files.make("acme")
     files.pepper.unlink()
     assert run("create", "--tenant=globex") == 2
@@ -213,14 +215,14 @@ def test_a_lost_pepper_is_not_made_anew_under_keys_that_need_it(run: Run, files:
     assert not files.pepper.exists()
 
 
-def test_a_pepper_that_was_made_elsewhere_is_used(run: Run, files: KeyFiles, capsys: Captured) -> None:
+def test_an_existing_pepper_file_is_used(run: Run, files: KeyFiles, capsys: Captured) -> None:
     files.pepper.write_text(PEPPER)
     secret = created(run, capsys, "acme")
     assert files.pepper.read_text() == PEPPER
     assert ring(files).identify(secret, 0).tenant == "acme"
 
 
-def test_folders_are_made(files: KeyFiles, clock: ManualClock) -> None:
+def test_missing_folders_are_created(files: KeyFiles, clock: ManualClock) -> None:
     deeper = {"keys": files.folder / "a/b/keys", "pepper": files.folder / "c/pepper"}
     places = [f"--edge-keys-file={deeper['keys']}", f"--edge-keys-pepper-file={deeper['pepper']}"]
     assert main(["keys", "create", "--tenant=acme", *places]) == 0
@@ -228,8 +230,10 @@ def test_folders_are_made(files: KeyFiles, clock: ManualClock) -> None:
 
 
 @pytest.mark.parametrize("given", [0o600, 0o640, 0o444])
-def test_a_file_keeps_its_mode_and_its_owner(run: Run, files: KeyFiles, capsys: Captured, given: int) -> None:
-    """The edge may run as somebody else, and must be able to read the file after it was changed."""
+def test_create_and_revoke_keep_mode_and_owner_of_the_keys_file(
+    run: Run, files: KeyFiles, capsys: Captured, given: int
+) -> None:
+    """The edge may run as another user, and must be able to read the changed file."""
     secret = files.make("acme")
     files.keys.chmod(given)
     owner = 12_345 if os.geteuid() == 0 else os.geteuid()
@@ -239,7 +243,7 @@ def test_a_file_keeps_its_mode_and_its_owner(run: Run, files: KeyFiles, capsys: 
         assert (mode(files.keys), files.keys.stat().st_uid) == (given, owner)
 
 
-def test_an_owner_that_cannot_be_kept_is_a_reason_not_to_change_the_file(
+def test_the_keys_file_is_not_changed_if_its_owner_cannot_be_kept(
     run: Run, files: KeyFiles, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files.make("acme")
@@ -255,7 +259,7 @@ def test_an_owner_that_cannot_be_kept_is_a_reason_not_to_change_the_file(
     assert sorted(path.name for path in files.folder.iterdir()) == ["keys", "pepper"]
 
 
-def test_a_link_stays_one(run: Run, files: KeyFiles, capsys: Captured) -> None:
+def test_a_symlinked_keys_file_stays_a_symlink(run: Run, files: KeyFiles, capsys: Captured) -> None:
     real = files.folder / "real"
     files.make("acme")
     files.keys.rename(real)
@@ -284,15 +288,15 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(
     assert sorted(path.name for path in files.folder.iterdir()) == ["keys", "pepper"]
 
 
-def test_what_the_system_refuses_is_said_with_the_files_name(capsys: Captured, tmp_path: Path) -> None:
+def test_an_os_error_names_the_keys_file(capsys: Captured, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     places = [f"--edge-keys-file={tmp_path}/file/keys", f"--edge-keys-pepper-file={tmp_path}/pepper"]
     assert main(["keys", "create", "--tenant=acme", *places]) == 2
     assert f"The keys cannot be changed: {tmp_path}/file" in capsys.readouterr().err
 
 
-def test_nobody_ever_reads_half_a_file(run: Run, files: KeyFiles) -> None:
-    """Also not between two writes: a reader sees the file before a change, or after it."""
+def test_readers_never_see_a_partly_written_keys_file(run: Run, files: KeyFiles) -> None:
+    """A reader sees the file before or after a change, never in between."""
     run("create", "--tenant=acme")
     done, seen = threading.Event(), 0
 
@@ -313,7 +317,7 @@ def test_nobody_ever_reads_half_a_file(run: Run, files: KeyFiles) -> None:
     assert seen >= 1
 
 
-def test_changes_at_the_same_time_are_all_made(run: Run, files: KeyFiles, capsys: Captured) -> None:
+def test_concurrent_creates_and_revokes_are_all_written(run: Run, files: KeyFiles, capsys: Captured) -> None:
     old = [files.make("acme") for _ in range(8)]
     with ThreadPoolExecutor(16) as pool:
         making = [pool.submit(run, "create", "--tenant=globex") for _ in range(8)]
@@ -323,13 +327,15 @@ def test_changes_at_the_same_time_are_all_made(run: Run, files: KeyFiles, capsys
     assert sorted(states) == [("acme", "revoked")] * 8 + [("globex", "valid")] * 8
 
 
-def test_an_id_is_given_once(files: KeyFiles, run: Run, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_id_that_exists_is_drawn_again(
+    files: KeyFiles, run: Run, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = iter(["0" * 12, "0" * 12, "1" * 12])
     monkeypatch.setattr(api_keys, "new_key_id", lambda: next(drawn))
     assert [id_of(created(run, capsys, "acme")) for _ in range(2)] == ["0" * 12, "1" * 12]
 
 
-def test_a_guard_sees_changes_without_a_restart(
+def test_key_guard_reads_changed_files_without_a_restart(
     run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
@@ -342,7 +348,7 @@ def test_a_guard_sees_changes_without_a_restart(
         guard.identify(first)
 
 
-async def test_a_running_edge_lets_in_who_was_given_a_key_and_nobody_whose_key_was_taken(
+async def test_a_running_edge_accepts_new_keys_and_rejects_revoked_keys(
     run: Run, files: KeyFiles, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
@@ -359,7 +365,9 @@ async def test_a_running_edge_lets_in_who_was_given_a_key_and_nobody_whose_key_w
         assert (await status(first), await status(second)) == (401, 200)
 
 
-def test_every_command_takes_its_options_from_the_settings(files: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_commands_read_their_files_from_environment_variables(
+    files: KeyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTIPHON_EDGE_KEYS_FILE", str(files.keys))
     monkeypatch.setenv("ANTIPHON_EDGE_KEYS_PEPPER_FILE", str(files.pepper))
     assert main(["keys", "create", "--tenant=acme"]) == 0

@@ -14,7 +14,7 @@ from antiphon_core.lifecycle import Part
 
 
 async def run_and_stop(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
-    """`lifecycle.run`, without waiting for a signal."""
+    """Starts and stops the parts like `lifecycle.run`, but waits for no signal."""
     for part in parts:
         await part.start()
     on_started()
@@ -22,7 +22,7 @@ async def run_and_stop(parts: Sequence[Part], *, on_started: Callable[[], None])
         await part.stop()
 
 
-def test_the_targets_are_started_and_their_addresses_printed(
+def test_serve_starts_its_targets_and_prints_their_addresses(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lifecycle, "run", run_and_stop)
@@ -34,9 +34,7 @@ def test_the_targets_are_started_and_their_addresses_printed(
 
 
 @pytest.mark.parametrize("flag", ["--workers=2", "--serve-workers=2"])
-def test_several_workers_are_looked_after_and_their_status_is_the_commands(
-    flag: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serve_with_workers_exits_with_the_status_of_the_supervisor(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run(targets: Sequence[str], settings: Settings) -> int:
         assert (targets, settings.serve.workers) == (["edge"], 2)
         return 143
@@ -45,7 +43,7 @@ def test_several_workers_are_looked_after_and_their_status_is_the_commands(
     assert main(["serve", "--target=edge", flag]) == 143
 
 
-def test_a_worker_that_cannot_start_is_one_message(
+def test_serve_exits_with_the_message_and_status_of_a_failed_worker(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run(_targets: Sequence[str], _settings: Settings) -> int:

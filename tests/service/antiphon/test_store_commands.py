@@ -29,19 +29,19 @@ def database() -> str:
     return shared_postgres().url
 
 
-def test_a_database_is_brought_up_to_date(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_migrate_brings_a_database_up_to_date(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert main(["store", "migrate", "--store-url", database]) == 0
         assert capsys.readouterr().out == "The store's schema is up to date.\n"
 
 
-def test_it_does_so_even_where_services_may_not(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrate_runs_although_store_migrate_is_false(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_STORE_URL", database)
     monkeypatch.setenv("ANTIPHON_STORE_MIGRATE", "false")
     assert main(["store", "migrate"]) == 0
 
 
-def test_a_file_is_made(tmp_path: Path) -> None:
+def test_migrate_creates_a_sqlite_file(tmp_path: Path) -> None:
     assert main(["store", "migrate", "--store-url", f"sqlite:///{tmp_path}/store.db"]) == 0
     assert (tmp_path / "store.db").exists()
 
@@ -53,20 +53,22 @@ def test_a_file_is_made(tmp_path: Path) -> None:
         ("postgresql://127.0.0.1:1/database", 1, "antiphon: The store cannot be used: its database cannot be reached."),
     ],
 )
-def test_what_cannot_be_done_is_one_line(url: str, status: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_migrate_of_an_unusable_store_prints_an_error(
+    url: str, status: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["store", "migrate", "--store-url", url]) == status
     err = capsys.readouterr().err.splitlines()
     assert err[-1].startswith(says)
 
 
-# ---- Looking after data ----
+# ---- Maintenance ----
 
 Run = Callable[..., tuple[int, list[str]]]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """A command's exit status, and the lines that it printed."""
+    """A function that runs a store command and returns its exit status and printed lines."""
 
     def run_one(*arguments: object) -> tuple[int, list[str]]:
         status = main(["store", *map(str, arguments)])
@@ -118,7 +120,9 @@ def test_a_backup_is_restored(url: str, stored: StoredTenant, run: Run, tmp_path
     assert run("backup", tmp_path / "b") == (1, [f"antiphon: {tmp_path}/b exists already. Move it away first."])
 
 
-def test_a_tenant_moves_to_another_database(url: str, stored: StoredTenant, run: Run, tmp_path: Path) -> None:
+def test_an_exported_tenant_is_imported_into_another_database(
+    url: str, stored: StoredTenant, run: Run, tmp_path: Path
+) -> None:
     expected = with_store(url, stored.answers)
     with postgres_server() as server:
         there = ("--store-url", server.url)
@@ -140,10 +144,10 @@ def test_a_tenant_moves_to_another_database(url: str, stored: StoredTenant, run:
 CLEAN = "0 damaged, 0 hints. A hint is a name whose row is missing; it does no harm."
 
 
-def test_a_sealed_store_is_looked_after_with_its_keys(
+def test_maintenance_of_a_sealed_store_needs_its_encryption_keys(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its backup is sealed, its export is plain: it can be imported into any store."""
+    """The backup is sealed. The export is plain text and can be imported into any store."""
     keys, url, again = tmp_path / "keys", f"sqlite:///{tmp_path}/store.db", f"sqlite:///{tmp_path}/again.db"
     keys.write_text(f"one {'0' * 64}\n")
     monkeypatch.setenv("ANTIPHON_STORE_URL", url)
@@ -175,7 +179,7 @@ def test_a_sealed_store_is_looked_after_with_its_keys(
     )
 
 
-def test_an_export_is_readable(stored: StoredTenant, run: Run, tmp_path: Path) -> None:
+def test_an_export_has_plain_json_bodies(stored: StoredTenant, run: Run, tmp_path: Path) -> None:
     run("export", "--tenant", "acme", tmp_path / "acme.jsonl")
     lines = [loads(line) for line in (tmp_path / "acme.jsonl").read_bytes().splitlines()]
     (node,) = [each for each in lines if each.get("id") == stored.line[0].id and each["kind"] == "node"]
@@ -183,7 +187,7 @@ def test_an_export_is_readable(stored: StoredTenant, run: Run, tmp_path: Path) -
     assert lines[-1] == {"rows": len(lines) - 2}
 
 
-def test_what_is_erased_is_not_in_the_file_any_more(stored: StoredTenant, run: Run, tmp_path: Path) -> None:
+def test_erase_removes_the_bytes_of_a_tenant_from_the_file(stored: StoredTenant, run: Run, tmp_path: Path) -> None:
     unique = stored.line[0].id[-12:].encode()
     assert unique in (tmp_path / "store.db").read_bytes()
     status, (line,) = run("erase", "--tenant", "acme")
@@ -198,7 +202,7 @@ def test_what_is_erased_is_not_in_the_file_any_more(stored: StoredTenant, run: R
             assert file.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 
-def test_damage_is_told_by_the_exit_status(url: str, stored: StoredTenant, run: Run) -> None:
+def test_verify_reports_damage_with_exit_status_1(url: str, stored: StoredTenant, run: Run) -> None:
     assert run("verify") == (0, [CLEAN])
 
     async def damage() -> None:
@@ -219,7 +223,7 @@ def test_damage_is_told_by_the_exit_status(url: str, stored: StoredTenant, run: 
     assert run("verify", "--of", "globex") == (0, [CLEAN])
 
 
-def test_statistics_are_a_table(stored: StoredTenant, run: Run) -> None:
+def test_stats_prints_an_aligned_table(stored: StoredTenant, run: Run) -> None:
     status, lines = run("stats")
     assert status == 0
     assert lines[0].split() == ["TENANT", "KIND", "ROWS", "BYTES"]
@@ -236,7 +240,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert "--store-url" in capsys.readouterr().out
 
 
-def test_mistakes_are_one_line(url: str, run: Run, tmp_path: Path) -> None:
+def test_failed_store_commands_print_a_short_error(url: str, run: Run, tmp_path: Path) -> None:
     missing = f"antiphon: There is no file {tmp_path}/store.db. 'antiphon store migrate' makes an empty store."
     assert run("verify") == (2, [missing])
     assert not (tmp_path / "store.db").exists()
@@ -262,7 +266,7 @@ def test_a_backend_without_maintenance_is_refused(run: Run, monkeypatch: pytest.
         assert (status, "this database" in line) == (2, True), command
 
 
-def test_a_terminal_sees_progress(
+def test_store_commands_report_progress(
     stored: StoredTenant, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[int] = []

@@ -26,18 +26,18 @@ from antiphon_translator.settings import TranslatorSettings
 from tests.support.local_settings import settings
 
 
-def test_all_is_a_list_and_the_order_is_that_of_the_table() -> None:
+def test_targets_are_expanded_and_put_into_starting_order() -> None:
     assert expand(["all"]) == ["store", "translator", "edge", "worker"]
     assert expand(["edge", "store"]) == ["store", "edge"]
 
 
-def test_an_unknown_target_is_named_with_the_known_ones() -> None:
+def test_an_unknown_target_is_refused_with_the_known_targets() -> None:
     with pytest.raises(SettingsError, match="no target 'egde'; there are store, translator, edge, worker, all"):
         expand(["egde"])
 
 
 @pytest.mark.parametrize("target", ["edge", "worker"])
-async def test_an_edge_or_a_worker_alone_says_what_it_needs(target: str) -> None:
+async def test_edge_or_worker_without_store_or_translator_is_refused(target: str) -> None:
     with pytest.raises(SettingsError, match=f"{target} needs a store: .*set ANTIPHON_{target.upper()}_STORE"):
         build([target], Process(settings()))
     with pytest.raises(SettingsError, match=f"{target} needs a translator: .*ANTIPHON_{target.upper()}_TRANSLATOR"):
@@ -55,7 +55,7 @@ async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> N
     await client.close()
 
 
-async def test_what_a_worker_seals_the_edge_of_its_process_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_edge_opens_content_sealed_by_the_worker_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     sealers: dict[str, Sealer] = {}
 
     def remember(name: str, module: ModuleType, part: type[EdgeServer] | type[Worker]) -> None:
@@ -71,20 +71,20 @@ async def test_what_a_worker_seals_the_edge_of_its_process_opens(monkeypatch: py
     assert sealers["edge"].open("acme", sealers["worker"].seal("acme", "a thought")) == "a thought"
 
 
-def test_keys_that_processes_share_open_what_any_of_them_sealed() -> None:
+def test_processes_with_shared_keys_open_each_others_sealed_content() -> None:
     keys = SealingKeys.ephemeral()
     one, other = (Process(settings(), sealing_keys=keys).sealer_of(EdgeSettings()) for _ in range(2))
     assert one.open("acme", other.seal("acme", "a thought")) == "a thought"
 
 
-async def test_worker_beside_an_edge_has_the_store_that_the_edge_names(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_worker_beside_an_edge_uses_the_store_of_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     named: list[str] = []
     monkeypatch.setattr(Process, "store_of", lambda _self, given: named.append(given.store))
     build(["translator", "edge", "worker"], Process(settings(EdgeSettings(store="h:1"))))
     assert named == ["h:1", "h:1"]
 
 
-async def test_processes_that_share_ports_listen_together(tmp_path: Path) -> None:
+async def test_processes_with_shared_ports_listen_on_the_same_ports(tmp_path: Path) -> None:
     edge = EdgeSettings(port=0, store="h:1", translator="h:1")
     given = replace(settings(edge), translator=TranslatorSettings(port=0, profiles=tmp_path))
     first = Process(given, shares_ports=True)
@@ -108,7 +108,7 @@ async def test_processes_that_share_ports_listen_together(tmp_path: Path) -> Non
         await part.stop()
 
 
-async def test_both_sides_have_their_credentials_from_the_settings(tmp_path: Path) -> None:
+async def test_store_credentials_and_edge_token_come_from_the_settings(tmp_path: Path) -> None:
     credentials, token = tmp_path / "credentials", tmp_path / "token"
     credentials.write_text("edge token-0123456789abcdef default gateway\n")
     token.write_text("token-0123456789abcdef\n")
@@ -129,7 +129,7 @@ async def test_both_sides_have_their_credentials_from_the_settings(tmp_path: Pat
     await part.stop()
 
 
-async def test_credentials_that_cannot_be_read_are_said_before_anything_starts(tmp_path: Path) -> None:
+async def test_unreadable_credentials_are_refused_before_the_start(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     edge = EdgeSettings(store="h:1", translator="h:2", translator_token_file=gone)
     with pytest.raises(SettingsError, match="Cannot read the token file"):

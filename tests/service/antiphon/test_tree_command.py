@@ -26,6 +26,6 @@ def test_a_tree_is_shown_from_its_root(base_url: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == f"● {child}  ◀ here\n"
 
 
-def test_a_response_that_is_not_there_is_one_line(base_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tree_of_an_unknown_response_exits_1_with_its_id(base_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tree", "resp_none", "--url", base_url]) == 1
     assert "resp_none" in capsys.readouterr().err

@@ -1,6 +1,8 @@
-"""Stands in for tritonserver: `python fake_server.py BEHAVIOUR [FOLDER]`. Starts a child unless it fails at once.
+"""A fake tritonserver: `python fake_server.py BEHAVIOUR FOLDER`. It starts a child unless its start fails. With
+`dies-once` the first server exits as soon as the folder has a file `die`.
 
-One that `dies-once` does so as soon as its folder has a file `die`."""
+One that `dies-once` does so as soon as its folder has a file `die`.
+"""
 
 import signal
 import subprocess

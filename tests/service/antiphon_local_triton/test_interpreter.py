@@ -10,7 +10,7 @@ from antiphon_local_triton.interpreter import Interpreter, find_interpreter
 
 
 def _known(monkeypatch: pytest.MonkeyPatch, *found: tuple[str, bool]) -> None:
-    """Makes the running Python the first of these, and those on PATH the others."""
+    """Replaces the interpreters: the first of `found` is the running Python, all of them are on PATH."""
     versions = dict(found)
     names = {f"/bin/python{version}": version for version in versions}
 
@@ -42,12 +42,12 @@ def test_no_other_python_is_run_when_the_first_suits(monkeypatch: pytest.MonkeyP
     assert asked == ["/bin/python3.10"]
 
 
-def test_an_older_one_is_found_when_the_running_is_too_new(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_python_is_used_when_the_running_one_is_too_new(monkeypatch: pytest.MonkeyPatch) -> None:
     _known(monkeypatch, ("3.14", True), ("3.11", False), ("3.10", True))
     assert find_interpreter().version == "3.10"
 
 
-def test_too_new_alone_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_too_new_python_alone_is_refused_with_an_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     _known(monkeypatch, ("3.14", True))
     with pytest.raises(LocalModelError, match=r"needs Python 3\.10, 3\.11, 3\.12.*apt install python3\.12-venv"):
         find_interpreter()
@@ -59,11 +59,11 @@ def test_a_missing_shared_library_names_its_package(monkeypatch: pytest.MonkeyPa
         find_interpreter()
 
 
-def test_the_real_one_describes_itself() -> None:
+def test_the_running_python_is_described_with_its_version() -> None:
     described = interpreter._described(sys.executable)
     assert described is not None
     assert described.version == "{}.{}".format(*sys.version_info[:2])
 
 
-def test_something_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
+def test_a_missing_interpreter_is_skipped(tmp_path: Path) -> None:
     assert interpreter._described(str(tmp_path / "python3.11")) is None

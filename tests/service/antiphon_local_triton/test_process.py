@@ -19,14 +19,14 @@ def command(script: str) -> TritonCommand:
     return TritonCommand(argv=("/bin/sh", "-c", script), environment=dict(os.environ))
 
 
-async def test_what_it_prints_is_in_the_log(tmp_path: Path) -> None:
+async def test_output_of_the_server_is_written_to_the_log(tmp_path: Path) -> None:
     run = await ServerProcess.start(command("echo out; echo err >&2; exit 3"), tmp_path / "logs/a.log")
     assert await run.wait(WAIT_MAX_S)
     assert run.exit_code == 3
     assert (tmp_path / "logs/a.log").read_text() == "out\nerr\n"
 
 
-async def test_who_is_cancelled_in_the_moment_of_its_end_is_cancelled() -> None:
+async def test_cancellation_is_kept_when_the_process_ends_at_that_moment() -> None:
     ended = asyncio.get_running_loop().create_future()
     run = ServerProcess(cast("asyncio.subprocess.Process", SimpleNamespace(wait=lambda: ended)))
     waiting = asyncio.create_task(run.wait(WAIT_MAX_S))
@@ -37,7 +37,7 @@ async def test_who_is_cancelled_in_the_moment_of_its_end_is_cancelled() -> None:
     assert waiting.cancelled()
 
 
-async def test_the_end_of_a_child_is_noticed_and_the_others_go_with_the_group(tmp_path: Path) -> None:
+async def test_the_end_of_a_child_is_reported_and_stop_kills_the_group(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command("sleep 60 & echo $!; sleep 60 & echo $!; wait"), log)
     async with asyncio.timeout(WAIT_MAX_S):
@@ -54,7 +54,7 @@ async def test_the_end_of_a_child_is_noticed_and_the_others_go_with_the_group(tm
     assert run.exit_code == -9
 
 
-async def test_a_server_whose_children_cannot_be_watched_runs_on(
+async def test_a_server_keeps_running_if_its_children_cannot_be_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_pid: int) -> int:
@@ -73,7 +73,7 @@ async def test_a_server_whose_children_cannot_be_watched_runs_on(
     ended.cancel()
 
 
-async def test_orphans_of_a_dead_server_are_gone_after_a_stop(tmp_path: Path) -> None:
+async def test_stop_kills_the_orphans_of_a_dead_server(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command("sleep 60 & echo $!; exit 1"), log)
     assert await run.wait(WAIT_MAX_S)
@@ -83,7 +83,7 @@ async def test_orphans_of_a_dead_server_are_gone_after_a_stop(tmp_path: Path) ->
     assert process._stat(orphan).state in "ZX"
 
 
-async def test_a_stop_asks_before_it_kills(tmp_path: Path) -> None:
+async def test_stop_lets_the_server_end_after_sigterm(tmp_path: Path) -> None:
     script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     log = tmp_path / "a.log"
     run = await ServerProcess.start(command(script), log)
@@ -95,7 +95,7 @@ async def test_a_stop_asks_before_it_kills(tmp_path: Path) -> None:
     assert (run.exit_code, log.read_text()) == (0, "up\nbye\n")
 
 
-async def test_a_large_log_is_set_aside(tmp_path: Path) -> None:
+async def test_a_large_log_is_rotated(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_bytes(b"x" * (process.LOG_BYTES_MAX + 1))
     run = await ServerProcess.start(command("echo new"), log)

@@ -49,7 +49,7 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_becomes_ready_and_stops(tmp_path: Path) -> None:
+async def test_the_supervised_server_becomes_ready_and_stops(tmp_path: Path) -> None:
     async with _running(tmp_path, "works") as local:
         await local.wait_ready(WAIT_MAX_S)
         pid, child = local.pid, int((tmp_path / "child").read_text())
@@ -79,7 +79,7 @@ async def test_a_dead_server_is_started_again_on_the_same_address(tmp_path: Path
     assert said == ["triton: the Triton server ended with exit code 3"]
 
 
-async def test_a_lost_child_means_a_new_server(tmp_path: Path) -> None:
+async def test_a_killed_child_restarts_the_server(tmp_path: Path) -> None:
     async with _running(tmp_path, "works") as local:
         await local.wait_ready(WAIT_MAX_S)
         os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
@@ -88,7 +88,7 @@ async def test_a_lost_child_means_a_new_server(tmp_path: Path) -> None:
         await local.wait_ready(WAIT_MAX_S)
 
 
-async def test_what_a_restart_cannot_mend_fails_with_the_reason(tmp_path: Path) -> None:
+async def test_repeated_failed_starts_end_as_failed_with_the_reason(tmp_path: Path) -> None:
     async with _running(tmp_path, "fails") as local:
         with pytest.raises(LocalModelError, match="failed to load 'tensorrt_llm' version 1: Internal: no such file"):
             await local.wait_ready(WAIT_MAX_S)
@@ -96,14 +96,14 @@ async def test_what_a_restart_cannot_mend_fails_with_the_reason(tmp_path: Path) 
         assert len((tmp_path / "starts").read_text()) == QUICK.failed_starts_max
 
 
-async def test_the_reason_is_that_of_the_last_run(tmp_path: Path) -> None:
+async def test_the_failure_reason_comes_from_the_last_run(tmp_path: Path) -> None:
     (tmp_path / "triton.log").write_text("error: of a run before\n")
     async with _running(tmp_path, "cannot-listen", supervision=replace(QUICK, failed_starts_max=1)) as local:
         with pytest.raises(LocalModelError, match="error: the port is taken"):
             await local.wait_ready(WAIT_MAX_S)
 
 
-async def test_a_server_that_never_gets_ready_counts_as_failed(tmp_path: Path) -> None:
+async def test_a_server_that_is_not_ready_within_the_start_timeout_fails(tmp_path: Path) -> None:
     short = Supervision(poll_s=0.05, start_timeout_s=0.2, failed_starts_max=1, stop_grace_s=0)
     async with _running(tmp_path, "never-ready", supervision=short) as local:
         with pytest.raises(LocalModelError, match=r"was not ready within 0\.2 s"):
@@ -111,13 +111,13 @@ async def test_a_server_that_never_gets_ready_counts_as_failed(tmp_path: Path) -
         assert local.pid is None
 
 
-async def test_waiting_has_an_end(tmp_path: Path) -> None:
+async def test_wait_ready_ends_after_its_timeout(tmp_path: Path) -> None:
     async with _running(tmp_path, "works") as local:
         with pytest.raises(LocalModelError, match=r"not ready after 0\.001 s: starting"):
             await local.wait_ready(0.001)
 
 
-async def test_a_program_that_is_not_there_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
+async def test_a_missing_server_program_raises_local_model_error(tmp_path: Path) -> None:
     def command_for(_ports: TritonPorts) -> TritonCommand:
         return TritonCommand((str(tmp_path / "no-such-server"),), os.environ)
 

@@ -37,7 +37,7 @@ def test_the_command_serves_loopback_only() -> None:
     assert PORTS.grpc_address == "127.0.0.1:1001"
 
 
-def test_the_stub_finds_the_environments_python() -> None:
+def test_the_environment_of_the_server_leads_to_its_own_python() -> None:
     environment = triton_command(
         LAYOUT,
         repository=Path("/m"),
@@ -54,7 +54,7 @@ def test_the_stub_finds_the_environments_python() -> None:
     }
 
 
-def test_backends_are_linked_again_and_again(tmp_path: Path) -> None:
+def test_repeated_linking_of_backends_replaces_the_links(tmp_path: Path) -> None:
     link_backends(LAYOUT, tmp_path / "backends")
     folder = link_backends(LAYOUT, tmp_path / "backends")
     links = {path.name: path.readlink() for path in (folder / "python").iterdir()}
@@ -71,5 +71,5 @@ def test_free_ports_are_three_different_ones() -> None:
     assert len({ports.grpc, ports.http, ports.metrics}) == 3
 
 
-async def test_nobody_listening_is_not_ready() -> None:
+async def test_a_port_without_a_server_is_not_ready() -> None:
     assert not await is_ready(free_ports().grpc_address, ["any"], timeout_s=1)

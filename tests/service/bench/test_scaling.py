@@ -1,4 +1,4 @@
-"""The model of docs/explain/scaling.md: its figures, its sizes, its check against a measurement, and the documents."""
+"""Tests the model of docs/explain/scaling.md: its figures, its sizes, its validation, and the documents."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_a_report_of_the_gateway_replaces_its_figures(tmp_path: Path) -> None:
     assert json.loads(file.read_text("utf-8")).keys() == costs.entries().keys()
 
 
-def test_a_token_that_comes_alone_costs_what_was_measured() -> None:
+def test_the_cost_of_a_paced_token_matches_the_measurement() -> None:
     figures = costs.figures()
     turn_us = COSTS.translator.turn_ms * 1e3 / costs.STREAM_TOKENS
     assert COSTS.translator.paced_us + turn_us == pytest.approx(figures["ids_translator_paced_us"])
 
 
-def test_the_rate_at_full_speed_is_reproduced() -> None:
-    """`make bench-gateway` measured it; the model knows processor times only."""
+def test_the_simulated_rate_at_full_speed_matches_the_measurement() -> None:
+    """`make bench-gateway` measured the rate; the model is fed with processor times only."""
     check = validation.throughput(COSTS)
     assert abs(check.error) <= validation.TOLERANCE
     slower = replace(COSTS, chat_process=Part(0.0, COSTS.chat_process.token_us * 2, COSTS.chat_process.turn_ms))
@@ -56,7 +56,7 @@ def test_a_simulation_is_the_same_with_the_same_seed() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
-def test_processes_are_as_busy_as_arithmetic_says() -> None:
+def test_simulated_utilisation_matches_the_arithmetic() -> None:
     count = 40
     seen = streams.simulate([COSTS.translator, COSTS.edge], count, seconds=8, seed=1)
     for part, busy in zip((COSTS.translator, COSTS.edge), seen.busy, strict=True):
@@ -78,33 +78,33 @@ def test_no_process_is_planned_beyond_its_part_of_a_core(step: Step) -> None:
         assert found.edges % sizing.ZONES == found.translators % sizing.ZONES == found.stores % sizing.ZONES == 0
 
 
-def test_as_many_stream_as_little_says() -> None:
+def test_the_number_of_streams_follows_littles_law() -> None:
     assert WORKLOAD.streams(1_000) == pytest.approx(1_000 * WORKLOAD.turn_s / (WORKLOAD.turn_s + WORKLOAD.think_s))
 
 
-def test_ten_times_the_sessions_are_ten_times_the_cores() -> None:
+def test_cores_grow_in_proportion_to_sessions() -> None:
     small, large = (sizing.size(replace(SMALL, sessions=sessions), COSTS, WORKLOAD) for sessions in (10_000, 100_000))
     assert large.translator_cores == pytest.approx(10 * small.translator_cores)
 
 
-def test_space_is_full_first_with_a_long_retention() -> None:
+def test_disk_space_is_the_first_limit_of_each_backend() -> None:
     for backend in costs.BACKENDS:
         first = sizing.limits(backend, COSTS, WORKLOAD, cores=16, space_gb=1_000)[0]
         assert first.what.startswith("space")
 
 
-def test_a_fleet_without_a_failure_completes_its_turns_and_begins_none_again() -> None:
+def test_a_fleet_without_a_failure_restarts_and_moves_no_turn() -> None:
     report = Fleet(sizing.size(SMALL, COSTS, WORKLOAD), COSTS, WORKLOAD, seed=1).run(60.0)
     assert report.completed / 60 == pytest.approx(WORKLOAD.turns_per_s(SMALL.sessions), rel=0.12)
     assert (report.begun_again, report.moved) == (0, 0)
 
 
-def test_a_lost_zone_begins_turns_again_and_moves_others() -> None:
+def test_a_lost_zone_restarts_and_moves_a_share_of_the_turns() -> None:
     sized = sizing.size(SMALL, COSTS, WORKLOAD)
     report = Fleet(sized, COSTS, WORKLOAD, seed=1, fails_at_s=30.0).run(60.0)
     a_third = sized.streams / sizing.ZONES
     assert report.begun_again == pytest.approx(a_third, rel=0.5)
-    assert report.moved == pytest.approx(a_third * 2 / 3, rel=0.5)  # of edges that live
+    assert report.moved == pytest.approx(a_third * 2 / 3, rel=0.5)  # on edges that survive
     assert max(took_s for _, took_s in report.begin_s) < 1
 
 
@@ -122,8 +122,8 @@ def test_blocks_of_a_document_are_written_and_the_rest_stays() -> None:
 
 
 @pytest.mark.parametrize("document", ["docs/explain/scaling.md", "k8s/README.md"])
-def test_the_tables_of_the_documents_are_those_of_the_costs(document: str) -> None:
-    """Those that are arithmetic; `make bench-scaling` writes them."""
+def test_tables_in_documents_match_the_costs(document: str) -> None:
+    """Compares the tables that are pure arithmetic; `make bench-scaling` writes them."""
     made = tables.blocks(COSTS, WORKLOAD)
     found = page.blocks_in((ROOT / document).read_text("utf-8"))
     compared = found.keys() & made.keys()

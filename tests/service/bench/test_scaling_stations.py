@@ -1,4 +1,4 @@
-"""The simulation's stations and loops beside queueing theory, with a fixed seed."""
+"""Compares the simulation's stations and event loops with queueing theory, with a fixed seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ CALLS = volume(25_000, 100_000)
 
 
 def served(servers: int, load: float, service: Callable[[random.Random], float]) -> tuple[Station, float, float]:
-    """A station that calls come to at random, `load` of each server; its rate of calls, and how long it was open."""
+    """Simulates a station with random arrivals that load each server to `load`. Returns the station, its rate of calls,
+    and how long it was open."""
     env, chance = simpy.Environment(), random.Random(7)
     station, rate = Station(env, servers), load * servers / SERVICE_S
 
@@ -38,27 +39,27 @@ def exponential(chance: random.Random) -> float:
 
 
 @pytest.mark.parametrize(("servers", "load"), [(1, 0.5), (1, 0.8), (3, 0.7), (8, 0.7)])
-def test_calls_wait_as_long_as_in_mmc(servers: int, load: float) -> None:
+def test_the_mean_wait_matches_the_mmc_formula(servers: int, load: float) -> None:
     station, rate, _ = served(servers, load, exponential)
     mean_s = sum(station.waits_s) / len(station.waits_s)
     assert mean_s == pytest.approx(closed_forms.mmc_wait_s(rate, SERVICE_S, servers), rel=0.15)
 
 
-def test_calls_of_equal_length_wait_half_as_long() -> None:
+def test_constant_service_time_halves_the_mean_wait() -> None:
     station, rate, _ = served(1, 0.8, lambda _: SERVICE_S)
     mean_s = sum(station.waits_s) / len(station.waits_s)
     assert mean_s == pytest.approx(closed_forms.md1_wait_s(rate, SERVICE_S), rel=0.1)
     assert closed_forms.md1_wait_s(rate, SERVICE_S) == pytest.approx(closed_forms.mmc_wait_s(rate, SERVICE_S, 1) / 2)
 
 
-def test_as_many_are_inside_as_little_says() -> None:
+def test_the_mean_number_of_calls_follows_littles_law() -> None:
     station, _, open_s = served(3, 0.7, exponential)
     spent_s = sum(station.waits_s) / CALLS + station.busy_s / CALLS
     assert station.mean_inside() == pytest.approx(closed_forms.little(CALLS / open_s, spent_s), rel=1e-6)
     assert station.served == CALLS
 
 
-def test_a_load_that_no_queue_survives_has_no_wait() -> None:
+def test_erlang_c_of_an_overloaded_queue_raises_value_error() -> None:
     with pytest.raises(ValueError, match="2 servers cannot carry a load of 2"):
         closed_forms.erlang_c(2, 2.0)
     assert closed_forms.erlang_c(1, 0.3) == pytest.approx(0.3)
@@ -97,7 +98,7 @@ def _defused(station: Station) -> Generator[simpy.Event, None, None]:
         return
 
 
-def test_a_loop_reads_all_tokens_that_wait_of_a_stream_at_once() -> None:
+def test_the_loop_reads_all_waiting_tokens_of_a_stream_at_once() -> None:
     env, passed = simpy.Environment(), list[tuple[float, int, int]]()
     loop = EventLoop(env, Part(1e6, 1e5, 0.0), lambda stream, count: passed.append((env.now, stream, count)))
     loop.tokens(1, 1)
@@ -109,7 +110,7 @@ def test_a_loop_reads_all_tokens_that_wait_of_a_stream_at_once() -> None:
     assert loop.busy_s == pytest.approx(2.4)
 
 
-def test_a_loop_serves_what_came_meanwhile_in_its_next_iteration() -> None:
+def test_the_loop_serves_later_arrivals_in_its_next_iteration() -> None:
     env, passed = simpy.Environment(), list[int]()
     loop = EventLoop(env, Part(0.0, 1e6, 0.0), lambda stream, _count: passed.append(stream))
     loop.tokens(1, 1)

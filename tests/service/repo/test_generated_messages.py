@@ -1,4 +1,4 @@
-"""The generated messages are those of the .proto files."""
+"""Compares the generated messages with the .proto files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLIENT = ROOT / "clients/python/antiphon_store_client"
 
 
 def test_committed_messages_are_up_to_date(tmp_path: Path) -> None:
-    # The compiler's plugin is found on PATH, next to the interpreter.
+    # The compiler finds its plugin on PATH, in the folder of the interpreter.
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     command = [sys.executable, str(ROOT / "protos/generate.py"), str(tmp_path)]
     subprocess.run(command, check=True, env=env, capture_output=True)

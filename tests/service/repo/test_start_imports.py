@@ -1,6 +1,6 @@
-"""The imports at the start of each command. A library costs up to half a second of processor time and 30 MB:
-commands that answer at once and declarations of settings do without it, and a target loads the libraries of its own
-extra only."""
+"""The imports at the start of each command. A library costs up to half a second of processor time and 30 MB. Commands
+that answer at once and declarations of settings import no library, and a target imports only the libraries of its own
+extra."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ HEAVY = {
 }
 TRANSLATING = {"jinja2", "jsonschema_rs", "minijinja", "numpy", "tokenizers", "tritonclient", "gguf"}
 UNASKED = {"opentelemetry", "prometheus_client", "structlog"}
-"""Imported when metrics are read, traces are turned on, or logs are JSON."""
+"""Libraries that are imported only when metrics are read, traces are turned on, or logs are JSON."""
 DATABASES = {"psycopg", "psycopg_pool", "redis", "hiredis"}
-# betterproto2 imports pydantic wherever it is installed: it says nothing about the store's own imports.
+# betterproto2 imports pydantic wherever it is installed, so pydantic is allowed in the store.
 FOREIGN = {
     "store": TRANSLATING
     | DATABASES
@@ -78,7 +78,7 @@ print(*sys.modules, file=sys.stderr)
 
 
 def loaded(program: str, *arguments: str) -> set[str]:
-    """The modules that an interpreter has when the program ends."""
+    """Runs a program and returns the modules that were imported at its end."""
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ)

@@ -1,8 +1,8 @@
-"""A server of chat completions whose model answers by simple rules, at a pace that a test decides.
+"""A server of chat completions whose model answers by simple rules, at a pace that a test sets.
 
-The last message decides: a text that `answers` has gets these, one after the other; offered a tool the model calls it,
-told its output it repeats it; shown an image it says so; asked for JSON it names a place. "Wait" is answered with words
-until the gate is opened.
+The last message selects the answer. A text in `answers` gets those answers, one after the other. A model with a tool
+calls it; a tool's output is repeated; an image is acknowledged; a request for JSON gets a place. "Wait" is answered
+with words until the gate is opened.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ _WORDS = re.compile(r"\s*\S+")
 
 @dataclass
 class ChatModel:
-    """The model's behaviour; change its members at any time."""
+    """The behaviour of the model. Its members can be changed at any time."""
 
     answers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pause_s: float = 0.0
-    """Between two words."""
+    """The pause between two words."""
     first_pause_s: float = 0.0
     waiting_words: Sequence[str] = ()
     """Words that are repeated while the gate is closed. Empty: numbered words."""
     requests: list[Object] = field(default_factory=list)
     stopped: int = 0
-    """How many answers were broken off by those who had asked."""
+    """The number of answers that clients cancelled."""
     endpoint: str = ""
     _asked: Counter[str] = field(default_factory=Counter)
     _gate: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
 
     def open_gate(self) -> None:
-        """Lets the answers that wait end. From any thread."""
+        """Lets the waiting answers end. May be called from any thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._gate.set)
 
     def close_gate(self) -> None:
-        """Has answers to "Wait" go on until the gate is opened. From any thread."""
+        """Lets answers to "Wait" continue until the gate is opened. May be called from any thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._gate.clear)
 
@@ -161,13 +161,13 @@ async def _chat_model() -> AsyncIterator[ChatModel]:
 
 @contextmanager
 def chat_model() -> Iterator[ChatModel]:
-    """A running one, in a thread of its own."""
+    """Runs a chat model in its own thread."""
     with in_a_thread(_chat_model()) as model:
         yield model
 
 
 def write_profile(folder: Path, model: ChatModel) -> Path:
-    """The profile that `antiphon up --profiles` reads for it: it sees images, and has a tokenizer, which background
+    """Writes the model's profile for `antiphon up --profiles`: it accepts images, and has a tokenizer, which background
     responses need."""
     write_directory(folder / "demo")
     (folder / "demo.toml").write_text(

@@ -11,17 +11,17 @@ from playwright.async_api import Browser, async_playwright
 from tests.support.debian import found_or_installed
 
 FONTS = ("fonts-inter", "fonts-jetbrains-mono")
-"""The fonts that the console prefers; pictures for the documents are taken with them."""
+"""The fonts that the console prefers, used in pictures for the documents."""
 
 
 def chromium() -> str:
-    """The program, installed if need be. RuntimeError: it is not there, and cannot be installed."""
+    """Returns the path of Chromium, after installing it if necessary. RuntimeError: Chromium cannot be installed."""
     return found_or_installed(lambda: shutil.which("chromium"), "chromium", *FONTS)
 
 
 @asynccontextmanager
 async def running_browser() -> AsyncIterator[Browser]:
-    # Tests run as root in containers, where Chromium has no sandbox; what they load is the console alone.
+    # Tests run as root in containers, where Chromium has no sandbox. They load only the console.
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         try:

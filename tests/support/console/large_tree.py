@@ -1,4 +1,4 @@
-"""Trees of many responses, made over the API as a client makes them."""
+"""Creates trees of many responses over the API."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_ONCE = 16
 
 
 async def grow(api: Http, parents: Sequence[int | None]) -> list[str]:
-    """Makes a response for each parent, given by its index, and says their ids."""
+    """Creates a response for each parent, given by its index. Returns the ids of the responses."""
     ids: list[asyncio.Future[str]] = [asyncio.get_running_loop().create_future() for _ in parents]
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -29,5 +29,5 @@ async def grow(api: Http, parents: Sequence[int | None]) -> list[str]:
 
 
 def bushy(count: int, *, most_children: int = 4) -> list[int | None]:
-    """A tree in which every node has so many children, as long as there are nodes."""
+    """Returns the parents of a tree in which each node has so many children, until `count` nodes are used."""
     return [None, *((index - 1) // most_children for index in range(1, count))]

@@ -1,9 +1,9 @@
-"""Texts that have made pages execute them: as markup, in Markdown, in addresses, in attributes, and in templates."""
+"""Payloads of cross-site scripting: as markup, in Markdown, in addresses, in attributes, and in templates."""
 
 from __future__ import annotations
 
 HIT = "hit"
-"""The function that all of them call."""
+"""The function that all payloads call."""
 _J = f"{HIT}()"
 
 _MARKUP = [

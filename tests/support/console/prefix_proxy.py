@@ -1,4 +1,4 @@
-"""A reverse proxy that serves an edge below a path of its own, as an ingress does."""
+"""A reverse proxy that serves an edge below a path prefix, as an ingress does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HOP = {"host", "connection", "content-length", "transfer-encoding", "content-en
 
 @asynccontextmanager
 async def below_prefix(url: str, prefix: str) -> AsyncIterator[str]:
-    """Where the edge is to be found, prefix included."""
+    """Runs the proxy and yields the URL of the edge, with the prefix."""
     async with aiohttp.ClientSession(auto_decompress=True) as session:
 
         async def forward(request: web.Request) -> web.StreamResponse:

@@ -1,7 +1,7 @@
-"""`make screenshots`: the pictures of docs/howto/console.md, taken of a running console in Chromium.
+"""Takes the pictures of docs/howto/console.md from a running console in Chromium: `make screenshots`.
 
-A scripted model answers, so that the pictures show the same conversation each time. Everything else is the real thing:
-`antiphon up`, the page that it serves, and the browser.
+A scripted model answers, so that the pictures always show the same conversation. Everything else is real: `antiphon
+up`, the page that it serves, and the browser.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from playwright.async_api import Browser, expect
 
 from tests.support.console.chat_model import MODEL, ChatModel, chat_model, write_profile
 from tests.support.console.chromium import running_browser
-from tests.support.console.visitor import Visitor, visitor
+from tests.support.console.console_tab import ConsoleTab, console_tab
 from tests.support.http import Http
 from tests.support.system import up
 
@@ -66,7 +66,7 @@ WAITING = "The organ builder listens to each pipe twice, and turns the slider by
 
 @dataclass
 class Conversation:
-    """Ids of the responses that the pictures show."""
+    """The ids of the responses in the pictures."""
 
     leaf: str
     echoes: list[str]
@@ -95,33 +95,33 @@ async def _make(api: Http, model: ChatModel) -> Conversation:
     model.close_gate()
     running = await say("Wait for the organ to be tuned.", done, background=True)
     stopped = await say("Wait for the second choir.", other_plan, background=True)
-    await asyncio.sleep(1)  # a few words are written, which the picture shows
+    await asyncio.sleep(1)  # until a few words are written, which the picture shows
     await api.post(f"/v1/responses/{stopped}/cancel", {})
     return Conversation(leaf, echoes, [done, stopped, running])
 
 
 async def _take(browser: Browser, url: str, made: Conversation) -> None:
     for scheme in SCHEMES:
-        async with visitor(browser, url, color_scheme=scheme, device_scale_factor=SCALE) as here:
+        async with console_tab(browser, url, color_scheme=scheme, device_scale_factor=SCALE) as here:
             await _tree(here, made, scheme)
             if scheme == "light":
                 await _compare(here, made)
                 await _live(here, made)
             assert here.faults == []
-    async with visitor(browser, url, color_scheme="light", device_scale_factor=SCALE) as here:
+    async with console_tab(browser, url, color_scheme="light", device_scale_factor=SCALE) as here:
         await _playground(here, made)
         await _response(here)
         assert here.faults == []
 
 
-async def _save(here: Visitor, name: str, scheme: Scheme = "light") -> None:
+async def _save(here: ConsoleTab, name: str, scheme: Scheme = "light") -> None:
     await expect(here.page.get_by_text("Loading…")).to_have_count(0)
     await here.page.evaluate("document.fonts.ready")
-    await here.page.wait_for_timeout(400)  # the cards of the tree load what they say a moment after they are drawn
+    await here.page.wait_for_timeout(400)  # the cards of the tree load their texts a moment after they are drawn
     await here.page.screenshot(path=FOLDER / f"{name}-{scheme}.png", animations="disabled", caret="hide")
 
 
-async def _tree(here: Visitor, made: Conversation, scheme: Scheme) -> None:
+async def _tree(here: ConsoleTab, made: Conversation, scheme: Scheme) -> None:
     await here.page.set_viewport_size({"width": 1520, "height": 640})
     await here.open(f"#/tree/{made.leaf}")
     await here.page.get_by_role("treeitem").first.wait_for()
@@ -130,14 +130,14 @@ async def _tree(here: Visitor, made: Conversation, scheme: Scheme) -> None:
     await here.page.set_viewport_size({"width": 1360, "height": 860})
 
 
-async def _compare(here: Visitor, made: Conversation) -> None:
+async def _compare(here: ConsoleTab, made: Conversation) -> None:
     await here.page.set_viewport_size({"width": 1360, "height": 420})
     await here.go(f"#/compare/{made.echoes[0]}/{made.echoes[1]}")
     await here.page.locator(".sides").wait_for()
     await _save(here, "compare")
 
 
-async def _live(here: Visitor, made: Conversation) -> None:
+async def _live(here: ConsoleTab, made: Conversation) -> None:
     await here.page.set_viewport_size({"width": 1360, "height": 560})
     for response_id in made.background:
         await here.go(f"#/live/{response_id}")
@@ -146,7 +146,7 @@ async def _live(here: Visitor, made: Conversation) -> None:
     await _save(here, "live")
 
 
-async def _playground(here: Visitor, made: Conversation) -> None:
+async def _playground(here: ConsoleTab, made: Conversation) -> None:
     await here.open(f"#/chat/{made.echoes[1]}")
     await expect(here.turns).to_have_count(2)
     await here.page.get_by_label("Instructions").fill("Answer as a choirmaster would: briefly.")
@@ -155,7 +155,7 @@ async def _playground(here: Visitor, made: Conversation) -> None:
     await _save(here, "playground")
 
 
-async def _response(here: Visitor) -> None:
+async def _response(here: ConsoleTab) -> None:
     await here.button("New conversation").click()
     await expect(here.turns).to_have_count(0)
     response_id = await here.ask(PLAN)
@@ -169,7 +169,7 @@ async def _response(here: Visitor) -> None:
 
 
 async def take() -> None:
-    """Takes all of them, and the tree also in the dark."""
+    """Takes all pictures, and the tree also in dark mode."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         data = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="screenshots-")))

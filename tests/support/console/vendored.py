@@ -1,7 +1,7 @@
-"""The libraries of the console: copied from npm, each file with its hash, each package with its licence.
+"""The vendored libraries of the console: copied from npm, each file with its hash, each package with its licence.
 
-`make console-libraries` copies them again out of node_modules, which npm has checked against
-package-lock.json, and writes the list that is beside them. The versions stand in package.json.
+`make console-libraries` copies them again from node_modules, which npm has checked against package-lock.json, and
+writes the list beside them. The versions are in package.json.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ with the packages that `package-lock.json` names.
 
 
 def copy() -> None:
-    """Takes the files and the licences from the installed packages, and writes the list."""
+    """Copies the files and the licences from the installed packages, and writes the list."""
     for name, (package, path) in FILES.items():
         shutil.copyfile(PACKAGES / package / path, VENDOR / name)
     for name, package in LICENCES.items():
@@ -43,7 +43,7 @@ def copy() -> None:
 
 
 def listing() -> str:
-    """The list, by the files that are there and the packages that are installed."""
+    """Returns the list for the present files and the installed packages."""
     return _HEAD + "".join(_row(name, package) for name, (package, _) in FILES.items())
 
 

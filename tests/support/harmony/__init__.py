@@ -1,1 +1,1 @@
-"""gpt-oss: conversations and outputs, and what openai-harmony makes of them."""
+"""Conversations and outputs of gpt-oss, and openai-harmony's reading of them."""

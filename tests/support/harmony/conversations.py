@@ -1,4 +1,4 @@
-"""Conversations as a caller sends them, each beside the messages that openai-harmony is to be given for it."""
+"""Conversations as callers send them, each with the equivalent messages for openai-harmony."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATE = "2023-11-14"
 
 @dataclass(frozen=True)
 class Said:
-    """One message of openai-harmony. `name` is that of a tool that answers."""
+    """One message for openai-harmony. `name` is the name of an answering tool."""
 
     role: str
     text: str
@@ -26,7 +26,8 @@ class Said:
 
 @dataclass(frozen=True)
 class Case:
-    """`instructions` and `functions` are what openai-harmony's developer message holds, `said` what is behind it."""
+    """A conversation. `instructions` and `functions` are the content of openai-harmony's developer message, `said` has
+    the messages after it."""
 
     id: str
     turn: Turn
@@ -108,7 +109,7 @@ WEATHER = function(
     "Gets the current weather in the provided location.",
 )
 TIME = function("get_time", None, "Gets the time.\nOf here and now.")
-# All forms that a schema can have there: the example of openai-harmony's own tests, and what it leaves out.
+# All forms of a schema: the example of openai-harmony's own tests, and the forms that it leaves out.
 KITCHEN_SINK = function(
     "kitchensink",
     {
@@ -369,8 +370,9 @@ CASES = (
         ),
         functions=(WEATHER,),
     ),
-    # openai-harmony drops them up to the first answer, and only while the last thing said was one; all other servers,
-    # vLLM's among them, up to the last answer, as the format's description says. It is given what is to be left.
+    # openai-harmony drops earlier thoughts up to the first answer, and only if the last message is an answer. All other
+    # servers, including vLLM, drop them up to the last answer, as the description of the format says. So openai-harmony
+    # gets the conversation without the thoughts.
     Case(
         "thoughts-between-answers-are-dropped",
         turn(

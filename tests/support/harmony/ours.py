@@ -21,7 +21,7 @@ FAMILY = "gpt_oss"
 
 
 def conversation(case: Case) -> Conversation:
-    """The conversation for the model; the vocabulary that encodes it on the way does not matter."""
+    """Returns the conversation for the model. The vocabulary that encodes it does not matter."""
     return TurnPrompt.of(model(), case.turn, Parameters.parse(case.turn.request)).conversation
 
 
@@ -34,7 +34,7 @@ def prompt(case: Case, template: ChatTemplate | None = None) -> str:
 
 
 def parts(vocabulary: Vocabulary, pieces: Iterable[Sequence[int]], *, cut_off: bool = False) -> list[Part]:
-    """The parts that our parser reads from ids of `vocabulary`, piece by piece."""
+    """Returns the parts that our parser reads from ids of `vocabulary`, piece by piece."""
     syntax = TokenSyntax(families.load(FAMILY), vocabulary.tokenizer)
     parser = TokenParser(syntax, prompt_ids=vocabulary.tokenizer.encode(PROMPT), schemas=SCHEMAS)
     segments = [segment for piece in pieces for segment in parser.feed(piece)]

@@ -1,7 +1,7 @@
-"""Outputs of gpt-oss, behind the prompt's `<|start|>assistant`, and what they mean as a list of parts.
+"""Outputs of gpt-oss after the prompt's `<|start|>assistant`, and their meaning as a list of parts.
 
-What a well-formed one means openai-harmony says. For those that it gives up on, or reads as what nobody can use, the
-meaning is written down here, with the reason.
+openai-harmony defines the meaning of well-formed outputs. For outputs that openai-harmony refuses or reads in an
+unusable way, the meaning is written down here, with the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CALL = f"<|channel|>commentary to=functions.get_weather {_JSON}"
 
 @dataclass(frozen=True)
 class Part:
-    """`kind`: reasoning, commentary, text, call, or call cut off."""
+    """A part of an output. `kind` is reasoning, commentary, text, call, or call cut off."""
 
     kind: str
     text: str
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Output:
-    """`means` where openai-harmony cannot be asked, because of what stands in `why`."""
+    """An output. `means` is its meaning if openai-harmony cannot be used, for the reason in `why`."""
 
     id: str
     text: str
@@ -244,7 +244,7 @@ MALFORMED = (
 
 
 def parts_of(segments: Iterable[Segment]) -> list[Part]:
-    """The parts that our parser found, message by message; outer white space and empty messages do not count."""
+    """Returns the parts that our parser found, message by message. Outer white space and empty messages are dropped."""
     parts: list[Part] = []
     phase: str | None = None
     is_new = True
@@ -269,7 +269,7 @@ def parts_of(segments: Iterable[Segment]) -> list[Part]:
 
 
 def parts_meant(messages: Sequence[Said]) -> list[Part]:
-    """The parts in messages that openai-harmony found; outer white space and empty messages do not count."""
+    """Returns the parts of messages that openai-harmony found. Outer white space and empty messages are dropped."""
     return _stripped([_part(each) for each in messages])
 
 

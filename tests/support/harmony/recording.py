@@ -18,7 +18,7 @@ FILE = Path(__file__).parents[2] / "golden" / "harmony" / "recorded.json"
 
 @dataclass(frozen=True)
 class Recording:
-    """Prompts by the id of their case, and outputs by theirs: their ids, and what they mean, if anything."""
+    """The ids of prompts by case, and the ids and the meaning of outputs."""
 
     prompts: dict[str, str]
     ids: dict[str, list[int]]
@@ -27,7 +27,7 @@ class Recording:
 
 
 def asked() -> Object:
-    """The present answers of openai-harmony, in the form of the recording."""
+    """Returns the present answers of openai-harmony in the form of the recording."""
     outputs = {each.id: oracle.ids_of(each.text) for each in (*WELL_FORMED, *MALFORMED)}
     used = sorted({token_id for ids in (*outputs.values(), oracle.ids_of(PROMPT)) for token_id in ids})
     names = oracle.control_tokens()

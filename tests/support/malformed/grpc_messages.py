@@ -1,6 +1,6 @@
-"""Malformed gRPC messages: real requests of every method with damage, and messages that never were any.
+"""Malformed gRPC messages: damaged requests of every method, and bytes that never were a message.
 
-Everything follows from the seed.
+The seed determines everything.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPEN_METHODS = (
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 )
 WAITS = frozenset({"AcquireSession", "ClaimJob", "ReadEvents", "BeginTurn", "Watch", "Generate"})
-"""Methods whose calls may wait for something that does not come, or do not end by themselves."""
+"""Methods whose calls may wait for an event that never comes, or never end by themselves."""
 
 _NAMES = ("authorization", "traceparent", "x-request-id", "grpc-previous-rpc-attempts")
 
@@ -44,8 +44,7 @@ class Message:
 
 
 def malformed_messages(seed: int, texts: Sequence[str]) -> Iterator[Message]:
-    """Messages without an end, all methods in turn. `texts` are ids of what there is, and other values of real
-    requests."""
+    """Yields messages for ever, all methods in turn. `texts` are existing ids and other values of real requests."""
     random = Random(seed)
     methods = [method for api in APIS for method in api.methods.values()]
     while True:
@@ -69,7 +68,7 @@ def _damaged(random: Random, method: Method, made: Any) -> bytes:
     if kind == 4:
         return random.randbytes(random.randrange(60))
     if kind == 5:
-        return data  # its values are wrong enough
+        return data  # its random values are malformed enough
     return random.choice(mutations.WIRE)(random, data)
 
 
@@ -84,7 +83,7 @@ def _metadata(random: Random) -> Metadata:
 
 
 class _Maker:
-    """Makes messages of random values, of which most are such as real requests have."""
+    """Makes messages of random values, most of them typical of real requests."""
 
     def __init__(self, random: Random, texts: Sequence[str]) -> None:
         self._random = random
@@ -102,7 +101,7 @@ class _Maker:
         }
 
     def message(self, descriptor: Any, depth: int = 0) -> Any:
-        """A message with some of its fields."""
+        """Returns a message with some of its fields."""
         values: dict[str, Any] = {}
         for field in descriptor.fields:
             if self._random.random() < (0.25 if depth > 2 else 0.8):

@@ -1,4 +1,4 @@
-"""Bodies of real requests, of every route that takes one: the ground that damage is done to."""
+"""Valid bodies of requests to every route that takes one, which other modules damage."""
 
 from __future__ import annotations
 
@@ -124,4 +124,4 @@ BODIES: Mapping[str, Callable[[Ids], list[Body]]] = {
     "PutPrompt": lambda _ids: [{"instructions": "Be {{word}}."}, {"instructions": "x", "input": [_PROMPT]}],
     "ForkSession": lambda ids: [{}, {"up_to_response_id": ids["responses"][0], "new_session_id": "s"}],
 }
-"""By the names of the schemas that the table of operations has for them."""
+"""The bodies by the name of their schema in the table of operations."""

@@ -1,6 +1,6 @@
-"""Malformed HTTP requests: real requests of every route with damage, and bytes that never were a request.
+"""Malformed HTTP requests: damaged requests to every route, and bytes that never were a request.
 
-Everything follows from the seed. A request names no address: it is sent over a socket as it is.
+The seed determines everything. A request has no address: its bytes are sent over a socket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Damage = Callable[[Random, "Request"], "Request"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request in the parts that are damaged."""
+    """A request in separate parts, any of which can be damaged."""
 
     method: bytes
     target: bytes
@@ -34,9 +34,9 @@ class Request:
     body: bytes = b""
     version: bytes = b"HTTP/1.1"
     raw: bytes | None = None
-    """The bytes of the whole, where they are none of the parts."""
+    """The bytes of the whole request, if set instead of its parts."""
     hangs_up: bool = False
-    """Whether the client leaves as soon as it has sent this."""
+    """Whether the client disconnects as soon as the request is sent."""
 
     @property
     def data(self) -> bytes:
@@ -46,15 +46,14 @@ class Request:
         return b"\r\n".join((head, *(name + b": " + value for name, value in self.headers), b"", self.body))
 
     def but(self, **parts: Any) -> Request:
-        """This request with other parts. A body that has a length gets the new one."""
+        """Returns this request with other parts. An existing Content-Length is updated."""
         if "body" in parts and "headers" not in parts:
             parts["headers"] = _with_length(self.headers, parts["body"])
         return replace(self, **parts)
 
 
 def malformed_requests(seed: int, ids: Mapping[str, Sequence[str]]) -> Iterator[Request]:
-    """Requests without an end, all routes in turn. `ids` are those of what there is, by the word of a path that comes
-    before them."""
+    """Yields requests for ever, all routes in turn. `ids` are existing ids, by the path segment before them."""
     random = Random(seed)
     while True:
         for operation in OPERATIONS:
@@ -69,7 +68,7 @@ def malformed_requests(seed: int, ids: Mapping[str, Sequence[str]]) -> Iterator[
 
 
 def _real(random: Random, operation: Operation, ids: Mapping[str, Sequence[str]]) -> Request:
-    """A request of a route with nothing wrong in it."""
+    """Returns a valid request to a route."""
     words = operation.path.strip("/").split("/")
     known = ids.get(words[1] if len(words) > 1 else "", ("x",))
     path = operation.path.replace("{id}", quote(random.choice(known))).replace("{item_id}", "msg_1")
@@ -169,7 +168,7 @@ def _odd_version(random: Random, request: Request) -> Request:
 
 
 def _odd_length(random: Random, request: Request) -> Request:
-    """Lengths that contradict the body, or each other."""
+    """Returns a request with lengths that contradict the body or each other."""
     lengths = (b"-1", b"+5", b"1e3", b"0x10", b"", b"9" * 30, b"%d" % (len(request.body) // 2), b"5, 5")
     others = [pair for pair in request.headers if pair[0] != b"Content-Length"]
     odd = (b"Content-Length", random.choice(lengths))
@@ -220,7 +219,7 @@ def _odd_body(random: Random, request: Request) -> Request:
 
 
 def _cut(random: Random, request: Request) -> Request:
-    """A request that is not sent to its end, of a client that hangs up."""
+    """Returns an incomplete request whose client disconnects."""
     return Request(b"", b"", [], raw=mutations.truncated(random, request.data), hangs_up=True)
 
 
@@ -229,7 +228,7 @@ def _hung_up(_random: Random, request: Request) -> Request:
 
 
 def _upgrade(random: Random, request: Request) -> Request:
-    """A handshake of a WebSocket with mistakes, and frames behind it that are none."""
+    """Returns a WebSocket handshake with mistakes, and invalid frames after it."""
     key = random.choice((b"dGhlIHNhbXBsZSBub25jZQ==", b"dGhlIHNhbXBsZSBub25jZQ==", b"x", b"\xff"))
     headers = [
         (b"Host", b"edge"),

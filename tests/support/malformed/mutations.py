@@ -1,6 +1,6 @@
-"""Small damage to requests that were well-formed: to JSON values, to bytes, and to messages in protobuf's wire format.
+"""Small damage to well-formed requests: to JSON values, to bytes, and to messages in protobuf's wire format.
 
-Each function takes a `random.Random` and returns something new; nothing is changed in place.
+Each function takes a `random.Random` and returns a new value; nothing is changed in place.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _ODD: Sequence[Any] = (
     {"type": None},
     {"$ref": "#"},
 )
-"""Values that stand where others are expected."""
+"""Values for places where other values are expected."""
 
 _RAW: Sequence[bytes] = (b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b'"\\ud800"', b"1e999", b"NaN", b"-Infinity", b"01")
-"""Bytes that are no JSON, or whose value has no place in it."""
+"""Bytes that are not JSON, or whose value is not valid in JSON."""
 
 
 def odd_value(random: Random) -> Any:
-    """A value of any JSON type, often at the edge of what the type can hold."""
+    """Returns a value of any JSON type, often at the limit of its type."""
     if random.random() < 0.1:
         return nested(random.choice((20, 200, 5_000)), random.choice("[{"))
     return copy.deepcopy(random.choice(_ODD))
 
 
 def nested(depth: int, kind: str) -> Any:
-    """Arrays or objects inside one another. The depth is kept below that at which Python's own encoder gives up."""
+    """Returns nested arrays or objects. The depth stays below the limit of Python's own encoder."""
     value: Any = 0
     for _ in range(min(depth, 400)):
         value = [value] if kind == "[" else {"a": value}
@@ -70,11 +70,11 @@ def nested(depth: int, kind: str) -> Any:
 
 
 def damaged_json(random: Random, value: Any) -> bytes:
-    """The JSON text of a value with one to three mistakes, in the value or in the text."""
+    """Returns the JSON text of a value with one to three mistakes, in the value or in the text."""
     value = copy.deepcopy(value)
     for _ in range(random.randrange(1, 4)):
         value = _damage_value(random, value)
-    data = json.dumps(value).encode()  # its integers may have any length
+    data = json.dumps(value).encode()  # json allows integers of any length
     return random.choice(_JSON_TEXTS)(random, data) if random.random() < 0.3 else data
 
 
@@ -96,7 +96,7 @@ def _damage_value(random: Random, value: Any) -> Any:
 
 
 def _places(value: Any) -> Any:
-    """Each container in a value with each of its keys."""
+    """Yields each container in a value with each of its keys."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(inside):
         yield value, key
@@ -123,7 +123,7 @@ def truncated(random: Random, data: bytes) -> bytes:
 
 
 def flipped(random: Random, data: bytes) -> bytes:
-    """The bytes with some of them changed."""
+    """Returns the bytes with some of them changed."""
     changed = bytearray(data or b"x")
     for _ in range(random.randrange(1, 6)):
         changed[random.randrange(len(changed))] = random.randrange(256)
@@ -131,7 +131,7 @@ def flipped(random: Random, data: bytes) -> bytes:
 
 
 def inserted(random: Random, data: bytes) -> bytes:
-    """The bytes with others between them."""
+    """Returns the bytes with other bytes inserted."""
     at = random.randrange(len(data) + 1)
     return data[:at] + random.choice((*_RAW, b"\x00", random.randbytes(8))) + data[at:]
 
@@ -155,7 +155,7 @@ _JSON_TEXTS: Sequence[Callable[[Random, bytes], bytes]] = (
 
 
 def stray_field(random: Random, numbers: Sequence[int]) -> bytes:
-    """A field of a message's own number or of an unknown one, with any wire type and any content."""
+    """Returns a field with a known or unknown number, and any wire type and content."""
     number = random.choice((*numbers, *numbers, 15, 999, 2**29 - 1))
     kind = random.choice((VARINT, FIXED64, LENGTH, LENGTH, GROUP, FIXED32))
     if kind == VARINT and random.random() < 0.5:
@@ -165,7 +165,7 @@ def stray_field(random: Random, numbers: Sequence[int]) -> bytes:
 
 
 def nested_groups(random: Random, number: int) -> bytes:
-    """A message whose fields lie in one another."""
+    """Returns a message of nested groups."""
     depth = random.choice((10, 99, 101, 3_000))
     if random.random() < 0.5:
         return varint(number << 3 | GROUP) * depth + varint(number << 3 | 4) * depth
@@ -176,7 +176,7 @@ def nested_groups(random: Random, number: int) -> bytes:
 
 
 def overlong_length(random: Random, number: int) -> bytes:
-    """A field that announces more bytes than come."""
+    """Returns a field that announces more bytes than follow."""
     return varint(number << 3 | LENGTH) + varint(random.choice((1, 2**20, 2**31 - 1, 2**63))) + b""
 
 

@@ -1,7 +1,7 @@
-"""A whole scripted system in a process of its own, over HTTP and over gRPC, to be sent malformed requests.
+"""A whole scripted system in its own process, over HTTP and gRPC, as the target of malformed requests.
 
-`python -m tests.support.malformed.system` prints its two addresses and serves until it is killed. Its process is the
-one whose memory and whose log a test looks at.
+`python -m tests.support.malformed.system` prints its two addresses and serves until it is killed. Tests examine the
+memory and the log of that process.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.support.scripted_system import scripted_models, served
 
 _FAULT = re.compile(r'"level":"(ERROR|CRITICAL)"|Traceback|Logging error|never (retrieved|awaited)')
 READ_TIMEOUT_S = 2.0
-"""How long a client that sends half a request is waited for. Many of them do."""
+"""The read timeout, short because many clients send half a request."""
 
 
 @dataclass(frozen=True)
 class MalformedTarget:
-    """A running system. `ids` are those of what its store has."""
+    """A running system. `ids` are the existing ids in its store."""
 
     process: subprocess.Popen[bytes]
     url: str
@@ -39,21 +39,21 @@ class MalformedTarget:
     ids: dict[str, list[str]]
 
     def rss_bytes(self) -> int:
-        """The memory that the process has at this moment."""
+        """Returns the present memory of the process."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found is not None
         return int(found[1]) * 1024
 
     def faults(self) -> list[str]:
-        """Lines of its log that tell of a fault of ours."""
+        """Returns the lines of its log that report a fault of the server."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return [line for line in lines if _FAULT.search(line)]
 
 
 @contextmanager
 def malformed_target(folder: Path) -> Iterator[MalformedTarget]:
-    """A system with its database and its log in a folder."""
+    """Runs a system with its database and its log in a folder."""
     log = folder / "log"
     command = [sys.executable, "-m", "tests.support.malformed.system", str(folder / "store.db")]
     with log.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Spans as they were exported, read from requests of OTLP with OpenTelemetry's own protocol messages."""
+"""Exported spans, read from OTLP requests with OpenTelemetry's own protocol messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 @dataclass(frozen=True)
 class ExportedSpan:
-    """A span, and the service that it is of."""
+    """A span and its service."""
 
     service: str
     name: str

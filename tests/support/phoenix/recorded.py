@@ -1,4 +1,4 @@
-"""Starts Phoenix, unmodified, on a gRPC server that differs in two things. Runs in Phoenix's own environment.
+"""Starts Phoenix, unmodified, on a gRPC server with two differences. This module runs in Phoenix's own environment.
 
 - Its port is on loopback: Phoenix has a setting for the address of its HTTP port only.
 - The bytes of every call are also appended to the file RECORDED, a line of base64 each: Phoenix keeps neither the
@@ -20,7 +20,7 @@ RECORDED = Path(os.environ["RECORDED"])
 
 
 class Recorder(grpc.aio.ServerInterceptor):
-    """Writes down the bytes of each call before they are read."""
+    """Records the bytes of each call before they are parsed."""
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
         handler = await continuation(handler_call_details)
@@ -34,7 +34,7 @@ class Recorder(grpc.aio.ServerInterceptor):
 
 
 class LoopbackServer:
-    """A server of gRPC's that listens on 127.0.0.1 whatever address it is given."""
+    """A gRPC server that always listens on 127.0.0.1."""
 
     def __init__(self, server: grpc.aio.Server) -> None:
         self._server = server
@@ -47,7 +47,7 @@ class LoopbackServer:
 
 
 def serve(new_server: Callable[..., grpc.aio.Server]) -> None:
-    """Runs Phoenix's command, to which `new_server` makes servers of gRPC's."""
+    """Runs Phoenix's command with gRPC servers that `new_server` makes."""
 
     def recorded(**options: Any) -> LoopbackServer:
         interceptors = [*options.pop("interceptors", ()), Recorder()]

@@ -1,4 +1,4 @@
-"""Arize Phoenix, a trace server from PyPI with receivers of OTLP, a database and an API, as a process on loopback.
+"""Arize Phoenix, a trace server from PyPI with OTLP receivers, a database and an API, as a process on loopback.
 
 with phoenix(folder, {}) as server:  # returns at once
     await server.ready(session)
@@ -33,12 +33,13 @@ _UNUSED = {
     "PHOENIX_ENABLE_MCP_SERVER": "false",
     "PHOENIX_LOG_MIGRATIONS": "false",
 }
-"""Settings that turn off what takes time to start."""
+"""Settings that turn off features with a slow start."""
 
 
 @dataclass(frozen=True)
 class Phoenix:
-    """A server that was started. It takes OTLP over gRPC at `grpc_port`, over HTTP at `url`, where its pages are."""
+    """A started server. It receives OTLP over gRPC at `grpc_port`, and over HTTP at `url`, which also serves its
+    pages."""
 
     folder: Path
     url: str
@@ -46,7 +47,7 @@ class Phoenix:
     process: subprocess.Popen[Any]
 
     async def ready(self, session: aiohttp.ClientSession) -> None:
-        """Waits until it takes spans. RuntimeError: it ended instead, or takes too long."""
+        """Waits until the server accepts spans. RuntimeError: the server ended, or takes too long."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not await self._is_ready(session):
             if self.process.poll() is not None or time.monotonic() > deadline_s:
@@ -61,7 +62,7 @@ class Phoenix:
             return False
 
     async def spans(self, session: aiohttp.ClientSession, count: int) -> list[dict[str, Any]]:
-        """The spans that the API has, once there are so many, or after a minute: they are stored a moment later."""
+        """Returns the spans of the API once there are so many, or after a minute: spans are stored with a delay."""
         deadline_s = time.monotonic() + WAIT_MAX_S
         while len(found := await self._page(session, "spans")) < count and time.monotonic() < deadline_s:
             await asyncio.sleep(PAUSE_S)
@@ -76,7 +77,7 @@ class Phoenix:
         return page
 
     async def pages(self, session: aiohttp.ClientSession) -> bytes:
-        """All that the API says of traces, as it says it."""
+        """Returns the raw answers of the API about traces."""
         answers = [await session.get(self._address(name)) for name in _PAGES]
         assert [answer.status for answer in answers] == [200] * len(_PAGES)
         return b"".join([await answer.read() for answer in answers])
@@ -85,12 +86,12 @@ class Phoenix:
         return f"{self.url}/v1/projects/default/{page}?limit=1000"
 
     def exported(self) -> list[bytes]:
-        """The requests that came over gRPC, as they came."""
+        """Returns the received gRPC requests as bytes."""
         lines = (self.folder / "exported").read_bytes().splitlines()
         return [base64.b64decode(line) for line in lines]
 
     def kept(self) -> bytes:
-        """All files of its own, the log among them, and the rows of its database. For a server that has stopped."""
+        """Returns all files of a stopped server, the log included, and the rows of its database."""
         files = [path.read_bytes() for path in sorted(self.folder.rglob("*")) if path.is_file()]
         with closing(sqlite3.connect(f"file:{self.folder}/phoenix.db?mode=ro", uri=True)) as database:
             tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()

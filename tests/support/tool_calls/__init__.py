@@ -1,1 +1,1 @@
-"""Public vectors of tool calls: what models wrote, and what it means."""
+"""Public vectors of tool calls: outputs of models and their meaning."""

@@ -1,4 +1,4 @@
-"""The outcome of a parser, put together, and its comparison with the expected outcome."""
+"""The joined outcome of a parser, and its comparison with the expected outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PIECE_MAX = 8
 
 
 def joined(segments: Iterable[Segment]) -> list[Segment]:
-    """The segments with neighbouring pieces of one thing made one, which takes all trace of the cuts away."""
+    """Joins neighbouring segments of one kind, so that the result does not depend on the cuts of the input."""
     whole: list[Segment] = []
     for segment in segments:
         last = whole[-1] if whole else None
@@ -40,7 +40,7 @@ def joined(segments: Iterable[Segment]) -> list[Segment]:
 
 
 def cuts(whole: Sequence[_Unit], *, at_random: int = RANDOM_CUTS) -> Iterator[list[Sequence[_Unit]]]:
-    """A sequence in one piece, unit by unit, and cut at random with fixed seeds."""
+    """Yields a sequence in one piece, unit by unit, and cut at random with fixed seeds."""
     yield [whole]
     yield [whole[at : at + 1] for at in range(len(whole))]
     for seed in range(at_random):
@@ -55,7 +55,7 @@ def cuts(whole: Sequence[_Unit], *, at_random: int = RANDOM_CUTS) -> Iterator[li
 
 @dataclass(frozen=True)
 class Outcome:
-    """Calls that are not complete do not count: nobody may run them."""
+    """The calls and texts of an output. Incomplete calls are left out, because they must not be run."""
 
     text: str | None
     reasoning: str | None
@@ -84,14 +84,14 @@ class Outcome:
         return cls("".join(text).strip() or None, "".join(reasoning).strip() or None, calls)
 
     def is_what(self, expected: Object | None) -> bool:
-        """Texts are compared without outer white space, arguments as JSON with the types of their values."""
+        """Compares texts without outer white space, and arguments as JSON with the types of their values."""
         if expected is None:
             return not self.calls
         texts = [(expected[key] or "").strip() or None for key in ("text", "reasoning")]
         return texts == [self.text, self.reasoning] and self._has_the_calls_of(expected)
 
     def agrees_with(self, expected: Object | None) -> bool:
-        """Compares as `is_what` does, but a text that is None in `expected` may be anything; thoughts are joined."""
+        """Compares like `is_what`, but a text that is None in `expected` may be anything, and thoughts are joined."""
         assert expected is not None
         written = {"text": self.text or "", "reasoning": (self.reasoning or "").replace("\n", "")}
         wanted = {"text": expected["text"], "reasoning": (expected["reasoning"] or "").replace("\n", "")}
@@ -106,7 +106,7 @@ class Outcome:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equality in which true is not 1."""
+    """Compares values, with true different from 1."""
     return json.dumps(_plain(one), sort_keys=True) == json.dumps(_plain(other), sort_keys=True)
 
 

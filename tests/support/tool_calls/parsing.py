@@ -1,4 +1,4 @@
-"""One syntax on its own, for its unit tests."""
+"""A family with a single syntax, for the unit tests of that syntax."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parsed(
     tail: str = "",
     cut_off: bool = False,
 ) -> list[Segment]:
-    """The segments of a text, which are the same however it is cut."""
+    """Parses a text, and requires equal segments however the text is cut."""
     table = families.load(family) if isinstance(family, str) else family
     results = []
     for pieces in cuts(text, at_random=3):

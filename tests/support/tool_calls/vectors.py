@@ -1,4 +1,4 @@
-"""The vectors themselves: 469 fixtures of the package canitoolcall, and those that are in this repository."""
+"""The vectors: 469 fixtures of the package canitoolcall, and those of this repository."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from antiphon_translator.parsing import families
 GOLDEN = Path(__file__).parents[2] / "golden" / "tool_calls"
 FIXTURES_VARIABLE = "CANITOOLCALL_FIXTURES"
 
-# Which of our families a fixture's model belongs to; the first part of the name that is found counts.
+# The family of a fixture's model: the first part that is found in the model's name decides.
 _BY_MODEL = {
     "deepseek": {
         "V4.1": "deepseek_v41",
@@ -43,13 +43,13 @@ _BY_NAME = {
 # Control tokens that are parts of the markers in the table.
 _TOKENS = {"minimax_m3": ("]<]minimax[>[", "<mm:think>", "</mm:think>")}
 _TAG = re.compile(r"[<\[][^<\[\s?{]+[>\]]")
-# Listed as markers, but ordinary text to the vocabularies.
+# Listed as markers, but ordinary text in the vocabularies.
 _NO_TOKENS = ("<function=", "</function>", "<parameter=", "</parameter>")
 
 
 @dataclass(frozen=True)
 class Vector:
-    """`ids` are in the vocabulary of `repository`. `expected` is None where no call must come out."""
+    """An output of a model. `ids` are in the vocabulary of `repository`. `expected` is None if no call may be found."""
 
     id: str
     family: str
@@ -64,7 +64,7 @@ class Vector:
 
     @property
     def schemas(self) -> dict[str, Object] | None:
-        """Parameters by name, as the parser wants them; without tools, calls are text."""
+        """Returns the parameters by name, in the form for the parser. Without tools, calls are text."""
         functions = [tool.get("function", tool) for tool in self.tools]
         return {function["name"]: function.get("parameters") or {} for function in functions} or None
 
@@ -86,13 +86,13 @@ def all_vectors() -> list[Vector]:
 
 @cache
 def markers_of() -> Mapping[str, tuple[str, ...]]:
-    """The control tokens of each family's vocabularies, as far as there are fixtures of it."""
+    """Returns the control tokens of each family's vocabularies, for families with fixtures."""
     return {vector.family: vector.markers for vector in fixtures()}
 
 
 @cache
 def known_wrong() -> list[Vector]:
-    """Outputs that were read wrongly once. A text that is None in `expected` may be anything."""
+    """Returns outputs that were once read wrongly. A text that is None in `expected` may be anything."""
     return suite("known_wrong")
 
 
@@ -110,7 +110,7 @@ def _tags_of(family: str) -> tuple[str, ...]:
 
 @cache
 def suite(name: str) -> list[Vector]:
-    """The vectors of a file in this repository: `public_suite`, `families` or `known_wrong`."""
+    """Returns the vectors of a file in this repository: `public_suite`, `families` or `known_wrong`."""
     content = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
     return [
         Vector(

@@ -1,4 +1,4 @@
-"""Vocabularies for vectors: what the fixtures use of real ones, and one of bytes and markers for all others."""
+"""Vocabularies for vectors: the parts of real ones that fixtures use, and one of bytes and markers for all others."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from tests.support.tool_calls.vectors import GOLDEN, Vector
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`number` are the ids here of the ids there: a tokenizer of so few pieces has to number them anew."""
+    """A small vocabulary. `number` maps ids of the real vocabulary to ids of this one, because a tokenizer of few
+    pieces has to renumber them."""
 
     tokenizer: ModelTokenizer
     number: Mapping[int, int]
 
     def ids(self, vector: Vector) -> list[int]:
-        """A vector's own ids; without any, its characters and markers."""
+        """Returns the ids of a vector, or else the ids of its characters and markers."""
         return [self.number[each] for each in vector.ids] if self.number else self.tokenizer.encode(vector.raw)
 
 
@@ -44,7 +45,7 @@ def vocabulary(repository: str, markers: tuple[str, ...]) -> Vocabulary:
 def made_of(
     *, pieces: Mapping[str, str], added: Mapping[str, str], not_used: Iterable[str] = (), **_about: object
 ) -> Vocabulary:
-    """A vocabulary of these tokens, by the ids that they have in a larger one."""
+    """Makes a vocabulary of these tokens, given by their ids in a larger vocabulary."""
     tokenizer = Tokenizer(_bytes_and(pieces.values()))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()

@@ -1,7 +1,7 @@
-"""A Triton model that answers by the rules of scripted_answers.py, which lies beside it. For tests.
+"""A Triton model for tests that answers by the rules of scripted_answers.py, which is copied beside this file.
 
-It has the signature of tensorrt_llm, or that of a model of the vLLM backend that sees images. For the first one,
-`vocabulary.json` lists what each id writes: a byte, as a character of latin-1, or a control token.
+The model has the signature of tensorrt_llm, or that of a vLLM backend model with images. For tensorrt_llm,
+`vocabulary.json` lists the output of each id: a byte, as a character of latin-1, or a control token.
 """
 
 import json
@@ -24,7 +24,7 @@ class TritonPythonModel:
             self.answer(self.signature(request), request.get_response_sender())
 
     def answer(self, asked, sender):
-        """One response for each id or letter, and one for the end."""
+        """Sends one response for each id or letter, and one for the end."""
         for piece in asked.pieces[: asked.length]:
             if sender.is_cancelled():
                 break
@@ -49,7 +49,7 @@ class Ids:
         self.pieces = [token_id for text in answer(self.prompt, guide=guide or None) for token_id in self.spelt(text)]
 
     def spelt(self, text):
-        """The ids that write a text."""
+        """Returns the ids of a text."""
         written = [text] if text in CONTROL_TOKENS else text.encode().decode("latin-1")
         return [self.ids[piece] for piece in written]
 
@@ -70,7 +70,7 @@ class Letters:
         (self.prompt,) = texts(request, "text_input")
         asked = json.loads(texts(request, "sampling_parameters")[0])
         self.length = asked["max_tokens"]
-        guides = json.loads(asked.get("structured_outputs", "{}"))  # one at most, its text by its kind
+        guides = json.loads(asked.get("structured_outputs", "{}"))  # at most one guide, its text by its kind
         guide = next(iter(guides.items()), None)
         self.pieces = "".join(answer(self.prompt, images=len(texts(request, "image")), guide=guide))
 

@@ -1,10 +1,10 @@
 """A Triton model with any of the four signatures and no language model behind it, for tests.
 
-It answers with the prompt's own ids, over and over, one response every `delay_ms`, until the length or the end id; or,
-where `says` holds a JSON list of ids, a JSON text or a JSON list of texts, once with these. In the text-level
-signatures every character, or every text of the list, stands for an id. A prompt of ids that ends with the beginning of
-what it says is gone on with, as by a language model. Asked for an adapter it only names the adapter. `behaviour` says
-what goes wrong after `after_tokens` ids:
+The model repeats the prompt's own ids, one response every `delay_ms`, until the length or the end id. If `says` has a
+JSON list of ids, a JSON text or a JSON list of texts, the model answers once with these. In the text-level signatures
+every character, or every text of the list, stands for an id. If a prompt of ids ends with the beginning of `says`, the
+model continues after it, like a language model. A request for an adapter is answered with the adapter only. `behaviour`
+is the fault after `after_tokens` ids:
 
     paced   nothing
     stall   it stops answering and never finishes
@@ -12,8 +12,8 @@ what goes wrong after `after_tokens` ids:
     fail    it answers with an error
     coarse  nothing, but every response carries `ids_per_response` ids
 
-A request may say its own, if the model `obeys`: a request id that ends with `/fail/2` is for a model that fails after
-two ids (so is stall, so is die), one that ends with `/coarse/4` for one with four ids in a response.
+A request may set the behaviour if the model `obeys`: a request id that ends with `/fail/2` lets the model fail after
+two ids (likewise stall and die), one that ends with `/coarse/4` sends four ids in a response.
 """
 
 import json
@@ -27,7 +27,7 @@ import triton_python_backend_utils as pb_utils
 
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 TEXT_END = "\u4e02"
-"""The character that ends a text: that of the id 2."""
+"""The character that ends a text: the character of the id 2."""
 
 
 class TritonPythonModel:
@@ -114,12 +114,12 @@ class Tokens:
 
     @property
     def adapter(self):
-        """The tensor of the requested adapter; None without one."""
+        """Returns the tensor of the requested adapter, or None."""
         task_id = scalar(self.request, "lora_task_id", None)
         return None if task_id is None else [task_id]
 
     def rest_of(self, says):
-        """The ids of `says` that the prompt does not end with yet."""
+        """Returns the ids of `says` after those that the prompt ends with."""
         most = min(len(says), len(self.prompt))
         said = next((count for count in range(most, 0, -1) if self.prompt[-count:] == says[:count]), 0)
         return says[said:]
@@ -199,7 +199,7 @@ SIGNATURES = {
     "sampling_param_max_tokens": LlmApi,
     "max_tokens": Ensemble,
 }
-"""By an input that only this one has, the first that is there."""
+"""The signatures by an input that only they have. The first input that exists decides."""
 
 
 def text(name, value):

@@ -1,6 +1,7 @@
-"""A Triton model that says what it was shown: its prompt and its images, as JSON, once. For tests.
+"""A Triton model for tests that answers with its prompt and its images as JSON.
 
-It has the inputs that its configuration declares: those of a multimodal model of the vLLM backend, or of TensorRT-LLM.
+The model has the inputs that its configuration declares: those of a multimodal model of the vLLM backend, or of
+TensorRT-LLM.
 """
 
 import json

@@ -6,7 +6,7 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 
 END_ID = 0x4E02
-"""That of the character which ends a text: see scripted.py."""
+"""The id of the character that ends a text: see scripted.py."""
 
 
 class TritonPythonModel:

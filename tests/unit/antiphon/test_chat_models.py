@@ -17,7 +17,7 @@ TWO = [ListedModel("meta/a", 4096), ListedModel("b")]
 
 
 async def served(monkeypatch: pytest.MonkeyPatch, folder: Path, *found: ListedModel, **options: Any) -> Any:
-    """The profiles for a server that lists these models."""
+    """Discovers the models of a server that lists `found`. Returns the written profiles by name."""
 
     async def listed(_engine: OpenAIChatEngine) -> list[ListedModel]:
         return list(found)
@@ -41,13 +41,15 @@ async def test_each_model_that_the_server_lists_has_a_profile(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("url", ["http://h:8000", "http://h:8000/"])
-async def test_a_url_without_a_path_has_the_usual_one(
+async def test_a_server_url_without_a_path_gets_the_path_v1(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str
 ) -> None:
     assert (await served(monkeypatch, tmp_path, *TWO, url=url))["b"].endpoint == "http://h:8000/v1"
 
 
-async def test_one_of_them_may_have_a_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_model_directory_is_used_for_the_selected_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     directory = write_directory(tmp_path / "model")
     found = await served(monkeypatch, tmp_path, *TWO, only="meta/a", directory=directory)
     assert {name: profile.directory for name, profile in found.items()} == {"meta/a": directory}
@@ -56,7 +58,7 @@ async def test_one_of_them_may_have_a_directory(monkeypatch: pytest.MonkeyPatch,
     assert longer.context_length == 8192
 
 
-async def test_an_adapter_is_served_under_its_name_with_the_directory_and_the_context_of_its_model(
+async def test_an_adapter_has_the_directory_and_context_length_of_its_model(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     directory = write_directory(tmp_path / "model")
@@ -78,14 +80,16 @@ async def test_an_adapter_is_served_under_its_name_with_the_directory_and_the_co
         (TWO, {"url": "h:8000"}, "must be a URL"),
     ],
 )
-async def test_what_cannot_be_served_is_told_in_one_line(
+async def test_discovery_without_a_usable_model_or_url_raises_settings_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[ListedModel], options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SettingsError, match=words):
         await served(monkeypatch, tmp_path, *found, **options)
 
 
-async def test_a_server_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_an_unreachable_chat_server_raises_settings_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     async def listed(_engine: OpenAIChatEngine) -> list[ListedModel]:
         raise EngineUnavailable("It cannot be reached.")
 

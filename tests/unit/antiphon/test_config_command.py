@@ -6,7 +6,7 @@ from antiphon import settings
 from antiphon.cli import main
 
 
-def test_config_prints_every_setting_as_it_is_now(
+def test_config_prints_effective_settings_and_warnings(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTIPHON_EDGE_HOST", "0.0.0.0")
@@ -18,7 +18,7 @@ def test_config_prints_every_setting_as_it_is_now(
     assert "warning: The edge listens on 0.0.0.0" in err
 
 
-def test_the_reference_page_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_markdown_prints_the_reference_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "--markdown"]) == 0
     assert capsys.readouterr().out == settings.as_markdown()
 

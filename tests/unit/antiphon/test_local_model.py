@@ -12,7 +12,7 @@ from antiphon_local_triton.supervisor import LocalTriton
 
 
 class FakeTriton:
-    """Starts at once."""
+    """A Triton that is ready at once."""
 
     grpc_address = "127.0.0.1:1"
     log_path = Path("/d/triton.log")
@@ -49,7 +49,7 @@ async def test_the_profile_names_the_triton_that_was_started(tmp_path: Path) -> 
     ("config", "context_length"),
     [({"max_position_embeddings": 512}, 512), ({"max_position_embeddings": 10**6}, CONTEXT_TOKENS_MAX), ({}, 4_096)],
 )
-def test_the_context_is_that_of_the_model_up_to_a_limit(
+def test_context_length_is_that_of_the_model_up_to_a_limit(
     config: dict[str, int], context_length: int, tmp_path: Path
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -18,6 +18,6 @@ from antiphon_local_triton.errors import LocalModelError
         (OSError("only words"), ("only words", 1)),
     ],
 )
-def test_a_mistake_is_a_line_and_a_status(error: Exception, explained: tuple[str, int]) -> None:
+def test_expected_errors_become_a_message_and_an_exit_status(error: Exception, explained: tuple[str, int]) -> None:
     assert isinstance(error, MISTAKES)
     assert explain(error) == explained

@@ -23,7 +23,7 @@ CALL = [
 
 @pytest.fixture
 def parse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
-    """Runs the command; exit status, standard output, standard error."""
+    """A function that runs the command and returns exit status, standard output and standard error."""
 
     def run(chunks: Any, *flags: str, tools: Any = TOOLS) -> tuple[int, str, str]:
         if tools is not None:
@@ -38,7 +38,7 @@ def parse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], t
     return run
 
 
-def test_the_items_are_printed(parse: Any) -> None:
+def test_parse_prints_reasoning_message_and_call_items(parse: Any) -> None:
     status, out, _ = parse(CALL, "--family", "hermes")
     reasoning, message, call = json.loads(out)
     assert status == 0
@@ -47,14 +47,14 @@ def test_the_items_are_printed(parse: Any) -> None:
     assert (call["name"], json.loads(call["arguments"])) == ("get_weather", {"city": "Rome"})
 
 
-def test_the_events_are_printed(parse: Any) -> None:
+def test_parse_with_events_prints_numbered_events(parse: Any) -> None:
     _, out, _ = parse(CALL, "--family", "hermes", "--events")
     log = events.decode(out.encode())
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
     assert (log[0]["type"], log[-1]["type"]) == ("response.created", "response.completed")
 
 
-def test_the_end_of_the_prompt_and_of_the_answer_count(parse: Any) -> None:
+def test_prompt_tail_and_finish_reason_set_item_type_and_status(parse: Any) -> None:
     _, out, _ = parse(["Hm"], "--family", "hermes", "--prompt-tail", "<think>\n", "--finish", "length")
     (item,) = json.loads(out)
     assert (item["type"], item["status"]) == ("reasoning", "incomplete")
@@ -65,7 +65,7 @@ def test_without_tools_a_call_is_text(parse: Any) -> None:
     assert [item["type"] for item in json.loads(out)] == ["message"]
 
 
-def test_token_ids_need_their_tokenizer(parse: Any, tmp_path: Path) -> None:
+def test_token_ids_are_decoded_with_the_given_tokenizer(parse: Any, tmp_path: Path) -> None:
     folder = write_directory(tmp_path / "model")
     ids = tokenizer().encode("Hello there.")
     _, out, _ = parse([ids[:1], ids[1:]], "--family", "plain", "--tokenizer", str(folder))
@@ -82,7 +82,7 @@ def test_token_ids_need_their_tokenizer(parse: Any, tmp_path: Path) -> None:
         (["x"], ["--family", "plain", "--tool-choice", '"any"'], "'tool_choice' must be one of"),
     ],
 )
-def test_a_mistake_is_one_line(parse: Any, chunks: Any, flags: list[str], words: str) -> None:
+def test_invalid_input_prints_one_line_and_exits_2(parse: Any, chunks: Any, flags: list[str], words: str) -> None:
     status, out, error = parse(chunks, *flags)
     assert (status, out) == (2, "")
     assert words in error

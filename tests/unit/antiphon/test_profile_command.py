@@ -18,7 +18,7 @@ def written(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
-def test_it_says_what_becomes_of_a_profile(tmp_path: Path, capsys: Output) -> None:
+def test_profile_check_prints_the_resolved_profile(tmp_path: Path, capsys: Output) -> None:
     write_directory(tmp_path / "model")
     path = written(tmp_path, 'name = "m"\ndirectory = "model"\nendpoint = "t:1"\n')
     assert cli.main(["profile", "check", path, "--offline"]) == 0
@@ -29,18 +29,18 @@ def test_it_says_what_becomes_of_a_profile(tmp_path: Path, capsys: Output) -> No
     assert "server" not in told
 
 
-def test_a_chat_server_needs_nothing_but_its_url(tmp_path: Path, capsys: Output) -> None:
+def test_a_chat_profile_with_only_a_url_passes_the_check(tmp_path: Path, capsys: Output) -> None:
     assert cli.main(["profile", "check", written(tmp_path, CHAT), "--offline"]) == 0
     assert "the server says when a prompt is too long" in capsys.readouterr().out
 
 
-def test_a_server_that_does_not_answer_is_told_with_its_reason(tmp_path: Path, capsys: Output) -> None:
+def test_profile_check_of_an_unreachable_server_exits_1(tmp_path: Path, capsys: Output) -> None:
     assert cli.main(["profile", "check", written(tmp_path, CHAT)]) == 1
     assert "The server of model 'm' cannot be reached." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("found", "status", "told"), [("m", 0, "ready"), ("other", 1, "no model 'm' (chat_model)")])
-def test_a_chat_server_has_to_list_the_model(
+def test_profile_check_fails_if_the_chat_server_lacks_the_model(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch, found: str, status: int, told: str
 ) -> None:
     async def models(_server: HttpModelServer) -> object:
@@ -59,7 +59,7 @@ def test_a_chat_server_has_to_list_the_model(
         (CHAT.replace('engine = "openai_chat"\n', ""), "'directory' is missing"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, capsys: Output, text: str, words: str) -> None:
+def test_invalid_input_prints_one_line_and_exits_2(tmp_path: Path, capsys: Output, text: str, words: str) -> None:
     assert cli.main(["profile", "check", written(tmp_path, text)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line

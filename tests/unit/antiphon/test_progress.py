@@ -19,7 +19,7 @@ def line_on(stream: StringIO, clock: ManualClock) -> ProgressLine:
     return ProgressLine("rows", stream=stream, now_s=lambda: clock.now_ms() / 1000)
 
 
-def test_what_takes_long_counts_on_a_terminal_now_and_then() -> None:
+def test_long_work_refreshes_its_count_on_a_terminal_at_intervals() -> None:
     terminal, clock = Terminal(), ManualClock()
     progress = line_on(terminal, clock)
     progress(900)
@@ -32,7 +32,7 @@ def test_what_takes_long_counts_on_a_terminal_now_and_then() -> None:
     assert lines(terminal) == ["1,000 rows", "1,002 rows"]
 
 
-def test_at_the_end_the_line_is_gone() -> None:
+def test_end_erases_the_progress_line() -> None:
     terminal, clock = Terminal(), ManualClock()
     progress = line_on(terminal, clock)
     clock.advance(QUIET_S)
@@ -41,7 +41,7 @@ def test_at_the_end_the_line_is_gone() -> None:
     assert terminal.getvalue().endswith("7 rows\r      \r")
 
 
-def test_a_file_is_told_nothing() -> None:
+def test_no_progress_is_written_to_a_file() -> None:
     file, clock = StringIO(), ManualClock()
     progress = line_on(file, clock)
     clock.advance(QUIET_S)

@@ -10,7 +10,7 @@ from antiphon_core.config import SettingsError, declared
 ROOT = Path(__file__).parents[3]
 
 
-def test_sections_are_loaded_by_name() -> None:
+def test_variables_and_flags_set_the_fields_of_their_section() -> None:
     loaded = settings.load(environ={"ANTIPHON_STORE_PORT": "7"}, flags={"--edge-port": "8"}, file=None)
     assert (loaded.store.port, loaded.edge.port) == (7, 8)
 
@@ -21,7 +21,7 @@ def test_nims_variables_are_aliases() -> None:
     assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (9, True, "ERROR")
 
 
-def test_what_is_not_declared_is_refused() -> None:
+def test_an_undeclared_variable_is_refused_with_a_suggestion() -> None:
     with pytest.raises(SettingsError, match="did you mean 'ANTIPHON_STORE_URL'"):
         settings.load(environ={"ANTIPHON_STORE_ULR": "memory://"}, flags={}, file=None)
 
@@ -37,6 +37,6 @@ def test_the_reference_page_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("workers", ["0", "257"])
-def test_the_number_of_workers_has_bounds(workers: str) -> None:
+def test_a_number_of_workers_outside_1_to_256_is_refused(workers: str) -> None:
     with pytest.raises(SettingsError, match="ANTIPHON_SERVE_WORKERS must be 1 to 256, but is"):
         settings.load(environ={"ANTIPHON_SERVE_WORKERS": workers}, flags={}, file=None)

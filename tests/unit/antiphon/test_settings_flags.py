@@ -15,13 +15,13 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def test_flags_that_were_given_are_found_by_their_names() -> None:
+def test_given_flags_are_collected_by_name() -> None:
     options = parser().parse_args(["--edge-port=1", "--store-url", "memory://"])
     assert flags_of(options) == {"--edge-port": "1", "--store-url": "memory://"}
     assert load(options).edge.port == 1
 
 
-def test_flags_count_more_than_what_a_command_prefers() -> None:
+def test_flags_override_the_preset_of_a_command() -> None:
     options = parser().parse_args(["--edge-port=1"])
     assert load(options, preset={"edge": {"port": 2}, "store": {"port": 3}}).edge.port == 1
     assert load(options, preset={"edge": {"port": 2}, "store": {"port": 3}}).store.port == 3
@@ -37,7 +37,7 @@ def test_a_command_has_only_the_flags_that_it_uses(capsys: pytest.CaptureFixture
     assert "unrecognized arguments: --edge-port=1" in capsys.readouterr().err
 
 
-def test_all_settings_are_listed_when_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_settings_lists_all_settings(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         parser().parse_args(["--help-settings"])
     listed = capsys.readouterr().out

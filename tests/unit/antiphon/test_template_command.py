@@ -12,14 +12,14 @@ TEMPLATES = Path(__file__).parents[2] / "golden" / "templates"
 Output = pytest.CaptureFixture[str]
 
 
-def test_render_prints_the_members_of_a_vector(capsys: Output) -> None:
+def test_render_prints_the_prompt_tail_and_the_raw_output(capsys: Output) -> None:
     assert cli.main(["template", "render", str(TEMPLATES / "Qwen3-Coder.jinja")]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == {"prompt_tail", "raw"}
     assert "<function=get_weather>" in printed["raw"]
 
 
-def test_check_says_which_family_and_why(capsys: Output) -> None:
+def test_check_prints_the_detected_family_and_its_markers(capsys: Output) -> None:
     assert cli.main(["template", "check", str(TEMPLATES / "Qwen3-Coder.jinja")]) == 0
     first, second, *_, last = capsys.readouterr().out.splitlines()
     assert first == "family: qwen_coder"
@@ -34,12 +34,12 @@ def test_check_of_a_family_that_does_not_fit_fails_and_shows_the_output(capsys: 
     assert "the output was" in out
 
 
-def test_a_family_with_a_writer_of_its_own_is_not_rendered(capsys: Output) -> None:
+def test_check_of_gpt_oss_reports_the_harmony_writer(capsys: Output) -> None:
     assert cli.main(["template", "check", str(TEMPLATES / "openai-gpt-oss-120b.jinja")]) == 0
     assert "written as 'harmony'" in capsys.readouterr().out
 
 
-def test_a_model_directory_tells_its_vocabulary_too(tmp_path: Path, capsys: Output) -> None:
+def test_check_accepts_a_model_directory(tmp_path: Path, capsys: Output) -> None:
     directory = write_directory(tmp_path / "model")
     assert cli.main(["template", "check", str(directory)]) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("family: ")
@@ -48,7 +48,7 @@ def test_a_model_directory_tells_its_vocabulary_too(tmp_path: Path, capsys: Outp
 @pytest.mark.parametrize(
     ("template", "said"), [("{% if %}", "does not compile"), ("{{ raise_exception('no') }}", "no")]
 )
-def test_a_template_that_cannot_be_used_is_one_line(tmp_path: Path, capsys: Output, template: str, said: str) -> None:
+def test_an_unusable_template_prints_one_line(tmp_path: Path, capsys: Output, template: str, said: str) -> None:
     path = tmp_path / "own.jinja"
     path.write_text(template)
     assert cli.main(["template", "render", str(path)]) != 0
@@ -57,6 +57,6 @@ def test_a_template_that_cannot_be_used_is_one_line(tmp_path: Path, capsys: Outp
     assert len(error.splitlines()) == 1
 
 
-def test_an_unknown_family_is_one_line(capsys: Output) -> None:
+def test_an_unknown_family_is_refused_with_its_name(capsys: Output) -> None:
     assert cli.main(["template", "check", str(TEMPLATES / "GLM-4.6.jinja"), "--family", "none"]) != 0
     assert "There is no family 'none'" in capsys.readouterr().err

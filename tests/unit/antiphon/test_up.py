@@ -19,11 +19,11 @@ from antiphon_core.config import SettingsError
         (up.Plan(data=Path("d"), model_name="Mine"), "Mine"),
     ],
 )
-def test_a_model_is_named_after_where_it_comes_from(plan: up.Plan, name: str) -> None:
+def test_the_default_model_name_follows_its_source(plan: up.Plan, name: str) -> None:
     assert plan.name == name
 
 
-def test_options_that_exclude_or_need_each_other() -> None:
+def test_conflicting_or_incomplete_options_are_refused() -> None:
     up.Plan(data=Path("d"), triton="h:1", model_directory=Path("m")).check()
     with pytest.raises(SettingsError, match="need each other"):
         up.Plan(data=Path("d"), model_directory=Path("m")).check()
@@ -50,13 +50,13 @@ def test_options_that_exclude_or_need_each_other() -> None:
         ("--triton-model", {"triton_model": "t"}),
     ],
 )
-def test_profiles_exclude_all_that_says_something_of_a_model(option: str, member: dict[str, Any]) -> None:
+def test_profiles_exclude_every_option_that_describes_a_model(option: str, member: dict[str, Any]) -> None:
     up.Plan(data=Path("d"), own_profiles=Path("p")).check()
     with pytest.raises(SettingsError, match=f"--profiles and {option} exclude each other"):
         up.Plan(data=Path("d"), own_profiles=Path("p"), **member).check()
 
 
-def test_the_targets_read_the_users_profiles_where_there_are_some() -> None:
+def test_own_profiles_replace_the_generated_profiles_folder() -> None:
     assert up.Plan(data=Path("d")).profiles == Path("d/profiles")
     assert up.Plan(data=Path("d"), own_profiles=Path("mine")).profiles == Path("mine")
 
@@ -75,7 +75,7 @@ async def test_the_profile_replaces_that_of_an_earlier_model(tmp_path: Path) -> 
     }
 
 
-def test_what_up_prefers_is_durable_and_on_free_ports() -> None:
+def test_up_defaults_to_a_sqlite_store_and_free_ports() -> None:
     preferred = up.preset(up.Plan(data=Path("/d")))
     assert preferred["store"] == {"url": "sqlite:////d/store.db", "port": 0}
     assert preferred["translator"] == {"port": 0}

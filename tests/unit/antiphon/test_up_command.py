@@ -32,6 +32,6 @@ def test_arguments_become_the_plan_and_the_settings(started: Any, tmp_path: Path
     assert settings.translator.profiles == tmp_path / "profiles"
 
 
-def test_the_flag_of_the_setting_counts_more_than_port(started: Any, tmp_path: Path) -> None:
+def test_edge_port_flag_overrides_port(started: Any, tmp_path: Path) -> None:
     main(["up", "--port=81", "--edge-port=82", "--data", str(tmp_path)])
     assert started[0][1].edge.port == 82

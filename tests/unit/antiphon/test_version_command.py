@@ -6,6 +6,6 @@ from antiphon.cli import main
 from antiphon_core.version import VERSION
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
     assert capsys.readouterr().out == f"antiphon {VERSION}\n"

@@ -11,7 +11,7 @@ def _render(messages: list[dict[str, Any]], **variables: Any) -> str:
     return template.render(messages=messages, add_generation_prompt=True, **variables)
 
 
-def test_there_is_no_system_prompt_unless_there_is_one() -> None:
+def test_no_default_system_prompt_is_added() -> None:
     assert _render([{"role": "user", "content": "Hi"}]) == ("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
 
 

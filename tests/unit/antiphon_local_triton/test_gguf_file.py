@@ -46,13 +46,13 @@ def test_every_truncation_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_gguf_file_is_said_in_one_line(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_gguf_file_is_refused_with_its_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.gguf"
     path.write_bytes(content)
     with pytest.raises(LocalModelError, match=r"bad\.gguf cannot be read as a GGUF model file: .+"):
         read_metadata(path)
 
 
-def test_names_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_gguf_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(LocalModelError, match=r"There is no file .*nothing\.gguf"):
         read_metadata(tmp_path / "nothing.gguf")

@@ -43,7 +43,7 @@ def test_byte_level_merges_by_rank() -> None:
     assert _pieces(BYTE_LEVEL, "hello worl") == ["hello", "Ġwo", "r", "l"]
 
 
-def test_byte_level_decodes_what_it_encoded() -> None:
+def test_byte_level_text_survives_encoding_and_decoding() -> None:
     tokenizer = build_tokenizer(BYTE_LEVEL)
     for text in ("hello 😀\n", "  é日本", "\x00\x7f"):
         assert tokenizer.decode(tokenizer.encode(text).ids, skip_special_tokens=False) == text
@@ -57,7 +57,7 @@ def test_added_tokens_are_cut_out_first_and_only_control_tokens_are_special() ->
     assert tokenizer.decode(ids, skip_special_tokens=True) == "hello<tool>hello"
 
 
-def test_a_word_in_the_vocabulary_can_skip_the_merges() -> None:
+def test_llama_bpe_skips_the_merges_for_words_of_the_vocabulary() -> None:
     tokens = BYTE_LEVEL["tokenizer.ggml.tokens"]
     assert isinstance(tokens, list)
     metadata = {**BYTE_LEVEL, "tokenizer.ggml.tokens": [*tokens, "oh"]}
@@ -91,7 +91,7 @@ def test_sentencepiece_prefix_can_be_off() -> None:
         ({"tokenizer.ggml.model": "llama"}, "no scores"),
     ],
 )
-def test_an_unknown_tokenizer_is_refused_with_a_way_out(change: dict[str, Value], message: str) -> None:
+def test_an_unknown_tokenizer_is_refused_with_a_hint_at_model_dir(change: dict[str, Value], message: str) -> None:
     with pytest.raises(LocalModelError, match=message) as refused:
         build_tokenizer({**BYTE_LEVEL, **change})
     assert "--model-dir" in str(refused.value)
@@ -116,7 +116,7 @@ def test_every_rule_splits_without_losing_text(pre: str) -> None:
         ("default", "a+b 1234", ["a", "+", "b", "Ġ", "123", "4"]),
     ],
 )
-def test_rules_cut_words_where_they_should(pre: str, text: str, words: list[str]) -> None:
+def test_pre_tokenizers_split_words_as_specified(pre: str, text: str, words: list[str]) -> None:
     splitter = build_tokenizer({**BYTE_LEVEL, "tokenizer.ggml.pre": pre}).pre_tokenizer
     assert splitter is not None
     assert [word for word, _ in splitter.pre_tokenize_str(text)] == words

@@ -34,7 +34,7 @@ def _json(path: Path) -> dict[str, object]:
     return content
 
 
-def test_writes_what_a_loader_looks_for(tmp_path: Path) -> None:
+def test_build_writes_tokenizer_template_and_configs(tmp_path: Path) -> None:
     out = build_model_directory(write_gguf(tmp_path / "m.gguf", METADATA), tmp_path / "model")
     assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab_size() == len(TOKENS)
     config = _json(out / "tokenizer_config.json")
@@ -46,7 +46,7 @@ def test_writes_what_a_loader_looks_for(tmp_path: Path) -> None:
     assert model["vocab_size"] == len(TOKENS)
 
 
-def test_recommended_sampling_is_written_and_part_of_the_stamp(tmp_path: Path) -> None:
+def test_changed_recommended_sampling_rewrites_the_generation_config(tmp_path: Path) -> None:
     gguf = write_gguf(tmp_path / "m.gguf", METADATA)
     for temperature in (0.2, 0.3):
         out = build_model_directory(gguf, tmp_path / "model", sampling={"temperature": temperature})
@@ -63,7 +63,7 @@ def test_a_given_template_replaces_the_one_of_the_file(tmp_path: Path) -> None:
     assert _json(out / "tokenizer_config.json")["chat_template"] == "from the file"
 
 
-def test_is_made_again_only_when_the_file_changed(tmp_path: Path) -> None:
+def test_the_directory_is_rebuilt_only_when_the_gguf_file_changed(tmp_path: Path) -> None:
     gguf, out = write_gguf(tmp_path / "m.gguf", METADATA), tmp_path / "model"
     build_model_directory(gguf, out)
     (out / "mark").touch()
@@ -75,7 +75,7 @@ def test_is_made_again_only_when_the_file_changed(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [gguf, out], "nothing temporary is left"
 
 
-def test_two_processes_make_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_builds_leave_one_complete_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gguf, out = write_gguf(tmp_path / "m.gguf", METADATA), tmp_path / "model"
 
     def while_the_other_finishes(path: Path) -> dict[str, Read]:

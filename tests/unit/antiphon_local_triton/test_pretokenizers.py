@@ -8,7 +8,7 @@ from antiphon_local_triton.pretokenizers import PRE_TOKENIZERS, PreTokenizer
 
 
 def pieces(rule: PreTokenizer, text: str) -> list[str]:
-    """How a rule cuts a text."""
+    """Splits a text by the patterns of a rule."""
     cut = Sequence([Split(Regex(pattern), "isolated") for pattern in rule.patterns])
     return [piece for piece, _ in cut.pre_tokenize_str(text)]
 
@@ -18,7 +18,7 @@ TEXTS = ["", "It's 12345 o'clock, isn't it?", "a  b\n\n c\t", "ÉCOLE naïveté 
 
 @pytest.mark.parametrize("name", PRE_TOKENIZERS)
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_rule_loses_nothing(name: str, text: str) -> None:
+def test_pre_tokenizers_lose_no_text(name: str, text: str) -> None:
     assert "".join(pieces(PRE_TOKENIZERS[name], text)) == text
 
 
@@ -32,5 +32,5 @@ def test_a_rule_loses_nothing(name: str, text: str) -> None:
         ("gpt-4o", ["It's", " ", "123", "45", " HOT", ",", "  ", " OK"]),
     ],
 )
-def test_where_the_rules_differ(name: str, expected: list[str]) -> None:
+def test_pre_tokenizers_split_numbers_and_contractions_differently(name: str, expected: list[str]) -> None:
     assert pieces(PRE_TOKENIZERS[name], "It's 12345 HOT,   OK") == expected

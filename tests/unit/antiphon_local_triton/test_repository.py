@@ -14,7 +14,7 @@ def gguf(tmp_path: Path) -> Path:
     return path
 
 
-def test_fills_in_the_settings(tmp_path: Path, gguf: Path) -> None:
+def test_settings_are_written_into_the_model_config(tmp_path: Path, gguf: Path) -> None:
     out = write_model_repository(tmp_path / "models", gguf=gguf, context_length=2048, slots=3)
     config = (out / "tensorrt_llm" / "config.pbtxt").read_text("utf-8")
     assert 'key: "context_length"   value: { string_value: "2048" }' in config
@@ -25,7 +25,7 @@ def test_fills_in_the_settings(tmp_path: Path, gguf: Path) -> None:
     ]
 
 
-def test_replaces_what_was_there(tmp_path: Path, gguf: Path) -> None:
+def test_an_existing_repository_is_replaced(tmp_path: Path, gguf: Path) -> None:
     out = write_model_repository(tmp_path / "models", gguf=gguf, context_length=2048, slots=3)
     (out / "another_model").mkdir()
     write_model_repository(out, gguf=gguf, context_length=1024, slots=1)
@@ -34,7 +34,7 @@ def test_replaces_what_was_there(tmp_path: Path, gguf: Path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted([gguf, out])
 
 
-def test_the_same_model_under_every_signature(tmp_path: Path, gguf: Path) -> None:
+def test_the_model_is_written_under_every_requested_name(tmp_path: Path, gguf: Path) -> None:
     names = (MODEL_NAME, *TEXT_MODELS)
     out = write_model_repository(tmp_path / "models", gguf=gguf, context_length=2048, slots=3, models=names)
     assert sorted(path.name for path in out.iterdir()) == sorted(names)
@@ -52,7 +52,7 @@ def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["context_length", "slots", "threads", "prefill_threads"])
-def test_a_number_that_makes_no_sense_is_refused(name: str, tmp_path: Path, gguf: Path) -> None:
+def test_a_setting_of_zero_is_refused(name: str, tmp_path: Path, gguf: Path) -> None:
     numbers: dict[str, Any] = {"context_length": 10, "slots": 1, name: 0}
     with pytest.raises(ValueError, match=f"^{name} must be positive"):
         write_model_repository(tmp_path / "models", gguf=gguf, **numbers)

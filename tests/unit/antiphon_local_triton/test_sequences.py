@@ -1,4 +1,5 @@
-"""The rules of one generation inside the packaged model; loaded by path, as its folder is not a package."""
+"""The rules of one generation inside the packaged model. The module is loaded by path, because its folder is no
+package."""
 
 import importlib.util
 import sys
@@ -40,7 +41,9 @@ def _sequence(module: ModuleType, generated: list[int], **changes: Any) -> Any:
     ("generated", "finished"),
     [([5, 6], False), ([5, 6, 7], True), ([7], False), ([6, 7, 8], False), ([9], True), ([1, 1, 1, 1], True)],
 )
-def test_ends_with_a_stop_word_or_the_length(sequences: ModuleType, generated: list[int], finished: bool) -> None:
+def test_generation_ends_at_a_stop_word_or_the_token_limit(
+    sequences: ModuleType, generated: list[int], finished: bool
+) -> None:
     assert _sequence(sequences, generated, stop_words=((6, 7), (9,)), tokens_max=4).is_finished() is finished
 
 
@@ -48,7 +51,7 @@ def test_ends_with_a_stop_word_or_the_length(sequences: ModuleType, generated: l
     ("generated", "banned"),
     [([], {2, 9}), ([5], {2, 9, 6}), ([5, 5], {9, 6}), ([5, 6], {9})],
 )
-def test_bans_the_end_before_min_tokens_and_the_rest_of_bad_words(
+def test_the_end_id_before_min_tokens_and_bad_words_are_banned(
     sequences: ModuleType, generated: list[int], banned: set[int]
 ) -> None:
     sampling = {"min_tokens": 2, "bad_words": ((9,), (5, 6))}
@@ -70,5 +73,7 @@ def test_without_an_end_id_nothing_is_banned_for_min_tokens(sequences: ModuleTyp
         ({"top_k": 40}, False),
     ],
 )
-def test_is_greedy_as_tensorrt_llm_is(sequences: ModuleType, settings: dict[str, float], greedy: bool) -> None:
+def test_greedy_sampling_follows_the_rules_of_tensorrt_llm(
+    sequences: ModuleType, settings: dict[str, float], greedy: bool
+) -> None:
     assert sequences.Sampling(**settings).greedy is greedy

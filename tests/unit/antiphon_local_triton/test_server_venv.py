@@ -16,13 +16,13 @@ INTERPRETER = Interpreter("/usr/bin/python3.11", "3.11", Path("/usr/lib"), has_l
 
 
 class Builder:
-    """Stands in for venv and pip."""
+    """A replacement for venv and pip that counts builds."""
 
     def __init__(self) -> None:
         self.built = 0
         self.fails = False
         self.until: Callable[[], bool] = lambda: True
-        """A build takes until then."""
+        """The condition that ends a build."""
 
     def create(self, venv: Path, interpreter: Interpreter) -> None:
         (venv / "bin").mkdir(parents=True)
@@ -47,7 +47,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     return builder
 
 
-def test_builds_once_and_tells_the_size(tmp_path: Path, builder: Builder) -> None:
+def test_the_environment_is_built_once_with_its_size_reported(tmp_path: Path, builder: Builder) -> None:
     said: list[str] = []
     venv = ensure_server_venv(tmp_path / "cache", said.append)
     assert ensure_server_venv(tmp_path / "cache", said.append) == venv
@@ -59,7 +59,7 @@ def test_builds_once_and_tells_the_size(tmp_path: Path, builder: Builder) -> Non
     assert layout.packaged_gguf.is_relative_to(layout.site_packages)
 
 
-def test_several_at_once_build_one(tmp_path: Path, builder: Builder) -> None:
+def test_concurrent_callers_build_one_environment(tmp_path: Path, builder: Builder) -> None:
     said: list[str] = []
     builder.until = lambda: any("waiting for another process" in line for line in said)
     threads = [threading.Thread(target=ensure_server_venv, args=(tmp_path, said.append)) for _ in range(5)]
@@ -71,7 +71,7 @@ def test_several_at_once_build_one(tmp_path: Path, builder: Builder) -> None:
     assert any("waiting for another process" in line for line in said)
 
 
-def test_an_interrupted_build_is_done_again(tmp_path: Path, builder: Builder) -> None:
+def test_a_failed_or_incomplete_build_is_repeated(tmp_path: Path, builder: Builder) -> None:
     builder.fails = True
     with pytest.raises(LocalModelError):
         ensure_server_venv(tmp_path, print)
@@ -115,7 +115,7 @@ def test_an_incomplete_environment_has_no_layout(tmp_path: Path) -> None:
         ("Linux", "x86_64", ("glibc", "2.31"), r"needs glibc 2\.35"),
     ],
 )
-def test_another_platform_is_refused_with_a_way_out(
+def test_an_unsupported_platform_is_refused_with_a_hint_at_triton(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str, machine: str, libc: tuple[str, str], message: str
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: system)
@@ -138,7 +138,7 @@ def test_another_platform_is_refused_with_a_way_out(
         ("Looking in indexes: somewhere\n", None),
     ],
 )
-def test_progress_says_what_and_how_much_but_not_where_from(line: str, told: str | None) -> None:
+def test_progress_lines_name_package_and_size_without_addresses(line: str, told: str | None) -> None:
     assert server_venv._progress(line) == told
 
 

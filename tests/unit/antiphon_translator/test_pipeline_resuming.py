@@ -21,9 +21,9 @@ from antiphon_translator.generation import Level, TokenChunk
 from antiphon_translator.pipeline import TurnPipeline
 from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, reasoning_model
 from tests.support.served_models import RESPONSE_ID, turn
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
 
 SAID = ("<think>", "\nHm ü.\n", "</think>", "\n\n Ja.  <b>", *CALL, *CALL, " Ende. ")
 IDS = [*ids_of(TOKENIZER, *SAID), END_ID]
@@ -33,7 +33,7 @@ def pipeline(resume: Resume | None = None, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", **({"tools": [WEATHER]} | request))
     ids = DerivedIds(RESPONSE_ID)
     controls = ALL_CONTROLS | {"guide", "logprobs"}
-    return pipeline_of(thinker(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
+    return pipeline_of(reasoning_model(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
 
 
 def play(made: TurnPipeline, ids: Sequence[int], *, size: int = 1) -> list[Batch]:
@@ -89,7 +89,7 @@ def test_the_first_events_are_not_sent_twice() -> None:
 
 
 def test_ids_are_told_only_if_asked_for() -> None:
-    made = pipeline_of(thinker(), turn("Hi"), controls=ALL_CONTROLS, ids=DerivedIds("x"))
+    made = pipeline_of(reasoning_model(), turn("Hi"), controls=ALL_CONTROLS, ids=DerivedIds("x"))
     assert told(play(made, IDS)) == []
     assert told(WHOLE) == IDS[: len(told(WHOLE))]
 
@@ -105,7 +105,7 @@ def test_with_a_guide_or_log_probabilities_no_ids_are_told_and_none_are_taken(re
 def test_what_comes_as_text_cannot_be_resumed_from_ids() -> None:
     with pytest.raises(InvalidRequest):
         pipeline_of(
-            thinker(),
+            reasoning_model(),
             turn("Hi"),
             controls=ALL_CONTROLS,
             ids=DerivedIds("x"),
@@ -119,7 +119,7 @@ def test_what_a_forced_call_begins_with_is_sent_once() -> None:
 
     def calling(resume: Resume | None = None) -> TurnPipeline:
         return pipeline_of(
-            thinker(), turn("Hi", **forced), controls=ALL_CONTROLS, ids=DerivedIds(RESPONSE_ID), resume=resume
+            reasoning_model(), turn("Hi", **forced), controls=ALL_CONTROLS, ids=DerivedIds(RESPONSE_ID), resume=resume
         )
 
     ids = ids_of(TOKENIZER, '{"city": "Rome"}}', "</tool_call>")

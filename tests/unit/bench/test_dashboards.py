@@ -10,7 +10,7 @@ def test_a_legend_has_the_values_of_its_labels() -> None:
     assert labelled("p95 {{model}} {{none}}", {"model": "m"}) == "p95 m"
 
 
-def test_charts_stand_side_by_side() -> None:
+def test_charts_of_a_sheet_have_distinct_positions() -> None:
     chart = lines(Axes("Turns", "seconds", "count"), {"all": [(0, 0), (10, 3)]})
     root = ET.fromstring(sheet([chart] * (COLUMNS + 1)))
     places = [(each.get("x"), each.get("y")) for each in root if each.tag.endswith("svg")]

@@ -1,4 +1,4 @@
-"""The table of ARCHITECTURE.md that leads from a change to the file that it begins in."""
+"""The table in ARCHITECTURE.md that names the files in which a change begins."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CHANGES = (
     "a quota",
     "a page size",
 )
-"""Ten typical changes, each of which a contributor finds in one row."""
+"""Ten typical changes, each with exactly one row in the table."""
 
 
 def rows() -> dict[str, list[str]]:
-    """The changes of the table, and the paths that each names."""
+    """Returns the paths that each row of the table names, by change."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     section = text.partition("## Where to change what\n")[2].partition("\n## ")[0]
     cells = (line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| "))
@@ -35,7 +35,7 @@ def rows() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("change", sorted(rows()))
-def test_each_change_begins_in_files_that_exist(change: str) -> None:
+def test_files_in_the_table_of_changes_exist(change: str) -> None:
     paths = rows()[change]
     assert paths
     for path in paths:

@@ -1,4 +1,4 @@
-"""Everything that documents and docstrings name exists: files, links, tests, targets of make."""
+"""Files, links, tests and make targets that documents and docstrings name must exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("changes", "clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
-RECORDS = ROOT / "docs/adr"  # what was decided then, about files as they were called then
+RECORDS = ROOT / "docs/adr"  # decision records keep the file names of their time
 SOURCES = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]
 GUARANTEES = ROOT / "docs/guarantees.md"
 ADD_A_BACKEND = ROOT / "docs/howto/add-a-backend.md"
@@ -22,7 +22,7 @@ _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _MAKE = re.compile(r"(?:`|^ {4}|^```bash\n)make ([a-z]+(?:-[a-z0-9]+)*)", re.MULTILINE)
 _TEST = re.compile(r"`(?:[\w/]+/)?(\w+\.py)::(\w+)`|`(test_\w+)`")
-# Files that are not ours: those of users, of examples, of other projects.
+# Files of users, of examples and of other projects.
 FOREIGN = {
     "librechat.yaml",
     "model.toml",
@@ -35,27 +35,27 @@ FOREIGN = {
 
 @cache
 def paths() -> tuple[str, ...]:
-    """All files, each behind a slash."""
+    """Returns the paths of all files, each with a leading slash."""
     inside = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file())
     return tuple(f"/{path.relative_to(ROOT).as_posix()}" for path in (*ROOT.glob("*"), *inside))
 
 
 def missing(text: str) -> Iterator[str]:
-    """Files that a text names and nobody has. Names with NAME in them stand for any."""
+    """Yields the files that a text names and that do not exist. Names that contain NAME are placeholders."""
     for name in _FILE.findall(text):
         if name not in FOREIGN and "NAME" not in name and not any(path.endswith(f"/{name}") for path in paths()):
             yield name
 
 
-def test_the_search_finds_what_is_missing() -> None:
+def test_missing_files_are_found_in_a_text() -> None:
     assert list(missing("`server.py`, routes/server.py, docs/none.md, engines/base.py")) == [
         "routes/server.py",
         "docs/none.md",
     ]
 
 
-def test_the_translators_readme_has_a_place_for_every_module() -> None:
-    """A module of its own, a family of modules (triton_*.py), or a folder."""
+def test_the_readme_of_the_translator_names_every_module() -> None:
+    """The README names the module itself, a family of modules (triton_*.py), or a folder."""
     folder = ROOT / "services/translator"
     text = (folder / "README.md").read_text(encoding="utf-8")
     modules = (path.relative_to(folder / "antiphon_translator") for path in folder.rglob("*.py"))
@@ -76,19 +76,19 @@ def test_links_lead_to_files(document: Path) -> None:
     assert not [link for link in links if not (document.parent / link).exists()]
 
 
-def test_files_that_documents_name_are_there() -> None:
+def test_files_named_in_documents_exist() -> None:
     for document in DOCUMENTS:
         if document.parent != RECORDS:
             text = document.read_text(encoding="utf-8")
             assert not list(missing(text)), document
 
 
-def test_files_that_the_code_names_are_there() -> None:
+def test_files_named_in_code_exist() -> None:
     for source in SOURCES:
         assert not list(missing(source.read_text(encoding="utf-8"))), source
 
 
-def test_the_code_of_a_howto_is_that_of_its_example() -> None:
+def test_howto_code_matches_its_example() -> None:
     sources = [*(ROOT / "examples/lmdb_store").rglob("*.py"), ROOT / "tests/contract/store/row_backends.py"]
     texts = [_without_spacing(source.read_text(encoding="utf-8")) for source in sources]
     blocks = _PYTHON.findall(ADD_A_BACKEND.read_text(encoding="utf-8"))
@@ -101,14 +101,14 @@ def _without_spacing(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def test_targets_of_make_that_documents_name_are_there() -> None:
+def test_make_targets_named_in_documents_exist() -> None:
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for document in DOCUMENTS:
         named = set(_MAKE.findall(document.read_text(encoding="utf-8")))
         assert named <= targets, document
 
 
-def test_every_test_that_proves_a_guarantee_is_there() -> None:
+def test_tests_named_in_the_guarantees_exist() -> None:
     named = _TEST.findall(GUARANTEES.read_text(encoding="utf-8"))
     texts = {
         path: path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""No function is so long that a reader has to scroll: what it does in several steps has a name for each."""
+"""Limits the length of functions, so that each fits on a screen and its steps have names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SKIPPED = {"node_modules", ".venv", "build", "dist"}
 
 
 def long_functions(source: str) -> Iterator[tuple[str, int]]:
-    """The functions of more than LINES_MAX lines, from `def` to the end, with their lengths."""
+    """Yields the name and the length of each function of more than LINES_MAX lines, counted from `def`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1

@@ -1,4 +1,4 @@
-"""The arrows between packages: protos <- core <- services <- antiphon, and no sockets in the middle."""
+"""The permitted imports between packages: protos <- core <- services <- antiphon, and no I/O in pure modules."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ALLOWED = {
     "antiphon_edge": {"antiphon_core"},
     "antiphon": set(PACKAGES) - {"antiphon_lmdb", "antiphon_store_client"},
     "antiphon_local_triton": {"antiphon_core"},
-    "antiphon_store_client": set[str](),  # installed without Antiphon
-    "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example: the product knows nothing of it
+    "antiphon_store_client": set[str](),  # can be installed without Antiphon
+    "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example, which the product does not import
 }
 TRANSLATOR = PACKAGES["antiphon_translator"]
-# Modules that decide things: no sockets, no event loop, no clock of their own.
+# Pure modules: no sockets, no event loop, no clock of their own.
 SANS_IO = [
     "antiphon_core/events.py",
     "antiphon_core/fold.py",
@@ -81,7 +81,7 @@ IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc
 
 @cache
 def imported(path: Path) -> tuple[str, ...]:
-    """The full names of all modules that a file imports."""
+    """Returns the full names of all modules that a file imports."""
     return tuple(_imported(path))
 
 
@@ -98,14 +98,14 @@ def modules_of(package: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_packages_import_only_what_the_arrows_allow(package: str) -> None:
+def test_packages_import_only_allowed_packages(package: str) -> None:
     for path in modules_of(package):
         roots = {name.split(".")[0] for name in imported(path)} & set(PACKAGES)
         assert roots <= ALLOWED[package] | {package}, f"{path.relative_to(ROOT)} imports {roots}"
 
 
 @pytest.mark.parametrize("module", SANS_IO)
-def test_modules_that_decide_do_no_io(module: str) -> None:
+def test_pure_modules_import_no_io(module: str) -> None:
     package, _, rest = module.partition("/")
     roots = {name.split(".")[0] for name in imported(PACKAGES[package] / rest)}
     assert not roots & IO_MODULES
@@ -119,7 +119,7 @@ def test_generated_messages_never_reach_domain_code() -> None:
                 assert path.name in allowed, path.relative_to(ROOT)
 
 
-def test_one_module_alone_starts_the_local_triton() -> None:
+def test_only_local_model_imports_the_local_triton() -> None:
     importers = {
         path.relative_to(ROOT).as_posix()
         for package in set(PACKAGES) - {"antiphon_local_triton"}
@@ -130,12 +130,12 @@ def test_one_module_alone_starts_the_local_triton() -> None:
 
 
 @pytest.mark.parametrize("package", sorted(set(PACKAGES) - {"antiphon_protos"}))
-def test_arrows_between_the_folders_of_a_package_point_one_way(package: str) -> None:
+def test_folders_of_a_package_have_no_import_cycle(package: str) -> None:
     assert _cycle(_arrows(package)) == []
 
 
 def _arrows(package: str) -> dict[str, set[str]]:
-    """The imports of each folder of a package, and of each module beside the folders, from the others."""
+    """Returns the imports of each folder of a package, and of each module beside the folders, from the others."""
     arrows: dict[str, set[str]] = {}
     for path in modules_of(package):
         room = path.relative_to(PACKAGES[package]).parts[0].removesuffix(".py")
@@ -145,7 +145,8 @@ def _arrows(package: str) -> dict[str, set[str]]:
 
 
 def _cycle(arrows: dict[str, set[str]]) -> list[str]:
-    """The rooms that remain when those that import none of the remaining ones are taken away again and again."""
+    """Returns the folders and modules that are left after repeatedly removing those without imports from the rest: the
+    members of a cycle and their importers."""
     left = dict(arrows)
     while free := [room for room, targets in left.items() if not targets & set(left)]:
         for room in free:

@@ -1,4 +1,4 @@
-"""Limits name their unit, so that nobody has to guess it."""
+"""The names of limits contain their unit."""
 
 from __future__ import annotations
 

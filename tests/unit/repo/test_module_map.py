@@ -1,5 +1,5 @@
-"""Where a module's tests are: at the same path under tests/unit, or under tests/service if they need a server, a
-process or real time. Exceptions stand in a table, with their reason."""
+"""The tests of a module are at its path under tests/unit, or under tests/service if they need a server, a process or
+real time. Tables list the exceptions with their reasons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOURCES = {
     "antiphon_store_client": ROOT / "clients/python",
 }
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
-# module -> (the tests that cover it, why they are not at the mirrored path)
+# module -> (the tests that cover it, the reason why they are not at the mirrored path)
 ELSEWHERE = {
     "antiphon_store/backends/postgres/plain_text.py": (
         "tests/contract/store/test_rows.py",
@@ -28,11 +28,11 @@ ELSEWHERE = {
     ),
     "antiphon_store/backends/sql_maintenance.py": (
         "tests/contract/store/test_operations.py",
-        "the same on every database",
+        "equal on every database",
     ),
     "antiphon_store/backends/redis/maintenance.py": (
         "tests/contract/store/test_operations.py",
-        "the same on every database",
+        "equal on every database",
     ),
     "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
     "antiphon_core/limits.py": (
@@ -89,15 +89,15 @@ ELSEWHERE = {
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
     "antiphon_local_triton/errors.py": ("tests/unit/antiphon_local_triton", "one class without behaviour"),
 }
-# test module -> what it tests, which is no module of a package
+# test module -> its subject, which is no module of a package
 FOREIGN = {
     "antiphon_local_triton/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
     "antiphon_local_triton/test_chatml.py": "chatml.jinja",
     "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
-    "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator goes on with a turn",
+    "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator continues a turn",
     "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",
-    "antiphon_translator/test_pipeline_logprobs_shaped.py": "the same, of answers that are stopped, guided or forced",
+    "antiphon_translator/test_pipeline_logprobs_shaped.py": "log probabilities of stopped, guided or forced answers",
     "antiphon_store/topics/test_races.py": "time and other writers between two round trips of an operation",
     "antiphon_store/topics/test_round_trips.py": "every operation of the store, by the transactions that it takes",
     "antiphon_store/testing/test_operations.py": "the list of operations that the kit's tools go by",
@@ -115,7 +115,7 @@ def source_modules() -> list[str]:
         for path in (root / package).rglob("*.py"):
             relative = path.relative_to(root).as_posix()
             inside_triton = "model_repository" in path.parts
-            kit = "testing" in path.parts  # the conformance kit is itself tests
+            kit = "testing" in path.parts  # the conformance kit consists of tests
             if path.name != "__init__.py" and not path.stem.endswith("_pb2") and not inside_triton and not kit:
                 found.append(relative)
     return sorted(found)
@@ -140,7 +140,7 @@ def test_every_test_module_mirrors_a_module() -> None:
         assert source in sources, f"{relative} mirrors no module"
 
 
-def test_exceptions_are_real() -> None:
+def test_exceptions_name_existing_modules_and_tests() -> None:
     sources = set(source_modules())
     for module, (tests, _reason) in ELSEWHERE.items():
         assert module in sources, module

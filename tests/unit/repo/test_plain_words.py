@@ -1,4 +1,4 @@
-"""The language of the code: docstring openings and names, as docs/glossary.md has them."""
+"""The checks of docstring openings and names against docs/glossary.md."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_a_fault_is_found_with_its_line(source: str, line: int) -> None:
     assert [found for found, _ in faults(source)] == [line]
 
 
-def test_other_openings_pass() -> None:
+def test_allowed_docstring_openings_pass() -> None:
     assert not list(
         faults('"""The cost of a turn."""\ndef whatever():\n    """Whole turns only."""\n    return "What"')
     )
 
 
-def test_an_exemption_is_of_a_file_that_needs_it() -> None:
+def test_every_exempt_file_has_a_fault() -> None:
     for name in plain_words.EXEMPT:
         assert list(faults((ROOT / name).read_text(encoding="utf-8"))), name
 

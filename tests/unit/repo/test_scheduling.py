@@ -10,5 +10,5 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("file", [file for group in SHARED_SERVERS for file in group])
-def test_a_file_that_shares_servers_exists(file: str) -> None:
+def test_files_in_groups_of_shared_servers_exist(file: str) -> None:
     assert (ROOT / file).is_file()

@@ -1,4 +1,4 @@
-"""The site of the documents: docs/site/hooks.py."""
+"""Tests docs/site/hooks.py, which turns the documents into a site."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def test_the_navigation_has_pages_and_folders_in_the_order_of_the_sections(hooks
     ]
 
 
-def test_every_file_from_elsewhere_has_a_page_of_its_own(hooks: ModuleType) -> None:
+def test_files_outside_docs_have_distinct_pages(hooks: ModuleType) -> None:
     assert len(set(hooks.ELSEWHERE.values())) == len(hooks.ELSEWHERE)

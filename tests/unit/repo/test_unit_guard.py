@@ -1,4 +1,4 @@
-"""The guard of tests/unit notices what a unit test must not do."""
+"""The guard of tests/unit records processes, listening sockets and waits, which unit tests must not have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOO_LONG_S = WAIT_MAX_S + 0.01
 
 @pytest.fixture
 def guard() -> Iterator[UnitGuard]:
-    """The guard of this process. It forgets what the test did."""
+    """The guard of this process. Its recorded effects are cleared after the test."""
     yield installed_guard()
     installed_guard().effects.clear()
 
@@ -57,7 +57,7 @@ async def test_an_event_loop_that_only_waits_is_noticed(guard: UnitGuard) -> Non
     assert kinds(guard) == ["wait"]
 
 
-async def test_an_event_loop_that_is_woken_has_not_waited(guard: UnitGuard) -> None:
+async def test_an_event_loop_woken_before_its_timer_is_not_noticed(guard: UnitGuard) -> None:
     woken = asyncio.Event()
     async with asyncio.timeout(60):
         asyncio.get_running_loop().call_later(0.01, woken.set)

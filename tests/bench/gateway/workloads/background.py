@@ -31,7 +31,7 @@ async def background(bench: Bench) -> None:
 
 
 async def _compare(bench: Bench, key: str, subject: Subject) -> None:
-    """One after the other. So many tokens are measured that one round is enough."""
+    """Compares streams and background responses one after the other. One round is enough for so many tokens."""
     await bench.warm_up(subject, Route.CHAT, DELTAS, 16)
     request = turn(subject, Route.CHAT, DELTAS, is_paced=True)
     attached = await load.streams(subject, request, tokens=DELTAS, at_once=AT_ONCE, count=AT_ONCE)
@@ -41,7 +41,8 @@ async def _compare(bench: Bench, key: str, subject: Subject) -> None:
 
 
 async def _run_in_background(bench: Bench, subject: Subject, count: int) -> float:
-    """Processor time per delta, in microseconds, until all are done. They are not looked at before they should be."""
+    """Returns the processor time per delta, in microseconds, until all responses are done. Polling begins only when the
+    responses should have ended."""
     async with measured(subject.parts) as usage:
         ids = await asyncio.gather(*(_create(subject) for _ in range(count)))
         await asyncio.sleep(DELTAS * PACE_MS / 1e3)
@@ -57,7 +58,7 @@ async def _create(subject: Subject) -> str:
 
 
 async def _end(subject: Subject, response_id: str) -> str:
-    """The status of a response that is no longer in progress."""
+    """Waits for the end of a response and returns its status."""
     request = get(subject, f"{subject.path}/{response_id}")
     deadline = time.monotonic() + TIMEOUT_S
     while (state := str((await _ask(subject, request))["status"])) in ("queued", "in_progress"):

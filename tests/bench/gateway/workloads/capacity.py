@@ -1,6 +1,6 @@
-"""Many paced streams in one process on two cores: whether all of them get their tokens in time.
+"""Measures whether many paced streams in one process on two cores all get their tokens in time.
 
-Streams begin one after the other over the length of one, so that there is always the same number of them.
+Streams begin one after the other over the duration of one stream, so that their number stays constant.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from tests.bench.gateway.subjects import Column, Route
 DELTAS = 200
 SHORT_DELTAS = 16
 _COUNTS = {1: 20, 16: 64, 64: 320, 512: 512}
-_MANY = 512  # streams that one round is enough for
+_MANY = 512  # with so many streams one round is enough
 
 
 async def full_speed(bench: Bench) -> None:

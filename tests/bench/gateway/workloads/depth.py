@@ -1,7 +1,6 @@
 """Turns at the end of long chains: each continues the response before it by `previous_response_id`.
 
-At each depth some siblings continue the same response, no two of them with the same text, so that no prompt has been
-seen before as a whole.
+At each depth some siblings continue the same response with different texts, so that no whole prompt is repeated.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _RESPONSE_ID = re.compile(rb'"response":\s*\{\s*"id":\s*"([^"]+)"')
 
 
 class TurnFailed(Exception):
-    """A turn of a chain was not answered as it should be."""
+    """A turn of a chain failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class AtDepth:
 
 @dataclass(slots=True)
 class Chain:
-    """A chain that grows by one turn after the other."""
+    """A chain that grows turn by turn."""
 
     subject: Subject
     route: Route
@@ -54,7 +53,8 @@ class Chain:
     said: int = 0
 
     async def turn(self) -> tuple[str, float]:
-        """Continues the head; the new response's id, and seconds. TurnFailed."""
+        """Continues the head. Returns the new response's id, and the seconds that the turn took. TurnFailed: the turn
+        failed."""
         self.said += 1
         request = turn(self.subject, self.route, TOKENS, text=sentence(self.said), previous=self.head)
         reply = await self.connection.ask(request)
@@ -64,7 +64,7 @@ class Chain:
         return _response_id(reply), outcome.total_s
 
     async def grow(self, depth: int, *, until_s: float) -> bool:
-        """Reaches a depth, unless that takes too long."""
+        """Grows the chain to a depth, unless that takes too long."""
         while self.depth < depth:
             if time.monotonic() > until_s:
                 return False
@@ -73,7 +73,7 @@ class Chain:
         return True
 
     async def measure(self) -> AtDepth:
-        """Measures turns behind the head: the fastest of the siblings, and their processor time on average."""
+        """Measures siblings that continue the head: the fastest of them, and their mean processor time."""
         async with measured(self.subject.parts) as usage:
             walls_s = [(await self.turn())[1] for _ in range(SIBLINGS)]
         return AtDepth(min(walls_s) * 1e3, usage.total_cpu_s / SIBLINGS * 1e3)
@@ -81,7 +81,7 @@ class Chain:
 
 async def chat(bench: Bench) -> None:
     for subject in bench.gateways():
-        await _longest_messages(bench.engines.chat)  # from here on
+        await _longest_messages(bench.engines.chat)  # resets the maximum
         for depth, found in (await _measured(bench, subject, Route.CHAT, DEPTHS)).items():
             bench.board.put(f"depth-{depth}", subject.column, found.wall_ms)
         bench.board.put("depth-messages", subject.column, await _longest_messages(bench.engines.chat))
@@ -97,7 +97,7 @@ async def ids(bench: Bench) -> None:
 
 
 async def _measured(bench: Bench, subject: Subject, route: Route, depths: Sequence[int]) -> dict[int, AtDepth]:
-    """By depth, as far as the chain comes."""
+    """Returns the measurements by depth, up to the depth that the chain reaches."""
     found: dict[int, AtDepth] = {}
     chain = Chain(subject, route, await connect(subject.host, subject.port, marker_of(subject)))
     until = time.monotonic() + bench.chain_limit_s
@@ -132,9 +132,10 @@ async def _longest_messages(engine: Subject) -> int:
 
 
 def plain_render_ms(model_directory: Path) -> float:
-    """Processor time of one plain Jinja render of the messages at depth 300, in the sandbox that Hugging Face uses.
+    """Measures one plain Jinja render of the messages at depth 300, in the sandbox that Hugging Face uses.
 
-    It does without any code of Antiphon, so that this baseline stays what it is."""
+    The baseline uses no code of Antiphon, so changes of Antiphon do not move it.
+    """
     source = (model_directory / "chat_template.jinja").read_text("utf-8")
     template = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(source)
     messages: list[Object] = []

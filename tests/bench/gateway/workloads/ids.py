@@ -1,4 +1,4 @@
-"""Streams of token ids from Triton, beside the least that reading them costs."""
+"""Measures streams of token ids from Triton, beside the least cost of reading them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.bench.gateway.rows import IDS_AT_ONCE
 from tests.bench.gateway.subjects import Column, Route
 
 TOKENS = 200
-BATCHED_TOKENS = 801  # fifty messages of 16 ids, and the end
+BATCHED_TOKENS = 801  # fifty messages of 16 ids, and the end id
 _COUNTS = {1: 20, 16: 64, 64: 64}
-_FLOOR_STREAMS = 128  # in one round of the floor, which is fast
+_FLOOR_STREAMS = 128  # in one round of the lean reader, which is fast
 
 
 async def full_speed(bench: Bench) -> None:
@@ -55,7 +55,7 @@ async def batched(bench: Bench) -> None:
 async def read_floor(
     bench: Bench, model: str, streams: int, tokens: int, *, repeat: int = 1, rounds: int = 3
 ) -> Mapping[str, float]:
-    """Measures a lean reader on equal streams, in a process of its own."""
+    """Measures a lean reader on equal streams, in its own process."""
     load = f"--streams {streams} --tokens {tokens} --repeat {repeat} --rounds {rounds}"
     options = f"--port {bench.engines.triton_port} --model {model} {load}"
     command = [sys.executable, "-m", "tests.bench.gateway.floor", *options.split()]

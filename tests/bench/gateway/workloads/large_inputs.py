@@ -1,4 +1,4 @@
-"""Small requests beside inputs of a megabyte: whether one tokenizer's work stops everything else."""
+"""Measures small requests beside inputs of a megabyte: whether the work of one tokenizer delays everything else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def large_inputs(bench: Bench) -> None:
     for subject in bench.antiphons():
         warm = turn(subject, Route.IDS, SMALL_TOKENS)
         await load.streams(subject, warm, tokens=SMALL_TOKENS, at_once=1, count=20)
-        requests = _large_requests(subject)  # before anything is timed: to make them takes the bench 60 ms
+        requests = _large_requests(subject)  # made before the clock starts, because it takes 60 ms
         alone = await _small(subject, asyncio.create_task(asyncio.sleep(ALONE_S, None)))
         large = asyncio.create_task(_large(subject, requests))
         beside = await _small(subject, large)

@@ -1,4 +1,4 @@
-"""Memory of one process with one tokenizer: idle, after many streams, and during one that is very long."""
+"""Measures the memory of one process with one tokenizer: idle, after many streams, and during a very long stream."""
 
 from __future__ import annotations
 

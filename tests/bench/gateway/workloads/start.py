@@ -39,7 +39,7 @@ def _command_cpu_s(argument: str) -> float:
 
 
 def _edge_cpu_s() -> float:
-    """An edge listens before its store and its translator are there."""
+    """Measures an edge until it listens, which needs neither its store nor its translator."""
     store, translator = free_ports(2)
     where = (f"--edge-store={HOST}:{store}", f"--edge-translator={HOST}:{translator}")
     command = Command("serve", "--target=edge", "--edge-port=0", *where)

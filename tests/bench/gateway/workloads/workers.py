@@ -1,4 +1,5 @@
-"""Several worker processes in one `antiphon serve`: what they do per second of processor time, and how evenly."""
+"""Measures several worker processes of one `antiphon serve`: their work per second of processor time, and its
+distribution."""
 
 from __future__ import annotations
 
@@ -54,16 +55,16 @@ async def _streams(bench: Bench, subject: Subject) -> Sample:
 
 
 def _rate(sample: Sample) -> float:
-    """Thousands of deltas per second of processor time."""
+    """Returns thousands of deltas per second of processor time."""
     return 1e3 / sample.cpu_us_per_token
 
 
 def _cpu_by_process(subject: Subject) -> dict[int, float]:
-    """Of each process directly below the one that was started."""
+    """Returns the processor time of each direct child of the started process."""
     (pid,) = subject.parts.values()
     return {child.pid: cpu_s(child.pid) for child in psutil.Process(pid).children()}
 
 
 def _share(used_s: Sequence[float]) -> float:
-    """The time of the busiest process as a multiple of the time of the next one."""
+    """Returns the time of the busiest process as a multiple of the time of the second busiest."""
     return used_s[-1] / used_s[-2] if len(used_s) > 1 and used_s[-2] else float("inf")

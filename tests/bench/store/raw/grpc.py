@@ -1,4 +1,4 @@
-"""gRPC with nothing behind it: a server in another process that answers as many bytes as it is asked for.
+"""Bare gRPC: a server in another process that answers with the requested number of bytes.
 
 python -m tests.bench.store.raw.grpc        # serves, and prints its port
 """
@@ -19,9 +19,9 @@ from antiphon_store.rules.values import size_of
 from tests.bench.measuring import Call
 from tests.bench.store.subjects import SESSION_TURNS, response
 
-SMALL_BYTES = 100  # an id, a stamp, a lease
+SMALL_BYTES = 100  # the size of an id, a timestamp or a lease
 RECORD_BYTES = size_of(response())
-SIZE_BYTES = 4  # of the number that every question begins with: how long its answer is to be
+SIZE_BYTES = 4  # of the number at the start of every request, the length of its answer
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
@@ -30,13 +30,13 @@ _OPTIONS = [
 
 
 class BareGrpc:
-    """Implements `sides.Side`: messages as long as the store's, and as many."""
+    """Implements `sides.Side` with as many messages as the store's, of equal length."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/bare.Bare/Ask")
 
     async def fill(self, _line: int, _records: Sequence[Record]) -> None:
-        """Nothing is kept."""
+        """Stores nothing."""
 
     def put(self) -> Call:
         return self._call(RECORD_BYTES, SMALL_BYTES)
@@ -72,7 +72,7 @@ class BareGrpc:
 
 @contextmanager
 def bare_server() -> Iterator[str]:
-    """Its address."""
+    """Starts the server. Yields its address."""
     command = [sys.executable, "-m", "tests.bench.store.raw.grpc"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""A dictionary."""
+"""A dictionary as the raw engine of a store in memory."""
 
 from __future__ import annotations
 

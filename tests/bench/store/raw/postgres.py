@@ -1,4 +1,4 @@
-"""psycopg with a pool: each operation is one prepared statement and one transaction."""
+"""psycopg with a pool as a raw engine: each operation is one prepared statement in one transaction."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""redis-py with a pipeline for each operation. A line's rows are three hashes from place to columns, items and body;
-everything has one hash tag."""
+"""redis-py as a raw engine, with a pipeline for each operation. The rows of a line are three hashes, from position to
+columns, items and body. All keys have one hash tag."""
 
 from __future__ import annotations
 

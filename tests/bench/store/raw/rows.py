@@ -9,7 +9,7 @@ from antiphon_core.ports.store import Record
 from antiphon_store.decisions import packing
 from tests.bench.store.subjects import TENANT
 
-LINE_PLACES = 2**24  # as in the store's tables: a place is line * 2^24 + depth
+LINE_PLACES = 2**24  # as in the store's tables: a position is line * 2^24 + depth
 
 
 class Row(NamedTuple):
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     body: bytes
 
 
-NOW_MS = 1_800_000_000_000  # some time: numbers of the usual length
+NOW_MS = 1_800_000_000_000  # any time, of the usual number of digits
 
 
 def row_of(line: int, depth: int, record: Record) -> Row:

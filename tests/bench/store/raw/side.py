@@ -1,4 +1,4 @@
-"""A raw engine as a side of a comparison: the least reading and writing that each operation takes, and no rules."""
+"""A raw engine as a side of a comparison: the least reads and writes that each operation needs, without rules."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from tests.bench.store.subjects import CHAIN_RECORDS, LONG_LINE, Session, Sessio
 
 
 class Engine(Protocol):
-    """An engine by its own client. Places follow one another in a line."""
+    """An engine, used by its own client. The positions of a line are consecutive."""
 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
 
     async def put(self, row: Row) -> object:
-        """One row, durably."""
+        """Writes one row durably."""
 
     async def get(self, row: Row) -> object:
-        """All columns of one row, by its id."""
+        """Reads all columns of one row, by its id."""
 
     async def read(self, first: int, last: int) -> object:
-        """All columns of the rows from one place to another, in order."""
+        """Reads all columns of the rows from one position to another, in order."""
 
     async def fork(self, session_id: str, head_id: str) -> object:
-        """A session with a head, durably."""
+        """Writes a session with a head durably."""
 
     async def begin(self, session_id: str, first: int, last: int) -> object:
-        """Writes who holds the session, durably, and reads the items of the rows from one place to another."""
+        """Writes the session's lease durably, and reads the items of the rows from one position to another."""
 
     async def commit(self, session_id: str, row: Row) -> object:
-        """One row and, in the same transaction, the session's head and that nobody holds it."""
+        """Writes one row, the session's head and the end of its lease in one transaction."""
 
 
 class Raw:

@@ -1,4 +1,4 @@
-"""Python's sqlite3: one thread that writes, a transaction for each write, and one that reads."""
+"""Python's sqlite3 as a raw engine: one thread writes, with a transaction for each write, and one thread reads."""
 
 from __future__ import annotations
 

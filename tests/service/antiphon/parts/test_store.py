@@ -13,7 +13,7 @@ from antiphon_store.settings import StoreSettings
 from tests.support.local_settings import settings
 
 
-async def test_it_serves_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_started_store_part_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", 30.0)
     part = StorePart(settings(), SystemClock())
     await part.start()
@@ -24,7 +24,7 @@ async def test_it_serves_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(("sweep_s", "sweeps"), [(60, True), (None, False)])
-async def test_it_sweeps_as_long_as_it_runs(sweep_s: int | None, sweeps: bool) -> None:
+async def test_the_sweeper_runs_only_while_the_store_part_runs(sweep_s: int | None, sweeps: bool) -> None:
     part = StorePart(replace(settings(), store=StoreSettings(url="memory://", port=0, sweep_s=sweep_s)), ManualClock())
     await part.start()
     running = {task.get_name() for task in asyncio.all_tasks()}
@@ -33,7 +33,7 @@ async def test_it_sweeps_as_long_as_it_runs(sweep_s: int | None, sweeps: bool) -
     assert "sweeper" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
-async def test_calls_that_wait_do_not_hold_its_end() -> None:
+async def test_a_waiting_claim_ends_when_the_store_part_stops() -> None:
     part = StorePart(replace(settings(), store=StoreSettings(url="memory://", port=0, drain_s=3600)), SystemClock())
     await part.start()
     async with StoreClient(part.address) as client:

@@ -28,7 +28,7 @@ async def test_the_metrics_of_the_process_are_served_on_their_port() -> None:
     assert b"antiphon_turns_in_flight" not in text
 
 
-def test_each_of_several_processes_has_a_port_of_its_own() -> None:
+def test_each_worker_process_gets_its_own_metrics_port() -> None:
     assert [part(number, port=9100).metrics_port for number in (None, 1, 2)] == [9100, 9100, 9101]
     assert part(2).metrics_port is None
 

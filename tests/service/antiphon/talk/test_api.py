@@ -14,11 +14,11 @@ async def server(base_url: str) -> AsyncIterator[Api]:
         yield opened
 
 
-async def test_the_models_of_a_server(server: Api) -> None:
+async def test_models_returns_the_served_models(server: Api) -> None:
     assert await server.models() == ["m", "seer"]
 
 
-async def test_the_events_of_a_response(server: Api) -> None:
+async def test_events_are_numbered_and_end_with_completed(server: Api) -> None:
     events = [event async for event in server.events({"model": "m", "input": "Hi"})]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     assert events[-1]["type"] == "response.completed"
@@ -41,19 +41,19 @@ async def test_a_tree_is_read_page_by_page(server: Api, monkeypatch: pytest.Monk
     assert len(pages) == 2
 
 
-async def test_an_error_has_the_servers_words(server: Api) -> None:
+async def test_an_api_error_has_the_message_status_and_code_of_the_server(server: Api) -> None:
     with pytest.raises(ApiError, match="The model 'none'") as raised:
         await server.post("/responses", {"model": "none", "input": "Hi"})
     assert (raised.value.status, raised.value.code) == (404, "model_not_found")
 
 
-async def test_a_server_that_is_not_there_is_named() -> None:
+async def test_an_unreachable_server_is_named_in_the_error() -> None:
     async with Api.open("http://127.0.0.1:9/v1") as nobody:
         with pytest.raises(ApiError, match="http://127.0.0.1:9/v1 does not answer") as raised:
             await nobody.models()
     assert raised.value.status == 0
 
 
-async def test_the_key_of_the_environment_is_sent(base_url: str) -> None:
+async def test_the_api_key_of_the_environment_is_sent_as_bearer_token(base_url: str) -> None:
     async with Api.open(base_url, {"OPENAI_API_KEY": "ak_secret"}) as server:
         assert server._session.headers["Authorization"] == "Bearer ak_secret"

@@ -13,7 +13,7 @@ from antiphon.talk.own_tools import OwnTools
 
 
 class Paper:
-    """A screen that keeps what is written."""
+    """A screen that keeps the written texts by style."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -37,7 +37,7 @@ async def chat(base_url: str, paper: Paper) -> AsyncIterator[Chat]:
         yield Chat(server, paper, Conversation("m"), OwnTools())
 
 
-async def test_an_answer_is_written_and_continued(chat: Chat, paper: Paper) -> None:
+async def test_answers_are_printed_and_continued_by_the_next_message(chat: Chat, paper: Paper) -> None:
     for _ in range(2):
         assert await chat.take("Hi")
     assert paper.texts == {"text": "Hello there, friend.\n" * 2}
@@ -75,14 +75,16 @@ async def test_a_response_is_resumed_by_its_id(chat: Chat, paper: Paper) -> None
         ("/model none", "Models here: m, seer."),
     ],
 )
-async def test_a_mistake_is_told_and_the_conversation_goes_on(chat: Chat, paper: Paper, line: str, told: str) -> None:
+async def test_a_wrong_command_prints_an_error_and_the_chat_continues(
+    chat: Chat, paper: Paper, line: str, told: str
+) -> None:
     assert await chat.take(line)
     assert told in paper.texts["error"]
     assert chat.failures == 1
     assert await chat.take("Hi")
 
 
-async def test_the_model_can_be_changed(chat: Chat) -> None:
+async def test_the_model_command_changes_the_model(chat: Chat) -> None:
     await chat.take("/model seer")
     assert chat.conversation.model == "seer"
 
@@ -93,11 +95,11 @@ async def test_the_help_names_every_command(chat: Chat, paper: Paper) -> None:
 
 
 @pytest.mark.parametrize("line", ["/exit", "/quit"])
-async def test_the_end(chat: Chat, line: str) -> None:
+async def test_exit_and_quit_end_the_chat(chat: Chat, line: str) -> None:
     assert not await chat.take(line)
 
 
-async def test_calls_are_answered_by_the_users_own_functions(base_url: str, paper: Paper, tmp_path: Path) -> None:
+async def test_function_calls_run_the_functions_of_the_users_file(base_url: str, paper: Paper, tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text("def get_weather(location: str) -> str:\n    return f'Rain in {location}'\n")
     tools = OwnTools.of(tmp_path / "tools.py")
     async with Api.open(base_url) as server:

@@ -32,10 +32,10 @@ class Pipes:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[Assignment], tuple[int, Pipes]]]:
-    """`child.main`, with an assignment; its exit status, and what it wrote."""
+    """A function that runs `child.main` with an assignment and returns its exit status and its pipes."""
     opened: list[Pipes] = []
     monkeypatch.setattr(logs, "configure", lambda *_args, **_options: None)
-    monkeypatch.setattr(os, "dup2", lambda *_fds: None)  # the test's own output stays where it is
+    monkeypatch.setattr(os, "dup2", lambda *_fds: None)  # keeps the output of the test itself
 
     def main(assignment: Assignment) -> tuple[int, Pipes]:
         pipes = Pipes(io.TextIOWrapper(io.BytesIO(assignment.encode())), (tmp_path / "out").open("w+b", buffering=0))
@@ -49,7 +49,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[A
         pipes.stdout.close()
 
 
-def test_a_worker_that_cannot_start_reports_why_and_prints_nothing(run: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_that_cannot_start_reports_its_error_and_prints_nothing(
+    run: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     status, pipes = run(Assignment(1, ("edge",), settings(EdgeSettings(port=0)), SealingKeys.ephemeral()))
     report = pipes.report()
     assert (status, report.status) == (2, 2)

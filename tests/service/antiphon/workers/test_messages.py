@@ -10,7 +10,7 @@ from antiphon_edge.settings import EdgeSettings
 from tests.support.local_settings import settings
 
 
-def test_a_worker_reads_the_assignment_that_was_written() -> None:
+def test_an_assignment_is_decoded_as_it_was_encoded() -> None:
     edge = EdgeSettings(port=1, trusted_proxies=("10.0.0.0/8",))
     given = Assignment(3, ("edge", "worker"), settings(edge), SealingKeys.ephemeral())
     assert Assignment.read(io.BytesIO(given.encode())) == given

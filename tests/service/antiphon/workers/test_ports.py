@@ -30,15 +30,15 @@ def listener(port: int, *, shares: bool) -> Iterator[socket.socket]:
         yield found
 
 
-def test_workers_are_told_ports_instead_of_0(ports: ReservedPorts) -> None:
+def test_port_0_is_replaced_by_a_reserved_port(ports: ReservedPorts) -> None:
     reserved = ports.reserve(settings(), ["store", "edge", "worker"])
     assert reserved.store.port
     assert reserved.edge.port
-    assert reserved.translator.port == 0  # no target of this service
+    assert reserved.translator.port == 0  # the translator is no target of this service
     assert replace(reserved, store=settings().store, edge=settings().edge) == settings()
 
 
-def test_workers_listen_together_on_what_is_reserved_and_others_cannot(ports: ReservedPorts) -> None:
+def test_a_reserved_port_is_shared_only_by_listeners_with_reuse_port(ports: ReservedPorts) -> None:
     port = ports.reserve(settings(), ["edge"]).edge.port
     with listener(port, shares=True), listener(port, shares=True):
         with pytest.raises(OSError, match="in use"), listener(port, shares=False):
@@ -47,14 +47,14 @@ def test_workers_listen_together_on_what_is_reserved_and_others_cannot(ports: Re
             pass
 
 
-def test_what_is_reserved_listens_to_nobody(ports: ReservedPorts) -> None:
+def test_a_reserved_port_accepts_no_connections(ports: ReservedPorts) -> None:
     port = ports.reserve(settings(), ["edge"]).edge.port
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
 
 
 @pytest.mark.parametrize("shares", [False, True])
-def test_a_port_that_somebody_listens_on_is_not_shared_by_mistake(ports: ReservedPorts, shares: bool) -> None:
+def test_reserving_a_port_in_use_fails(ports: ReservedPorts, shares: bool) -> None:
     with listener(0, shares=shares) as other:
         port = other.getsockname()[1]
         with pytest.raises(OSError, match=f"Cannot listen on 127.0.0.1 port {port}: Address already in use"):
@@ -69,7 +69,7 @@ def test_a_port_is_reserved_on_all_addresses_of_a_host(ports: ReservedPorts) -> 
             other.bind((address, port))
 
 
-def test_ports_are_free_again_afterwards() -> None:
+def test_closing_the_reservation_frees_its_ports() -> None:
     made = ReservedPorts()
     port = made.reserve(settings(), ["edge"]).edge.port
     made.close()

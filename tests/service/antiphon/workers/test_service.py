@@ -19,7 +19,7 @@ AFAR: dict[str, Any] = {"store": "h:1", "translator": "h:1"}
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Assignment, int]]:
-    """Replaces the supervisor by one that starts nothing, and lists the arguments of each."""
+    """Replaces the supervisor by one that starts nothing. Lists the arguments of each supervisor."""
     found: list[tuple[Assignment, int]] = []
 
     class Supervisor:
@@ -38,7 +38,7 @@ def of_workers(edge: EdgeSettings) -> Settings:
     return replace(settings(edge), serve=ServeSettings(workers=2))
 
 
-async def test_all_workers_have_one_set_of_ports_and_keys(
+async def test_all_workers_share_ports_and_sealing_keys(
     given: list[tuple[Assignment, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await service.run(["edge"], of_workers(EdgeSettings(port=0, replicas=3, **AFAR))) == 3
@@ -50,12 +50,14 @@ async def test_all_workers_have_one_set_of_ports_and_keys(
     assert capsys.readouterr().out == "edge  http://h:1\nworkers     2 processes, each with all of this\n"
 
 
-async def test_keys_of_a_file_are_read_by_each_worker(given: list[tuple[Assignment, int]], tmp_path: Path) -> None:
+async def test_a_sealing_keys_file_is_passed_to_each_worker(
+    given: list[tuple[Assignment, int]], tmp_path: Path
+) -> None:
     await service.run(["edge"], of_workers(EdgeSettings(port=0, sealing_keys_file=tmp_path / "keys", **AFAR)))
     assert given[0][0].settings.edge.sealing_keys_file == tmp_path / "keys"
 
 
-async def test_what_cannot_be_shared_is_refused_before_anything_starts(given: list[tuple[Assignment, int]]) -> None:
+async def test_workers_with_a_memory_store_are_refused_before_the_start(given: list[tuple[Assignment, int]]) -> None:
     with pytest.raises(SettingsError, match="cannot share memory://"):
         await service.run(["store"], of_workers(EdgeSettings()))
     assert given == []

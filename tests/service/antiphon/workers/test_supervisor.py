@@ -20,7 +20,7 @@ ASSIGNMENT = Assignment(0, ("edge",), settings(), SealingKeys.ephemeral())
 
 
 class Worker:
-    """A process as a supervisor sees it."""
+    """A fake worker process for the supervisor."""
 
     def __init__(self, number: int, pid: int) -> None:
         self.number = number
@@ -57,7 +57,7 @@ class Worker:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
-    """The processes that were started, in this order."""
+    """The started processes, in order."""
     found: list[Worker] = []
 
     async def start(assignment: Assignment) -> Worker:
@@ -73,7 +73,7 @@ def terminate() -> None:
 
 
 class Running:
-    """A supervisor of two workers, and what came of it."""
+    """A running supervisor of two workers. `told` has its reports of readiness."""
 
     def __init__(self, clock: ManualClock | None = None) -> None:
         self.told: list[Ready] = []
@@ -88,7 +88,7 @@ class Running:
         await until(lambda: bool(self.told), "all are ready")
 
 
-async def test_one_banner_when_all_are_ready(started: list[Worker]) -> None:
+async def test_readiness_is_reported_once_when_all_workers_are_ready(started: list[Worker]) -> None:
     running = Running()
     await until(lambda: len(started) == 2, "two workers")
     assert [worker.number for worker in started] == [1, 2]
@@ -103,7 +103,7 @@ async def test_one_banner_when_all_are_ready(started: list[Worker]) -> None:
     assert running.told == [Ready("edge  http://h:1")]
 
 
-async def test_a_signal_is_passed_on_to_all_at_once_and_the_worst_status_counts(started: list[Worker]) -> None:
+async def test_signals_reach_all_workers_and_the_worst_status_is_returned(started: list[Worker]) -> None:
     running = Running()
     await running.all_ready(started)
     for worker in started:
@@ -129,7 +129,7 @@ async def test_a_worker_that_cannot_start_ends_the_others_and_the_service(starte
     assert running.told == []
 
 
-async def test_a_signal_during_the_start_is_no_failure(started: list[Worker]) -> None:
+async def test_a_signal_during_the_start_ends_with_status_0(started: list[Worker]) -> None:
     running = Running()
     await until(lambda: len(started) == 2, "two workers")
     terminate()
@@ -151,7 +151,7 @@ async def test_a_worker_that_dies_is_replaced(started: list[Worker], caplog: pyt
     assert [worker.terminated for worker in started] == [1, 0, 1]
 
 
-async def test_a_successor_that_cannot_start_is_tried_again(
+async def test_a_replacement_that_cannot_start_is_retried(
     started: list[Worker], caplog: pytest.LogCaptureFixture
 ) -> None:
     running = Running()
@@ -165,7 +165,7 @@ async def test_a_successor_that_cannot_start_is_tried_again(
     assert await running.task == 0
 
 
-async def test_the_pause_grows_while_it_does_not_help(
+async def test_restart_backoff_doubles_until_a_worker_runs_for_a_minute(
     started: list[Worker], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pauses: list[float] = []

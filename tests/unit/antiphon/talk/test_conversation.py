@@ -26,12 +26,12 @@ def test_each_message_continues_the_last_response() -> None:
     assert conversation.say("Again")["previous_response_id"] == "resp_1"
 
 
-def test_the_calls_of_a_response_are_returned() -> None:
+def test_take_returns_the_function_calls_of_a_response() -> None:
     call = {"type": "function_call", "name": "f", "call_id": "c", "arguments": "{}"}
     assert Conversation("m").take({"id": "resp_1", "output": [{"type": "reasoning"}, call]}) == [call]
 
 
-def test_a_fork_goes_back_by_responses() -> None:
+def test_fork_goes_back_by_the_given_number_of_responses() -> None:
     conversation = answered("resp_1", "resp_2", "resp_3")
     assert conversation.fork(2) == "resp_1"
     assert conversation.say("x")["previous_response_id"] == "resp_1"
@@ -40,12 +40,12 @@ def test_a_fork_goes_back_by_responses() -> None:
 
 
 @pytest.mark.parametrize("turns", [0, 3])
-def test_a_fork_before_the_beginning_is_refused(turns: int) -> None:
+def test_fork_by_an_impossible_number_of_responses_is_refused(turns: int) -> None:
     with pytest.raises(CannotDo, match="There are 2 responses"):
         answered("resp_1", "resp_2").fork(turns)
 
 
-def test_an_image_goes_with_the_next_message_only(tmp_path: Path) -> None:
+def test_an_attached_image_is_sent_with_the_next_message_only(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(b"png")
     conversation = Conversation("m")
     conversation.attach(str(tmp_path / "dot.png"))

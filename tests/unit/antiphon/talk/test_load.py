@@ -18,7 +18,7 @@ FAILED: Object = {"type": "response.failed", "response": {"error": {"message": "
 
 
 class Server:
-    """Answers each request with these events."""
+    """Answers each request with the given events, and then fails with `fault`, if given."""
 
     def __init__(self, *events: Object, fault: ApiError | None = None) -> None:
         self._events = events
@@ -39,7 +39,7 @@ def ticks(*seconds: float) -> Iterator[float]:
     return iter(seconds)
 
 
-async def test_a_request_is_measured_from_its_sending() -> None:
+async def test_ttft_and_total_time_count_from_the_start_of_the_request() -> None:
     clock = ticks(10.0, 10.5, 12.5)
     sample = await load.one(api(DELTA, DELTA, COMPLETED), {}, lambda: next(clock))
     assert sample == Sample(ttft_s=0.5, total_s=2.5, output_tokens=11)
@@ -54,13 +54,13 @@ async def test_a_request_is_measured_from_its_sending() -> None:
         (api(DELTA), "The stream ended without an end of the response."),
     ],
 )
-async def test_a_request_that_fails_is_counted_with_its_reason(server: Api, error: str) -> None:
+async def test_failed_requests_are_counted_by_reason(server: Api, error: str) -> None:
     result = await load.run(server, {}, requests=3, concurrency=2, on_done=lambda _count: None)
     assert [sample.error for sample in result.samples] == [error] * 3
     assert result.lines()[-1] == f"3 x {error}"
 
 
-async def test_as_many_requests_are_sent_as_were_asked_for() -> None:
+async def test_load_sends_the_requested_number_of_requests() -> None:
     done: list[int] = []
     result = await load.run(api(DELTA, COMPLETED), {}, requests=7, concurrency=3, on_done=done.append)
     assert (len(result.completed), sum(done)) == (7, 7)
@@ -73,7 +73,7 @@ def test_percentiles_are_of_the_nearest_rank() -> None:
     assert math.isnan(load.percentile([], 50))
 
 
-def test_the_table_says_how_many_completed() -> None:
+def test_the_table_shows_completed_requests_rates_and_percentiles() -> None:
     lines = Result([Sample(0.5, 1.0, 11), Sample(error="no")], took_s=2.0).lines()
     assert lines[0] == "1 of 2 requests completed in 2.00 s: 0.5 requests/s, 5.5 tokens/s"
     assert lines[2].split()[-3:] == ["0.500"] * 3

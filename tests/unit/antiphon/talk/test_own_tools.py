@@ -44,7 +44,7 @@ def test_each_function_of_the_file_is_a_tool(tools: OwnTools) -> None:
     assert "description" not in tools.definitions[1]
 
 
-def test_a_call_gives_a_text_or_json(tools: OwnTools) -> None:
+def test_tool_results_are_text_or_json(tools: OwnTools) -> None:
     assert tools.call("add", '{"a": 2, "b": 3}') == "5"
     assert loads(tools.call("where", '{"city": "Oslo"}')) == {"city": "Oslo"}
 
@@ -59,7 +59,7 @@ def test_a_call_gives_a_text_or_json(tools: OwnTools) -> None:
         ("sqrt", "{}", "There is no tool 'sqrt'."),
     ],
 )
-def test_the_model_is_told_of_a_mistake(tools: OwnTools, name: str, arguments: str, told: str) -> None:
+def test_a_failed_tool_call_returns_its_error_as_text(tools: OwnTools, name: str, arguments: str, told: str) -> None:
     assert tools.call(name, arguments).startswith(told)
 
 

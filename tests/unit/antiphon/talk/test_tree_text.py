@@ -8,7 +8,7 @@ def node(response_id: str, depth: int, status: str | None = "completed") -> Obje
     return {"id": response_id, "depth": depth, "status": status}
 
 
-def test_children_stand_below_their_parent_with_a_sign_for_the_status() -> None:
+def test_tree_lines_are_indented_by_depth_with_a_status_sign() -> None:
     nodes = [node("a", 3), node("b", 4, "failed"), node("c", 4, None)]
     assert list(tree_text.lines(nodes, marked="b", texts={"a": "Hello\nthere"})) == [
         "● a  Hello there",

@@ -8,8 +8,8 @@ import pytest
 from antiphon_core.request.options import Reasoning
 from antiphon_translator.generation import Level
 from antiphon_translator.turn import reasoning_summary
+from tests.support.reasoning_model import log_of_play, reasoning_model
 from tests.support.served_models import model
-from tests.support.thinker import log_of_play, thinker
 
 SAID = ("<think>", "Hm. Well.", "</think>", "Yes.")
 
@@ -48,7 +48,7 @@ def test_response_echoes_the_summary_in_effect(asked: dict[str, str], is_told: b
 
 @pytest.mark.parametrize("cut", [1, 4, 9])
 def test_however_it_is_cut_the_summary_is_the_reasoning(cut: int) -> None:
-    served = replace(thinker(), reasons=True)
+    served = replace(reasoning_model(), reasons=True)
     told = log_of_play(*SAID, cuts=[cut], served=served, reasoning={"summary": "auto"})[-1]["response"]
     thought, answer = told["output"]
     assert (thought["summary"], thought["content"]) == ([{"type": "summary_text", "text": "Hm. Well."}], [])
@@ -57,7 +57,7 @@ def test_however_it_is_cut_the_summary_is_the_reasoning(cut: int) -> None:
 
 
 def test_a_model_whose_reasoning_is_not_summed_up_tells_it_as_ever() -> None:
-    served = replace(thinker(), reasons=True, shows_reasoning=False)
+    served = replace(reasoning_model(), reasons=True, shows_reasoning=False)
     told = log_of_play(*SAID, served=served, reasoning={"summary": "auto"})[-1]["response"]
     assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")
     assert told["reasoning"]["summary"] is None

@@ -1,4 +1,4 @@
-"""A model that reasons and calls tools, with a vocabulary of bytes, and what becomes of what it says."""
+"""A model that reasons and calls tools, with a vocabulary of bytes, and the responses to its outputs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _template() -> JinjaTemplate:
     return JinjaTemplate(TEMPLATE, special_tokens={})
 
 
-def thinker() -> ServedModel:
-    """A model of the Hermes family with a vocabulary of bytes."""
+def reasoning_model() -> ServedModel:
+    """Returns a model of the Hermes family with a vocabulary of bytes."""
     return model(
         prompt=PromptEncoder(_template(), TOKENIZER),
         tokenizer=TOKENIZER,
@@ -60,7 +60,7 @@ def thinker() -> ServedModel:
 
 
 def play(*said: str, cuts: Sequence[int] = (), history: list[Object] | None = None, **request: Any) -> Object:
-    """The response when the model says this; its ids are cut into messages at `cuts`."""
+    """Returns the response to this output of the model. Its ids are split into messages at `cuts`."""
     log = log_of_play(*said, cuts=cuts, history=history, **request)
     folded = fold(log)
     assert folded == log[-1]["response"]
@@ -74,8 +74,8 @@ def log_of_play(
     served: ServedModel | None = None,
     **request: Any,
 ) -> list[Object]:
-    """All events of it."""
-    served = served or thinker()
+    """Returns all events of the response to this output."""
+    served = served or reasoning_model()
     made = pipeline_of(served, turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, _asked = made.start()
     ids = [*ids_of(TOKENIZER, *said), END_ID]

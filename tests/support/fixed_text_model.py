@@ -1,9 +1,10 @@
-"""A model that knows one story and tells it from wherever its prompt ends: whoever takes a turn over hears the rest.
+"""A model with one fixed text, which it continues from the point where its prompt ends. A turn that another translator
+takes over gets the rest of the text.
 
-    StoryEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
-    storytelling_triton(words=40)                # a Triton server for translators anywhere
+    FixedTextEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
+    fixed_text_triton(words=40)                # a Triton server for translators anywhere
 
-`starts` has one number for each generation: how many ids of the story its prompt had already.
+`starts` has one entry for each generation: the number of ids of the text that its prompt had already.
 """
 
 from __future__ import annotations
@@ -25,35 +26,35 @@ from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer
 
 
-def story(words: int) -> str:
-    """So many different words."""
+def fixed_text(words: int) -> str:
+    """Returns a text of so many different words."""
     return " ".join(f"word{number}" for number in range(words))
 
 
-def story_ids(words: int) -> list[int]:
-    return list(tokenizer().encode(story(words)))
+def fixed_text_ids(words: int) -> list[int]:
+    return list(tokenizer().encode(fixed_text(words)))
 
 
-def told_in(prompt_ids: Sequence[int], ids: Sequence[int]) -> int:
-    """How many ids of a story a prompt ends with."""
+def generated_ids_in(prompt_ids: Sequence[int], ids: Sequence[int]) -> int:
+    """Returns the number of ids of the text that a prompt ends with."""
     most = min(len(ids), len(prompt_ids))
     return next((count for count in range(most, 0, -1) if list(prompt_ids[-count:]) == list(ids[:count])), 0)
 
 
-class StoryEngine:
-    """Tells the story one id after the other. `told` grows with each of them; `away` says that it cannot be reached."""
+class FixedTextEngine:
+    """Generates the text id by id. `told` has the number of each generated id; `away` makes the engine unavailable."""
 
     level = Level.TOKENS
 
     def __init__(self, *, words: int = 20, pause_s: float = 0.0) -> None:
-        self.ids = story_ids(words)
-        self.text = story(words)
+        self.ids = fixed_text_ids(words)
+        self.text = fixed_text(words)
         self.pause_s = pause_s
         self.away = False
         self.holds_at: int | None = None
-        """Behind so many ids it says nothing more, until `goes_on` is set."""
+        """After so many ids the engine pauses until `goes_on` is set."""
         self.dies_behind: int | None = None
-        """So many ids after each start it breaks down."""
+        """The engine fails so many ids after each start."""
         self.goes_on = asyncio.Event()
         self.starts: list[int] = []
         self.told: list[int] = []
@@ -65,7 +66,7 @@ class StoryEngine:
         return ALL_CONTROLS
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        start = told_in(ids_in(request), self.ids)
+        start = generated_ids_in(ids_in(request), self.ids)
         self.starts.append(start)
         self.running += 1
         try:
@@ -91,20 +92,19 @@ class StoryEngine:
 
 
 @dataclass
-class StorytellingTriton(FakeTriton):
-    """The storytelling model behind Triton's protocol, for translators in other processes. `pause_s` comes before
-    each id."""
+class FixedTextTriton(FakeTriton):
+    """The model behind Triton's protocol, for translators in other processes. `pause_s` is the pause before each id."""
 
     story: Sequence[int] = ()
     pause_s: float = 0.0
     holds_at: int | None = None
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
     starts: list[tuple[Sequence[int], int]] = field(default_factory=list)
-    """For each generation its prompt without the story, and how much of the story the prompt had."""
+    """For each generation its prompt without the text, and the number of ids of the text that the prompt had."""
     running: int = 0
 
     def hold(self, *, at: int) -> None:
-        """Behind so many ids it says nothing more, until `go_on`."""
+        """Pauses generations after so many ids until `go_on`."""
         self.go_on()
         self.holds_at, self.goes_on = at, asyncio.Event()
 
@@ -113,13 +113,13 @@ class StorytellingTriton(FakeTriton):
         self.goes_on.set()
 
     def began_anew(self) -> Counter[Sequence[int]]:
-        """How often each prompt was answered from the beginning."""
+        """Returns the number of generations from the beginning, by prompt."""
         return Counter(prompt for prompt, start in self.starts if start == 0)
 
     async def ModelStreamInfer(self, requests: AsyncIterator[Raw], context: Any) -> AsyncIterator[Raw]:
         async for request in requests:
             prompt = input_ids_of(request)
-            start = told_in(prompt, self.story)
+            start = generated_ids_in(prompt, self.story)
             self.starts.append((tuple(prompt[: len(prompt) - start]), start))
             self.running += 1
             try:
@@ -134,7 +134,7 @@ class StorytellingTriton(FakeTriton):
 
 
 @asynccontextmanager
-async def storytelling_triton(words: int) -> AsyncIterator[StorytellingTriton]:
-    triton = StorytellingTriton(TOKENS, story=story_ids(words))
+async def fixed_text_triton(words: int) -> AsyncIterator[FixedTextTriton]:
+    triton = FixedTextTriton(TOKENS, story=fixed_text_ids(words))
     async with serving(triton):
         yield triton

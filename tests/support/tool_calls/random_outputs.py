@@ -1,4 +1,5 @@
-"""Soups: markers of a family, pieces of calls and hostile text in any order; and what must be true of all of them."""
+"""Random outputs for fuzzing parsers ("soups"): markers of a family, pieces of calls and hostile text in any order, and
+the invariants of their parsing."""
 
 from __future__ import annotations
 
@@ -36,31 +37,32 @@ HOSTILE = (
     *("call", "call:{", 'call tool="f"', "argument", 'key="x" type="string"', "think", "response", "assistant"),
     *("analysis", "commentary", "final"),
 )
-# Where models speak of markers, or write them down for somebody else.
+# Contexts in which models mention or quote markers, each at a %.
 SETTINGS = (
     *("Use the % tag.\n\n", "`%`", '"%"', "(%) ", "between % and %, then ", "First, % opens it.\n%", "Say %", "% "),
     *("\n```xml\n%\n```\n", "```\n%f\n%\n", '{"name": "f", "arguments": {"x": "a % b"}}', '{"x": "%"}', "x\n%\n%"),
     *("I could write % here, but no.", "\n%\n", "%%", "% f\n", "%\n{", "%f{", "\r\n  %", "a\r\n%\r\n"),
 )
 LONG = "so many words " * (GIVE_BACK_CHARS_MAX // 12)
-LEFTOVER_CHARS_MAX = 100  # longer ones cost time, and say nothing new
+LEFTOVER_CHARS_MAX = 100  # longer ones cost time and find nothing new
 
 
 @dataclass(frozen=True)
-class Kitchen:
-    """A family with its markers: as text, or each as one control token."""
+class OutputFuzzer:
+    """A generator of random outputs of a family. Its markers are text, or one control token each."""
 
     family: Family
     markers: tuple[str, ...]
     leftovers: tuple[str, ...]
-    """Outputs of the family's models, cut in front of each marker."""
+    """Outputs of the family's models, split before each marker."""
 
-    def soup(self, chance: random.Random, *, pieces: int) -> str:
+    def random_output(self, chance: random.Random, *, pieces: int) -> str:
         shelves = (self.markers, HOSTILE, self.leftovers or HOSTILE)
         return "".join(chance.choice(chance.choices(shelves, (3, 4, 3))[0]) for _ in range(pieces))
 
-    def stew(self, chance: random.Random, *, pieces: int) -> str:
-        """Markers in prose, thoughts, code fences and arguments, among calls; now and then behind a lot of text."""
+    def quoted_markers(self, chance: random.Random, *, pieces: int) -> str:
+        """Returns quoted markers in prose, thoughts, code fences and arguments, among calls, and sometimes after a long
+        text."""
         written = []
         for _ in range(pieces):
             if chance.random() < 0.6:
@@ -74,16 +76,16 @@ class Kitchen:
 
 
 @cache
-def kitchen(name: str, *, tokens: bool) -> Kitchen:
+def output_fuzzer(name: str, *, tokens: bool) -> OutputFuzzer:
     family = families.load(name)
     markers = tuple(dict.fromkeys(each for each in family.markers() if each != name and "(?P<" not in each)) or HOSTILE
     leftovers = _leftovers(name, markers)
     if not tokens:
-        return Kitchen(family, markers, leftovers)
-    tokens_of = (each for each in markers if not each.isidentifier())  # a key of JSON is no token
+        return OutputFuzzer(family, markers, leftovers)
+    tokens_of = (each for each in markers if not each.isidentifier())  # a key of JSON is no control token
     alphabet = Alphabet(dict(enumerate(tokens_of)), markers)
     encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
-    return Kitchen(family.translated(alphabet.encode), *encoded)
+    return OutputFuzzer(family.translated(alphabet.encode), *encoded)
 
 
 def _leftovers(name: str, markers: tuple[str, ...]) -> tuple[str, ...]:
@@ -99,40 +101,40 @@ def parsed(family: Family, pieces: Iterable[str], *, tail: str = "") -> list[Seg
     return joined([*segments, *parser.finish()])
 
 
-def check(family: Family, soup: str, pieces: Sequence[str], *, tail: str = "") -> None:
-    """AssertionError: something is not as it has to be."""
-    whole = parsed(family, [soup], tail=tail)
-    assert parsed(family, pieces, tail=tail) == whole, (family.name, soup, pieces)
+def check(family: Family, output: str, pieces: Sequence[str], *, tail: str = "") -> None:
+    """Parses a random output whole and in pieces. AssertionError: an invariant is violated."""
+    whole = parsed(family, [output], tail=tail)
+    assert parsed(family, pieces, tail=tail) == whole, (family.name, output, pieces)
     in_call = False
     arguments = ""
     for segment in whole:
         match segment:
             case CallBegin(name):
-                assert not in_call, (family.name, soup)
-                assert name in SCHEMAS or is_name(name), (family.name, soup)
+                assert not in_call, (family.name, output)
+                assert name in SCHEMAS or is_name(name), (family.name, output)
                 in_call, arguments = True, ""
             case Arguments(text):
-                assert in_call, (family.name, soup)
+                assert in_call, (family.name, output)
                 arguments += text
             case CallEnd(is_complete):
-                assert in_call, (family.name, soup)
+                assert in_call, (family.name, output)
                 in_call = False
                 if is_complete:
-                    assert isinstance(json.loads(arguments), dict), (family.name, soup)
+                    assert isinstance(json.loads(arguments), dict), (family.name, output)
             case Text() | Reasoning():
-                assert not in_call, (family.name, soup)
-    assert not in_call, (family.name, soup)
+                assert not in_call, (family.name, output)
+    assert not in_call, (family.name, output)
 
 
 def told(segments: Iterable[Segment]) -> str:
-    """All text that was shown or counted as dropped, without white space."""
+    """Returns all text that was shown or counted as dropped, without white space."""
     return "".join("".join(each.text.split()) for each in segments if isinstance(each, Text | Reasoning | Dropped))
 
 
-def pieces_of(soup: str, chance: random.Random) -> list[str]:
+def pieces_of(output: str, chance: random.Random) -> list[str]:
     pieces, at = [], 0
-    while at < len(soup):
+    while at < len(output):
         size = chance.randint(1, 6)
-        pieces.append(soup[at : at + size])
+        pieces.append(output[at : at + size])
         at += size
     return pieces

@@ -1,4 +1,4 @@
-"""Somebody in front of the console: a page of the browser, and what one does there."""
+"""A browser tab with the console, and the actions of a user there."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _RESPONSE = re.compile(r"resp_\w+")
 
 
 @dataclass
-class Visitor:
-    """One tab of its own, with nothing kept from others."""
+class ConsoleTab:
+    """One tab in its own browser context, which shares nothing with others."""
 
     page: Page
     url: str
     faults: list[str] = field(default_factory=list)
-    """Errors that the page had, what its policy refused, and requests to other servers."""
+    """Errors of the page, violations of its policy, and requests to other servers."""
     addresses: list[str] = field(default_factory=list)
-    """Every address that was asked for."""
+    """The addresses of all requests."""
 
     async def open(self, route: str = "#/chat") -> None:
         await self.page.goto(f"{self.url}/console{route}")
@@ -39,14 +39,14 @@ class Visitor:
         await self.page.get_by_role("button", name="Send", exact=True).click()
 
     async def ask(self, text: str) -> str:
-        """Asks, waits for the whole answer, and says the id of the response."""
+        """Sends a message and waits for the whole answer. Returns the id of the response."""
         count = await self.turns.count()
         await self.write(text)
         await expect(self.turns).to_have_count(count + 1)
         return await self.ended_turn(count)
 
     async def ended_turn(self, index: int, status: str = "Completed") -> str:
-        """The id of a turn, once it has this status."""
+        """Waits until a turn has this status. Returns its id."""
         turn = self.turns.nth(index)
         await expect(turn.locator("footer .status")).to_have_text(status)
         return await turn.get_attribute("data-id") or ""
@@ -57,7 +57,7 @@ class Visitor:
 
     @property
     def shown_id(self) -> str:
-        """The response that the address names."""
+        """The id of the response in the page's address."""
         found = _RESPONSE.search(self.page.url)
         return found[0] if found else ""
 
@@ -66,13 +66,13 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visitor(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visitor]:
-    """Somebody at the console of an edge. `options` are those of a browser context."""
+async def console_tab(browser: Browser, url: str, **options: Any) -> AsyncIterator[ConsoleTab]:
+    """Opens a tab for the console of an edge. `options` are those of a browser context."""
     context = await browser.new_context(viewport={"width": 1360, "height": 860}, **options)
     context.set_default_timeout(TIMEOUT_MS)
     expect.set_options(timeout=TIMEOUT_MS)
     page = await context.new_page()
-    here = Visitor(page, url)
+    here = ConsoleTab(page, url)
     page.on("pageerror", lambda error: here.faults.append(str(error)))
     page.on("console", lambda said: here.faults.append(said.text) if "Content Security Policy" in said.text else None)
     page.on("request", lambda request: _note(here, request.url))
@@ -82,7 +82,7 @@ async def visitor(browser: Browser, url: str, **options: Any) -> AsyncIterator[V
         await context.close()
 
 
-def _note(here: Visitor, address: str) -> None:
+def _note(here: ConsoleTab, address: str) -> None:
     here.addresses.append(address)
     if not address.startswith((here.url, "data:", "blob:")):
         here.faults.append(f"asked {address}")
