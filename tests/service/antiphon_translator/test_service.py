@@ -40,9 +40,9 @@ from tests.support import pushed
 from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.images import PNG, data_url, image_part, user
 from tests.support.prompts import ids_in
+from tests.support.reasoning_model import TOKENIZER as thinking_tokenizer
+from tests.support.reasoning_model import reasoning_model
 from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
-from tests.support.thinker import TOKENIZER as thinking_tokenizer
-from tests.support.thinker import thinker
 from tests.support.web import Page, web_server
 
 CLOCK = ManualClock(now_ms=1_700_000_123_456)
@@ -269,9 +269,9 @@ async def test_long_output_before_a_guided_answer_is_read_again_in_another_threa
         return follow_up(pipeline)
 
     thought = thinking_tokenizer.encode("<think>" + "hm " * words + "</think>So")
-    engine = Replaying([Emit([each]) for each in thought], [Emit(thinker().stop_ids)])
+    engine = Replaying([Emit([each]) for each in thought], [Emit(reasoning_model().stop_ids)])
     service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
-    service.add(replace(thinker(), context_length=2**20, reasons=True), engine)
+    service.add(replace(reasoning_model(), context_length=2**20, reasons=True), engine)
     monkeypatch.setattr(TurnPipeline, "follow_up", noting)
     batches = await run(service, turn("Hi", nvext={"guided_regex": "[0-9]+"}))
     assert [request.guide is not None for request in engine.requests] == [False, True]

@@ -89,7 +89,7 @@ def test_a_call_that_was_cut_off_is_incomplete() -> None:
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_shell_call_that_a_chat_server_did_not_finish_is_incomplete_and_empty(is_lost: bool) -> None:
     asked = turn("Hi", tools=[{"type": "shell"}], max_output_tokens=9)
-    made = pipeline_of(thinker(), asked, controls=ALL_CONTROLS, ids=SequentialIds(), level=Level.CHAT)
+    made = pipeline_of(reasoning_model(), asked, controls=ALL_CONTROLS, ids=SequentialIds(), level=Level.CHAT)
     batches = made.start()[0]
     batches += made.receive([ChatChunk([CallBegin("shell"), Arguments('{"commands": ["')])])
     if is_lost:
