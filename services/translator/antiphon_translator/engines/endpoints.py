@@ -55,7 +55,7 @@ class EndpointsEngine:
         """The controls that all endpoints in use have in common."""
         await self._probes.require_one()
         if len(set(self._levels())) > 1:
-            log.error("the endpoints %s serve different kinds of models", ", ".join(self._engines))
+            log.warning("the endpoints %s serve different kinds of models", ", ".join(self._engines))
             raise EngineUnavailable("The endpoints of the model serve different kinds of models.")
         return self._probes.controls()
 
