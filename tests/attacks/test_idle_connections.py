@@ -50,7 +50,6 @@ def test_new_requests_are_answered_beside_idle_connections(edge: tuple[Command, 
             idle.sendall(said)
         answers = [live(url) for _ in range(10)]
     assert all(b"HTTP/1.1 200 OK" in answer for answer in answers)
-    print("".join(command.lines)[:6000])
     assert not any("Traceback" in line or "Too many open files" in line for line in command.lines)
     assert sum("connections were closed or rejected" in line for line in command.lines) <= 2
 

@@ -124,7 +124,7 @@ async def test_keys_stay_valid_within_the_grace_after_their_file_is_lost(tmp_pat
         assert unusable("edge.keys_file") == 1
 
 
-@pytest.mark.parametrize("mode", [0o604, 0o640 | 0o004, 0o602, 0o620])
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o620])
 def test_files_that_others_may_read_or_change_are_refused_at_the_start(tmp_path: Path, mode: int) -> None:
     files = KeyFiles(tmp_path)
     files.make("acme")

@@ -158,5 +158,5 @@ async def test_a_chain_of_five_thousand_turns_is_folded_to_three_tree_items(cons
     await tree.press("ArrowDown")
     await tree.press("Enter")
     await tree.press("End")
-    await expect(page.get_by_role("treeitem", selected=True)).to_have_attribute("aria-level", f"{count:}")
+    await expect(page.get_by_role("treeitem", selected=True)).to_have_attribute("aria-level", str(count))
     assert await page.locator(".stage *").count() < ELEMENTS_MAX

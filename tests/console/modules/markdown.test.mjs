@@ -43,7 +43,9 @@ test("parsing of arbitrary markup ends and loses no letters and digits", () => {
   for (let round = 0; round < 3000; round += 1) {
     const text = Array.from({ length: 12 }, (_, at) => pieces[(round * 31 + at * at * 17 + (round >> 3) * at) % pieces.length]).join("");
     const read = JSON.stringify(parse(text));
-    assert.ok((read.match(/a1/g) ?? []).length >= (text.includes("](") || text.includes("```") ? 0 : (text.match(/a1/g) ?? []).length), text);
+    if (!text.includes("](") && !text.includes("```")) { // the address of a link and the language of a block are not shown
+      assert.equal((read.match(/a1/g) ?? []).length, (text.match(/a1/g) ?? []).length, text);
+    }
   }
 });
 

@@ -29,6 +29,14 @@ def test_a_failed_message_exits_with_status_1(base_url: str, capsys: Output) -> 
     assert "The model 'none'" in capsys.readouterr().out
 
 
+def test_a_failed_line_of_a_pipe_exits_with_status_1(
+    base_url: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("Hi\n/exit\n"))
+    assert main(["chat", "--url", base_url, "--model=none"]) == 1
+    assert "The model 'none'" in capsys.readouterr().out
+
+
 def test_chat_with_an_unreachable_server_exits_1_with_its_url(capsys: Output) -> None:
     assert main(["chat", "--url", "http://127.0.0.1:9/v1", "Hi"]) == 1
     assert capsys.readouterr().err.startswith("antiphon: http://127.0.0.1:9/v1 does not answer")
