@@ -93,13 +93,13 @@ async def test_cancellation_stops_the_generating_step_of_an_ensemble(fake: FakeT
     assert sent(stop)["input_lengths"] == sent(stop)["request_output_len"] == ([1, 1], [0])
 
 
-async def test_stop_text_found_here_stops_the_generation(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_stop_text_found_by_the_engine_stops_the_generating_step(fake: FakeTriton, engine: TritonEngine) -> None:
     asked = replace(REQUEST, stop=(" END",))
     assert await all_of(engine, asked) == "Hello"
     assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
 
 
-async def test_timeout_stops_the_generation(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+async def test_timeout_stops_the_generating_step(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
     engine = triton_text.engine(replace(profile, token_timeout_s=0.1), channels)
     with pytest.raises(EngineTimeout, match="no next token"):
         await all_of(engine)

@@ -113,7 +113,7 @@ async def test_request_has_no_cookies_and_ignores_the_environment_proxy(
     ] * 3
 
 
-async def test_certificates_are_checked(tmp_path: Path) -> None:
+async def test_server_with_an_untrusted_or_wrong_certificate_is_a_failure(tmp_path: Path) -> None:
     trusted = authority(tmp_path, "trusted")
     shown = signed_by(trusted, tmp_path, "server")
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

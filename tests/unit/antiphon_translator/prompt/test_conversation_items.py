@@ -93,7 +93,7 @@ def test_path_in_an_error_has_the_index_of_the_invalid_item() -> None:
     assert caught.value.field == "history[1].content[1]"
 
 
-def test_an_empty_conversation_is_refused() -> None:
+def test_empty_conversation_is_rejected() -> None:
     with pytest.raises(InvalidRequest) as caught:
         build(instructions=None, history=[], given=[])
     assert caught.value.field == "input"

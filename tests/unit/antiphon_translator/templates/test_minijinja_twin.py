@@ -61,7 +61,7 @@ def test_twin_with_a_different_prompt_is_disabled_and_logged(caplog: pytest.LogC
     assert "rendered by Jinja from now on" in caplog.text
 
 
-def test_conversation_that_minijinja_refuses_is_left_to_jinja() -> None:
+def test_conversation_that_minijinja_rejects_is_left_to_jinja() -> None:
     assert twin_of("{{ raise_exception('no') }}").render(offer()) is None
 
 

@@ -42,7 +42,7 @@ def test_guide_of_a_model_without_reasoning_holds_from_the_first_token() -> None
     assert (made.request.guide, made.answer_guide) == (Guide(GuideKind.JSON), None)
 
 
-def test_a_guide_waits_for_the_answer_of_a_model_that_reasons() -> None:
+def test_guide_of_a_model_that_reasons_waits_for_its_answer() -> None:
     made = plan(thinks=True, **ANY_JSON)
     assert (made.request.guide, made.answer_guide) == (None, Guide(GuideKind.JSON))
 
