@@ -99,7 +99,9 @@ async def test_stop_text_found_by_the_engine_stops_the_generating_step(fake: Fak
     assert await requested_models(fake, 2) == ["tensorrt_llm", "middle"]
 
 
-async def test_timeout_stops_the_generating_step(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+async def test_timeout_stops_the_generating_step(
+    fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
+) -> None:
     engine = triton_text.engine(replace(profile, token_timeout_s=0.1), channels)
     with pytest.raises(EngineTimeout, match="no next token"):
         await all_of(engine)
