@@ -14,7 +14,7 @@ from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.store_retry import RetryPolicy
 from tests.support.background import TIMING, Bench, bench, hasten
-from tests.support.storytelling import StoryEngine
+from tests.support.fixed_text_model import FixedTextEngine
 
 ATTACKER, VICTIM = "attacker", "victim"
 FLOOD = 200
@@ -57,7 +57,7 @@ async def test_jobs_of_a_model_that_is_down_hold_no_slot(monkeypatch: pytest.Mon
 
 
 async def have_dead_jobs_and_a_living_one(shop: Bench) -> None:
-    dead = StoryEngine()
+    dead = FixedTextEngine()
     shop.serve("dead", dead)
     await dead.close()
     flood = [(await shop.create(tenant=ATTACKER, model="dead")).id for _ in range(16)]

@@ -27,7 +27,7 @@ from tests.support.postgres_server import postgres_server
 from tests.support.redis_servers import redis_server
 from tests.support.relay import relay
 from tests.support.replicas import Replicas, fleet
-from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
+from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_triton
 from tests.support.volume import volume
 from tests.support.waiting import WAIT_MAX_S
 
@@ -95,7 +95,7 @@ class Call:
         (end,) = [event for event in self.log if event["type"] in TERMINAL]
         assert (end, fold(self.log)) == (self.log[-1], end["response"]), self.said
         if not (may_fail and end["type"] == "response.failed"):
-            assert end["response"]["output"][0]["content"][0]["text"] == story(WORDS), self.said
+            assert end["response"]["output"][0]["content"][0]["text"] == fixed_text(WORDS), self.said
 
 
 @dataclass
@@ -103,7 +103,7 @@ class System:
     """A running fleet, and a function for each part that stops (True) or continues it."""
 
     replicas: Replicas
-    triton: StorytellingTriton
+    triton: FixedTextTriton
     session: aiohttp.ClientSession
     parts: dict[str, Freeze]
     running: list[asyncio.Task[None]] = field(default_factory=list)
@@ -140,7 +140,7 @@ def _database(life: ExitStack, name: str) -> tuple[str, Freeze]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
     async with AsyncExitStack() as life:
-        triton = await life.enter_async_context(storytelling_triton(WORDS))
+        triton = await life.enter_async_context(fixed_text_triton(WORDS))
         below = life.enter_context(ExitStack())
         between = below.enter_context(relay(triton.endpoint))
         url, freeze_database = _database(below, request.param)

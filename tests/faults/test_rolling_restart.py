@@ -21,7 +21,7 @@ from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_store.client import StoreClient
 from tests.support.howto import blocks
 from tests.support.replicas import SIZES, Replicas, fleet
-from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
+from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_triton
 from tests.support.volume import volume
 from tests.support.waiting import WAIT_MAX_S, until
 
@@ -41,16 +41,16 @@ _Answer = TypeVar("_Answer")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def fleet_of_triton(
     tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncIterator[tuple[Replicas, StorytellingTriton]]:
+) -> AsyncIterator[tuple[Replicas, FixedTextTriton]]:
     async with (
-        storytelling_triton(WORDS) as triton,
+        fixed_text_triton(WORDS) as triton,
         fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint, worker_options=WORKER_OPTIONS) as replicas,
     ):
         yield replicas, triton
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
+async def replicas(fleet_of_triton: tuple[Replicas, FixedTextTriton]) -> Replicas:
     """The fleet with all processes running."""
     replicas = fleet_of_triton[0]
     await replicas.start(*replicas.dead())
@@ -58,7 +58,7 @@ async def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Repl
 
 
 @pytest.fixture
-def triton(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> StorytellingTriton:
+def triton(fleet_of_triton: tuple[Replicas, FixedTextTriton]) -> FixedTextTriton:
     triton = fleet_of_triton[1]
     triton.starts.clear()
     triton.pause_s = 0.12
@@ -95,8 +95,8 @@ async def streamed(client: AsyncOpenAI, said: str, previous_id: str | None) -> s
     assert [event.sequence_number for event in log] == list(range(len(log)))
     last = log[-1]
     assert last.type == "response.completed"
-    assert last.response.output_text == story(WORDS)
-    assert "".join(event.delta for event in log if event.type == "response.output_text.delta") == story(WORDS)
+    assert last.response.output_text == fixed_text(WORDS)
+    assert "".join(event.delta for event in log if event.type == "response.output_text.delta") == fixed_text(WORDS)
     return last.response.id
 
 
@@ -119,7 +119,7 @@ async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> in
             while job.status in ("queued", "in_progress"):
                 await asyncio.sleep(0.5)
                 job = await answered(partial(client.responses.retrieve, job.id))
-        assert (job.status, job.output_text) == ("completed", story(WORDS))
+        assert (job.status, job.output_text) == ("completed", fixed_text(WORDS))
         count += 1
     return count
 
@@ -148,14 +148,14 @@ class Load:
         return [asyncio.ensure_future(work(number)) for number in range(size)]
 
 
-def require_each_once(triton: StorytellingTriton, turns: int) -> None:
+def require_each_once(triton: FixedTextTriton, turns: int) -> None:
     """Requires that no turn began twice: an interrupted turn resumes behind its last token."""
     assert set(triton.began_anew().values()) == {1}
     assert len(triton.began_anew()) == turns
 
 
 async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
-    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+    replicas: Replicas, triton: FixedTextTriton, client: AsyncOpenAI
 ) -> None:
     load = Load(client, "roll")
     async with asyncio.timeout(4 * WAIT_MAX_S):
@@ -164,7 +164,7 @@ async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
 
 
 async def test_a_restart_of_the_only_store_fails_no_request(
-    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+    replicas: Replicas, triton: FixedTextTriton, client: AsyncOpenAI
 ) -> None:
     """The SDK makes no retries here."""
     load = Load(client.with_options(max_retries=0), "store")
@@ -200,13 +200,13 @@ class Requests:
                 self.faults[repr(error)] += 1
                 previous_id = None
                 continue
-            assert (response.status, response.output_text) == ("completed", story(WORDS))
+            assert (response.status, response.output_text) == ("completed", fixed_text(WORDS))
             self.acknowledged.append(response.id)
             previous_id = None if previous_id else response.id
 
 
 async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
-    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+    replicas: Replicas, triton: FixedTextTriton, client: AsyncOpenAI
 ) -> None:
     triton.pause_s = 0.005
     requests, is_over = Requests(client), asyncio.Event()
@@ -222,7 +222,7 @@ async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
     await asyncio.gather(*asking, *working)
     assert requests.faults.total() <= requests.count // 1_000, requests.faults
     read = await asyncio.gather(*map(client.responses.retrieve, requests.acknowledged))
-    assert {response.output_text for response in read} == {story(WORDS)}
+    assert {response.output_text for response in read} == {fixed_text(WORDS)}
 
 
 async def logged(replicas: Replicas, seen: list[Any]) -> None:
@@ -242,7 +242,7 @@ async def logged(replicas: Replicas, seen: list[Any]) -> None:
 
 
 async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_documents(
-    replicas: Replicas, triton: StorytellingTriton, tmp_path: Path
+    replicas: Replicas, triton: FixedTextTriton, tmp_path: Path
 ) -> None:
     (recipe,) = blocks(RECIPE)
     (tmp_path / "recipe.py").write_text(recipe.text)
@@ -267,5 +267,5 @@ async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_document
     for log in seen:
         assert [event.sequence_number for event in log] == list(range(len(log)))
         assert log[-1].type == "response.completed"
-        assert log[-1].response.output_text == story(WORDS)
+        assert log[-1].response.output_text == fixed_text(WORDS)
     require_each_once(triton, len(ways))

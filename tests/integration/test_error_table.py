@@ -27,7 +27,7 @@ from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
 from tests.support.scripted_system import scripted_system
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import TOKENIZER
+from tests.support.reasoning_model import TOKENIZER
 from tests.support.thinking_edges import Edges, thinking_edges
 
 UNKNOWN = "resp_" + "0" * 48

@@ -16,7 +16,7 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from tests.support.http import Http
 from tests.support.schema import validate_response
-from tests.support.thinker import CALL, WEATHER
+from tests.support.reasoning_model import CALL, WEATHER
 from tests.support.thinking_edges import Edges, thinking_edges, worker
 from tests.support.waiting import WAIT_MAX_S
 

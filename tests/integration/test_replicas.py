@@ -20,7 +20,7 @@ from antiphon_core.jsons import Object, loads
 from tests.support.http import Http, RetryingHttp
 from tests.support.replicas import Replicas, fleet
 from tests.support.schema import validate_response
-from tests.support.storytelling import StorytellingTriton, story, story_ids, storytelling_triton
+from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_ids, fixed_text_triton
 from tests.support.volume import volume
 from tests.support.waiting import WAIT_MAX_S, least
 
@@ -30,26 +30,26 @@ SIZES = {"store": 1, "translator": 2, "edge": volume(2, 3), "worker": 2}
 WORDS = 30
 KEYS = volume(4, 100)
 SAME_KEY = 32
-SOME_IDS, MOST_IDS = len(story_ids(WORDS)) // 4, len(story_ids(WORDS)) // 2
+SOME_IDS, MOST_IDS = len(fixed_text_ids(WORDS)) // 4, len(fixed_text_ids(WORDS)) // 2
 LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 """The errors of a request whose edge dies."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def triton() -> AsyncIterator[StorytellingTriton]:
-    async with storytelling_triton(WORDS) as running:
+async def triton() -> AsyncIterator[FixedTextTriton]:
+    async with fixed_text_triton(WORDS) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
+async def replicas(triton: FixedTextTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
     folder = tmp_path_factory.mktemp("fleet")
     async with fleet(folder, triton.endpoint, worker_options=["--worker-drain-s=2"], sizes=SIZES) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def http(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterator[Http]:
+async def http(replicas: Replicas, triton: FixedTextTriton) -> AsyncIterator[Http]:
     """Each request has its own connection, and so goes to the next edge. All processes run."""
     await replicas.start(*replicas.dead())
     triton.pause_s = 0.02
@@ -135,12 +135,12 @@ def require_whole(frames: list[bytes], response: Object) -> None:
     assert fold(log) == log[-1]["response"] == response
     assert response["status"] == "completed"
     validate_response(response)
-    assert "".join(event["delta"] for event in log if "delta" in event) == story(WORDS)
-    assert response["output"][0]["content"][0]["text"] == story(WORDS)
+    assert "".join(event["delta"] for event in log if "delta" in event) == fixed_text(WORDS)
+    assert response["output"][0]["content"][0]["text"] == fixed_text(WORDS)
 
 
 async def test_a_background_response_is_served_by_every_replica(
-    http: Http, replicas: Replicas, triton: StorytellingTriton
+    http: Http, replicas: Replicas, triton: FixedTextTriton
 ) -> None:
     triton.hold(at=SOME_IDS)
     before = len(replicas.balancer.chosen)
@@ -163,11 +163,11 @@ async def test_a_background_response_is_served_by_every_replica(
     assert set(chosen) == set(replicas.balancer.addresses)
 
 
-async def test_cancelling_stops_the_model_behind_another_replica(http: Http, triton: StorytellingTriton) -> None:
+async def test_cancelling_stops_the_model_behind_another_replica(http: Http, triton: FixedTextTriton) -> None:
     assert await least(lambda: seconds_to_cancel(http, triton), most=3) < 3  # the promise is one second
 
 
-async def seconds_to_cancel(http: Http, triton: StorytellingTriton) -> float:
+async def seconds_to_cancel(http: Http, triton: FixedTextTriton) -> float:
     """Cancels a response whose model would never end. Returns the seconds until the model has stopped."""
     triton.hold(at=SOME_IDS)
     created = await create(http)
@@ -200,7 +200,7 @@ async def cancel(http: Http, response_id: str) -> Object:
                 return told
 
 
-async def test_deleting_a_running_response_stops_it(http: Http, triton: StorytellingTriton) -> None:
+async def test_deleting_a_running_response_stops_it(http: Http, triton: FixedTextTriton) -> None:
     triton.hold(at=SOME_IDS)
     created = await create(http)
     following = asyncio.create_task(stream(http, created["id"]))
@@ -211,7 +211,7 @@ async def test_deleting_a_running_response_stops_it(http: Http, triton: Storytel
     await until(lambda: not triton.running)
 
 
-async def test_a_conversation_and_its_fork_continue_on_any_replica(http: Http, triton: StorytellingTriton) -> None:
+async def test_a_conversation_and_its_fork_continue_on_any_replica(http: Http, triton: FixedTextTriton) -> None:
     triton.pause_s = 0
     conversation = (await http.post("/v1/conversations", {})).json["id"]
     first = await create(http, conversation=conversation)
@@ -228,9 +228,7 @@ async def test_a_conversation_and_its_fork_continue_on_any_replica(http: Http, t
 
 
 @pytest.mark.parametrize("background", [True, False])
-async def test_nothing_is_generated_twice_under_one_key(
-    http: Http, triton: StorytellingTriton, background: bool
-) -> None:
+async def test_nothing_is_generated_twice_under_one_key(http: Http, triton: FixedTextTriton, background: bool) -> None:
     triton.pause_s = 0
     for number in range(KEYS):
         key = {"Idempotency-Key": f"{background}-{number}"}
@@ -248,7 +246,7 @@ async def test_nothing_is_generated_twice_under_one_key(
 
 
 async def test_a_stopped_worker_hands_its_jobs_to_another(
-    http: Http, replicas: Replicas, triton: StorytellingTriton
+    http: Http, replicas: Replicas, triton: FixedTextTriton
 ) -> None:
     triton.hold(at=SOME_IDS)
     created = [await create(http, input=f"stop {number}") for number in range(4)]
@@ -262,7 +260,7 @@ async def test_a_stopped_worker_hands_its_jobs_to_another(
 
 
 async def test_background_responses_survive_kill_9_of_worker_edge_and_translator(
-    http: Http, replicas: Replicas, triton: StorytellingTriton
+    http: Http, replicas: Replicas, triton: FixedTextTriton
 ) -> None:
     triton.hold(at=MOST_IDS)
     keys = [{"Idempotency-Key": f"kill-{number}"} for number in range(12)]

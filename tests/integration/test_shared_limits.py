@@ -26,7 +26,7 @@ from antiphon_store.service import StoreService
 from tests.support.http import Answer, Http, RetryingHttp, is_too_busy
 from tests.support.redis_servers import RedisServer, redis_rows, redis_server
 from tests.support.replicas import Replicas, fleet
-from tests.support.storytelling import StorytellingTriton, storytelling_triton
+from tests.support.fixed_text_model import FixedTextTriton, fixed_text_triton
 from tests.support.translators import ScriptedTranslator
 from tests.support.waiting import WAIT_MAX_S
 
@@ -140,13 +140,13 @@ RESPONSES = 10
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def triton() -> AsyncIterator[StorytellingTriton]:
-    async with storytelling_triton(30) as running:
+async def triton() -> AsyncIterator[FixedTextTriton]:
+    async with fixed_text_triton(30) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
+async def replicas(triton: FixedTextTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
     limits = (
         f"--edge-streams-per-tenant={STREAMS}",
         f"--edge-tokens-per-minute={TOKENS_PER_MINUTE}",
@@ -161,7 +161,7 @@ async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPath
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def session(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterator[aiohttp.ClientSession]:
+async def session(replicas: Replicas, triton: FixedTextTriton) -> AsyncIterator[aiohttp.ClientSession]:
     """A session of a new tenant. All processes run."""
     await replicas.start(*replicas.dead())
     triton.pause_s = 0.0
@@ -209,7 +209,7 @@ async def until_admitted(http: Http) -> Answer:
 
 
 async def test_stream_slots_are_shared_and_freed_after_kill_9_of_their_edge(
-    replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
+    replicas: Replicas, triton: FixedTextTriton, session: aiohttp.ClientSession
 ) -> None:
     https = [RetryingHttp(session, url) for url in replicas.edge_urls]
     triton.pause_s = 3600.0
@@ -233,7 +233,7 @@ async def test_stream_slots_are_shared_and_freed_after_kill_9_of_their_edge(
 
 
 async def test_the_tokens_of_background_responses_count(
-    replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
+    replicas: Replicas, triton: FixedTextTriton, session: aiohttp.ClientSession
 ) -> None:
     """All responses end together, so that their tokens are taken faster than the bucket fills."""
     triton.hold(at=0)

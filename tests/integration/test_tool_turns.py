@@ -22,7 +22,7 @@ from tests.support.http import Http
 from tests.support.prompts import ids_in
 from tests.support.schema import validate_response
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, reasoning_model
 
 
 class Talk:
@@ -51,7 +51,7 @@ async def talk() -> AsyncIterator[Talk]:
     backend, clock, ids = row_backend("memory://"), SystemClock(), RandomIds()
     await backend.open()
     translator, engine = TranslatorService(TranslatorSettings(), clock=clock), ScriptedEngine([])
-    translator.add(thinker(), engine)
+    translator.add(reasoning_model(), engine)
     server = EdgeServer(EdgeSettings(port=0), StoreService(backend), translator, clock=clock, ids=ids)
     await server.start()
     async with aiohttp.ClientSession() as session:

@@ -17,7 +17,7 @@ import pytest_asyncio
 from antiphon_core import events
 from tests.support.http import Http, RetryingHttp
 from tests.support.served_models import write_directory
-from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
+from tests.support.fixed_text_model import FixedTextTriton, fixed_text, fixed_text_triton
 from tests.support.system import Command
 from tests.support.waiting import until
 
@@ -30,13 +30,13 @@ CONNECTIONS = 40  # all reach the same worker once in 2**39 runs
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def storyteller() -> AsyncIterator[StorytellingTriton]:
-    async with storytelling_triton(WORDS) as running:
+async def storyteller() -> AsyncIterator[FixedTextTriton]:
+    async with fixed_text_triton(WORDS) as running:
         yield running
 
 
 @pytest.fixture
-def triton(storyteller: StorytellingTriton) -> StorytellingTriton:
+def triton(storyteller: FixedTextTriton) -> FixedTextTriton:
     storyteller.go_on()
     return storyteller
 
@@ -53,7 +53,7 @@ def serving(*options: str) -> Iterator[Command]:
 
 
 @asynccontextmanager
-async def serving_all(folder: Path, triton: StorytellingTriton) -> AsyncIterator[Command]:
+async def serving_all(folder: Path, triton: FixedTextTriton) -> AsyncIterator[Command]:
     """All targets over one SQLite file, ready."""
     profiles = folder / "profiles"
     profiles.mkdir()
@@ -72,13 +72,13 @@ async def serving_all(folder: Path, triton: StorytellingTriton) -> AsyncIterator
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(storyteller: StorytellingTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Command]:
+async def service(storyteller: FixedTextTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Command]:
     async with serving_all(tmp_path_factory.mktemp("service"), storyteller) as command:
         yield command
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def own_service(triton: StorytellingTriton, tmp_path: Path) -> AsyncIterator[Command]:
+async def own_service(triton: FixedTextTriton, tmp_path: Path) -> AsyncIterator[Command]:
     """A service that the test ends."""
     async with serving_all(tmp_path, triton) as command:
         yield command
@@ -148,7 +148,7 @@ async def test_sealed_content_of_one_worker_is_opened_by_another(service: Comman
 
 
 async def test_a_worker_that_was_killed_is_replaced_and_the_others_go_on(
-    own_service: Command, triton: StorytellingTriton
+    own_service: Command, triton: FixedTextTriton
 ) -> None:
     triton.hold(at=3)
     begun = [asyncio.Event() for _ in range(CONNECTIONS)]
@@ -161,7 +161,7 @@ async def test_a_worker_that_was_killed_is_replaced_and_the_others_go_on(
         triton.go_on()
         bodies = await asyncio.gather(*streams, return_exceptions=True)
         told = [text_of(body) for body in bodies if isinstance(body, bytes) and b"response.completed" in body]
-        assert told == [story(WORDS)] * kept
+        assert told == [fixed_text(WORDS)] * kept
         ready = re.compile(r"worker \d is ready, as process (\d+)")
         await until(
             lambda: sum(bool(ready.search(line)) for line in own_service.lines) == WORKERS + 1, "it is replaced"
@@ -175,7 +175,7 @@ async def test_a_worker_that_was_killed_is_replaced_and_the_others_go_on(
     assert await asyncio.to_thread(own_service.stop) == 0
 
 
-async def test_a_signal_drains_the_streams_of_all_workers(own_service: Command, triton: StorytellingTriton) -> None:
+async def test_a_signal_drains_the_streams_of_all_workers(own_service: Command, triton: FixedTextTriton) -> None:
     triton.hold(at=3)
     begun = [asyncio.Event() for _ in range(CONNECTIONS)]
     async with client(own_service) as http:
@@ -185,11 +185,11 @@ async def test_a_signal_drains_the_streams_of_all_workers(own_service: Command, 
         own_service.process.send_signal(signal.SIGTERM)
         await until(lambda: sum("stopping edge" in line for line in own_service.lines) == WORKERS, "all workers drain")
         triton.go_on()
-        assert {text_of(body) for body in await asyncio.gather(*streams)} == {story(WORDS)}
+        assert {text_of(body) for body in await asyncio.gather(*streams)} == {fixed_text(WORDS)}
     assert await asyncio.to_thread(own_service.process.wait) == 0
 
 
-async def test_a_second_signal_ends_all_workers_at_once(own_service: Command, triton: StorytellingTriton) -> None:
+async def test_a_second_signal_ends_all_workers_at_once(own_service: Command, triton: FixedTextTriton) -> None:
     triton.hold(at=3)
     begun = asyncio.Event()
     async with client(own_service) as http:

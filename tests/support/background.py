@@ -42,7 +42,7 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.served_models import model
 from tests.support.stores import ReachableRows
-from tests.support.storytelling import StoryEngine
+from tests.support.fixed_text_model import FixedTextEngine
 from tests.support.translators import ScriptedTranslator
 from tests.support.waiting import WAIT_MAX_S
 
@@ -86,7 +86,7 @@ class FlowingClock(ManualClock):
         return self.now_ms() / 1000
 
 
-class MortalStore:
+class BreakableStore:
     """A store as one process sees it: `lost` makes all its calls fail, and `failing` those of some names."""
 
     def __init__(self, store: StoreService) -> None:
@@ -128,10 +128,10 @@ class MortalStore:
             yield batch
 
 
-class MortalWorker:
+class KillableWorker:
     """A worker, and what kill -9 leaves of it: leases and a log."""
 
-    def __init__(self, part: Worker, store: MortalStore, clock: ManualClock) -> None:
+    def __init__(self, part: Worker, store: BreakableStore, clock: ManualClock) -> None:
         self.part = part
         self.store = store
         self._clock = clock
@@ -192,7 +192,7 @@ class Bench:
     ) -> None:
         self.clock = FlowingClock()
         self.backend: Any = engine(self.clock)
-        self.engine = StoryEngine()
+        self.engine = FixedTextEngine()
         self._service: TranslatorService | None = None
         if translator is None:
             self._service = TranslatorService(TranslatorSettings(), clock=self.clock)
@@ -203,14 +203,14 @@ class Bench:
         self.store = self.new_store()
         self.edge = self.replica()
 
-    def serve(self, name: str, engine: StoryEngine) -> None:
+    def serve(self, name: str, engine: FixedTextEngine) -> None:
         """Adds a model beside `m`."""
         assert self._service is not None
         self._service.add(model(name=name), engine)
 
-    def new_store(self) -> MortalStore:
+    def new_store(self) -> BreakableStore:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
-        return MortalStore(StoreService(self.backend, settings))
+        return BreakableStore(StoreService(self.backend, settings))
 
     def starter(self, store: FullStore) -> TurnStarter:
         return TurnStarter(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
@@ -220,12 +220,12 @@ class Bench:
         store = cast("FullStore", self.new_store())
         return Background(store, self.translator, self.starter(store), timing=self.timing)
 
-    def edge_over(self, store: MortalStore) -> Background:
+    def edge_over(self, store: BreakableStore) -> Background:
         typed = cast("FullStore", store)
         return Background(typed, self.translator, self.starter(typed), timing=self.timing)
 
     @asynccontextmanager
-    async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[MortalWorker]:
+    async def worker(self, *, slots: int = 4, drain_s: float = WAIT_MAX_S) -> AsyncIterator[KillableWorker]:
         store = self.new_store()
         part = Worker(
             WorkerSettings(slots=slots, drain_s=drain_s),
@@ -237,7 +237,7 @@ class Bench:
             timing=self.timing,
         )
         await part.start()
-        mortal = MortalWorker(part, store, self.clock)
+        mortal = KillableWorker(part, store, self.clock)
         try:
             yield mortal
         finally:
@@ -252,7 +252,7 @@ class Bench:
         assert isinstance(job, Job)
         return job
 
-    def run_of(self, job: Job, *, tenant: str = TENANT, store: MortalStore | None = None) -> Attempt:
+    def run_of(self, job: Job, *, tenant: str = TENANT, store: BreakableStore | None = None) -> Attempt:
         return Attempt(self, job, tenant, cast("FullStore", store or self.store))
 
     async def run_next(self) -> None:

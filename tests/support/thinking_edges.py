@@ -38,7 +38,7 @@ from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
 from tests.support.prompts import ids_in
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import END_ID, TOKENIZER, thinker
+from tests.support.reasoning_model import END_ID, TOKENIZER, reasoning_model
 
 
 class Sayer:
@@ -155,7 +155,7 @@ class LosableTranslator:
 
 def losable(sayer: Sayer, clock: Clock | None = None) -> LosableTranslator:
     service = TranslatorService(TranslatorSettings(), clock=clock or ManualClock())
-    service.add(thinker(), sayer)
+    service.add(reasoning_model(), sayer)
     return LosableTranslator(service)
 
 

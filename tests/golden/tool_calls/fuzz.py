@@ -11,7 +11,7 @@ import random
 import sys
 
 from antiphon_translator.parsing import families
-from tests.support.tool_calls.soups import check, kitchen, pieces_of
+from tests.support.tool_calls.random_outputs import check, output_fuzzer, pieces_of
 
 COUNT = 1_000_000
 PIECES_MAX = 24
@@ -26,8 +26,8 @@ def run(count: int, seed: int) -> None:
     names = families.names()
     for number in range(count):
         chance = random.Random(seed + number)
-        here = kitchen(chance.choice(names), tokens=chance.random() < 0.5)
-        cook = here.soup if chance.random() < 0.5 else here.stew
+        here = output_fuzzer(chance.choice(names), tokens=chance.random() < 0.5)
+        cook = here.random_output if chance.random() < 0.5 else here.quoted_markers
         soup = cook(chance, pieces=chance.randint(1, PIECES_MAX))
         tail = chance.choice(here.markers) if chance.random() < 0.3 else ""
         try:

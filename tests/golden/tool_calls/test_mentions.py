@@ -12,7 +12,7 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Reasoning, Segment, Text
 from tests.support.tool_calls.outcomes import joined
-from tests.support.tool_calls.soups import SCHEMAS, Kitchen, kitchen
+from tests.support.tool_calls.random_outputs import SCHEMAS, OutputFuzzer, output_fuzzer
 from tests.support.volume import volume
 
 WORDS = "The model writes a tag and then goes on.\n\nA second paragraph follows, with more words.".split(" ")
@@ -29,7 +29,7 @@ FAMILIES = families.names()
 TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
 
 
-def mentionable_markers(here: Kitchen) -> Iterator[str]:
+def mentionable_markers(here: OutputFuzzer) -> Iterator[str]:
     """The markers that differ from words and from JSON."""
     for marker in here.markers:
         if any(each in "<[|◁" or "\ud800" <= each <= "\udfff" for each in marker):
@@ -45,7 +45,7 @@ def read(family: Family, text: str, *, size: int, tail: str = "") -> list[Segmen
 @TOKENS
 @pytest.mark.parametrize("name", FAMILIES)
 def test_marker_quoted_in_an_answer_is_text(name: str, tokens: bool) -> None:
-    here = kitchen(name, tokens=tokens)
+    here = output_fuzzer(name, tokens=tokens)
     for marker in mentionable_markers(here):
         for quoted, place in QUOTED_PLACES:
             text = " ".join([*WORDS[:place], quoted.replace("%", marker), *WORDS[place:]])
@@ -56,7 +56,7 @@ def test_marker_quoted_in_an_answer_is_text(name: str, tokens: bool) -> None:
 @TOKENS
 @pytest.mark.parametrize("name", FAMILIES)
 def test_marker_mentioned_within_a_sentence_is_text(name: str, tokens: bool) -> None:
-    here = kitchen(name, tokens=tokens)
+    here = output_fuzzer(name, tokens=tokens)
     for number, marker in enumerate(mentionable_markers(here)):
         for place in PLACES[1 + number % EVERY : -1 : EVERY]:
             if WORDS[place - 1].endswith((".", "\n\nA")) or WORDS[place].startswith("on."):
@@ -68,7 +68,7 @@ def test_marker_mentioned_within_a_sentence_is_text(name: str, tokens: bool) -> 
 @TOKENS
 @pytest.mark.parametrize("name", [name for name in FAMILIES if families.load(name).reasoning])
 def test_marker_quoted_in_reasoning_stays_reasoning(name: str, tokens: bool) -> None:
-    here = kitchen(name, tokens=tokens)
+    here = output_fuzzer(name, tokens=tokens)
     opener, closer = here.family.reasoning[0]
     for number, marker in enumerate(mentionable_markers(here)):
         for place in PLACES[1 + number % EVERY : -1 : EVERY]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from tests.golden.tool_calls import fuzz
-from tests.support.tool_calls.soups import HOSTILE, check, kitchen, parsed, pieces_of, told
+from tests.support.tool_calls.random_outputs import HOSTILE, check, output_fuzzer, parsed, pieces_of, told
 from tests.support.volume import volume
 
 SAMPLE = volume(4_000, 200_000)
@@ -30,7 +30,7 @@ def test_sample_of_random_outputs_breaks_no_parser_rule() -> None:
 @settings(max_examples=volume(8, 200))
 @given(data=st.data())
 def test_random_output_is_read_equally_for_any_cut(name: str, tokens: bool, data: st.DataObject) -> None:
-    here = kitchen(name, tokens=tokens)
+    here = output_fuzzer(name, tokens=tokens)
     soup = "".join(
         data.draw(
             st.lists(st.sampled_from((*here.markers, *here.leftovers, *HOSTILE)) | st.text(max_size=4), max_size=20)

@@ -14,7 +14,7 @@ from antiphon_core.replay import frames_of
 from tests.support.pushed import generated
 from tests.support.schema import validate_event
 from tests.support.served_models import turn
-from tests.support.thinker import CALL, EXEC, WEATHER, log_of_play, thinker
+from tests.support.reasoning_model import CALL, EXEC, WEATHER, log_of_play, reasoning_model
 from tests.support.thinking_edges import Sayer, losable
 
 RESPONSE_ID = "resp_" + "0" * 48
@@ -58,7 +58,9 @@ async def test_it_is_the_stream_with_each_text_in_one_piece(said: tuple[str, ...
 
 
 def test_a_summary_is_told_as_it_was() -> None:
-    log = log_of_play(*SAID, served=replace(thinker(), reasons=True), tools=[WEATHER], reasoning={"summary": "auto"})
+    log = log_of_play(
+        *SAID, served=replace(reasoning_model(), reasons=True), tools=[WEATHER], reasoning={"summary": "auto"}
+    )
     assert "response.reasoning_summary_text.done" in [event["type"] for event in log]
     told = retold(log[-1]["response"])
     assert without_cuts(told) == without_cuts(log)

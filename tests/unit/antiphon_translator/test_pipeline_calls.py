@@ -16,14 +16,14 @@ from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in
 from tests.support.served_models import model, turn
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import (
+from tests.support.reasoning_model import (
     CALL,
     EXEC,
     TOKENIZER,
     WEATHER,
     kinds,
     play,
-    thinker,
+    reasoning_model,
 )
 
 
@@ -101,7 +101,7 @@ def test_forced_call_is_begun_in_the_prompt_and_completed(
     choice: Any, tools: list[Object], begun: str, said: str
 ) -> None:
     request = {"tool_choice": choice, "tools": tools}
-    made = pipeline_of(thinker(), turn("Hi", **request), controls=ALL_CONTROLS, ids=SequentialIds())
+    made = pipeline_of(reasoning_model(), turn("Hi", **request), controls=ALL_CONTROLS, ids=SequentialIds())
     assert TOKENIZER.decode(ids_in(made.start()[1])).endswith("assistant\n<tool_call>\n" + begun)
     response = play(said, CALL[2], **request)
     (call,) = response["output"]
@@ -129,7 +129,7 @@ def test_calls_and_results_of_the_history_are_in_the_prompt() -> None:
         {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"a": 1}'},
         {"id": "fco_1", "type": "function_call_output", "call_id": "call_1", "output": "Sunny."},
     ]
-    made = pipeline_of(thinker(), turn("Hi", history=history), controls=ALL_CONTROLS, ids=SequentialIds())
+    made = pipeline_of(reasoning_model(), turn("Hi", history=history), controls=ALL_CONTROLS, ids=SequentialIds())
     prompt = TOKENIZER.decode(ids_in(made.start()[1]))
     assert '<tool_call>{"name": "get_weather", "arguments": {"a": 1}}</tool_call>' in prompt
     assert "<|im_start|>tool\nSunny.<|im_end|>" in prompt

@@ -31,7 +31,7 @@ from tests.support.pipelines import pipeline_of
 from tests.support.schema import validate_event, validate_response
 from tests.support.served_models import model, tokenizer, turn
 from tests.support.small_vocabulary import fallback_tokenizer, ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, reasoning_model
 
 CONTROLS = ALL_CONTROLS | {"logprobs", "top_logprobs"}
 INCLUDE = [OUTPUT_LOGPROBS]
@@ -40,7 +40,7 @@ _LETTER_OF = {byte: letter for letter, byte in _BYTE_OF.items()}
 
 def pipeline(served: ServedModel | None = None, level: Level = Level.TOKENS, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", include=INCLUDE, **request)
-    return pipeline_of(served or thinker(), given_turn, controls=CONTROLS, ids=SequentialIds(), level=level)
+    return pipeline_of(served or reasoning_model(), given_turn, controls=CONTROLS, ids=SequentialIds(), level=level)
 
 
 def scored(ids: Sequence[int]) -> list[TokenLogprob]:
@@ -194,7 +194,7 @@ def of_pieces(family: str, *pieces: str) -> ServedModel:
 
 
 def test_log_probabilities_without_the_include_are_not_requested() -> None:
-    made = pipeline_of(thinker(), turn("Hi", top_logprobs=3), controls=ALL_CONTROLS, ids=SequentialIds())
+    made = pipeline_of(reasoning_model(), turn("Hi", top_logprobs=3), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, asked = made.start()
     assert asked.top_logprobs is None
     batches += made.receive([TokenChunk(ids_of(TOKENIZER, "Ja."))]) + made.finish(completed_at=0)
@@ -208,7 +208,7 @@ def test_log_probabilities_without_the_include_are_not_requested() -> None:
 def test_logprobs_for_an_engine_without_them_are_rejected(controls: set[str], field: str) -> None:
     given_turn = turn("Hi", include=INCLUDE, top_logprobs=2)
     with pytest.raises(InvalidRequest) as caught:
-        pipeline_of(thinker(), given_turn, controls=ALL_CONTROLS | controls, ids=SequentialIds())
+        pipeline_of(reasoning_model(), given_turn, controls=ALL_CONTROLS | controls, ids=SequentialIds())
     assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
 
 

@@ -18,7 +18,7 @@ from antiphon_translator.models.served_model import ServedModel
 from tests.support.pipelines import pipeline_of
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, kinds, reasoning_model
 from tests.unit.antiphon_translator.output.test_guided_output import ASKED, THOUGHT, harmony, thinking
 from tests.unit.antiphon_translator.test_pipeline_logprobs import (
     CONTROLS,
@@ -133,7 +133,7 @@ def test_guided_answer_has_the_tokens_of_its_own_generation(level: Level, cuts: 
 @pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
 @pytest.mark.parametrize("cuts", [(), range(99), (3,)])
 def test_kept_text_of_the_first_generation_keeps_its_tokens(level: Level, cuts: Sequence[int]) -> None:
-    play = Play(replace(thinker(), reasons=False), level, tools=[WEATHER])
+    play = Play(replace(reasoning_model(), reasons=False), level, tools=[WEATHER])
     play.say("\n\n ", "Sure!", cuts=cuts)
     play.say("7", cuts=cuts)
     assert len(play.requests) == 2

@@ -23,7 +23,7 @@ from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in
 from tests.support.served_models import RESPONSE_ID, turn
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, reasoning_model
 
 SAID = ("<think>", "\nHm ü.\n", "</think>", "\n\n Ja.  <b>", *CALL, *CALL, " Ende. ")
 IDS = [*ids_of(TOKENIZER, *SAID), END_ID]
@@ -33,7 +33,7 @@ def pipeline(resume: Resume | None = None, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", **({"tools": [WEATHER]} | request))
     ids = DerivedIds(RESPONSE_ID)
     controls = ALL_CONTROLS | {"guide", "logprobs"}
-    return pipeline_of(thinker(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
+    return pipeline_of(reasoning_model(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
 
 
 def play(made: TurnPipeline, ids: Sequence[int], *, size: int = 1) -> list[Batch]:
@@ -89,7 +89,7 @@ def test_resumed_turn_does_not_repeat_its_first_events() -> None:
 
 
 def test_token_ids_are_sent_only_with_checkpoints() -> None:
-    made = pipeline_of(thinker(), turn("Hi"), controls=ALL_CONTROLS, ids=DerivedIds("x"))
+    made = pipeline_of(reasoning_model(), turn("Hi"), controls=ALL_CONTROLS, ids=DerivedIds("x"))
     assert token_ids_of(play(made, IDS)) == []
     assert token_ids_of(WHOLE) == IDS[: len(token_ids_of(WHOLE))]
 
@@ -105,7 +105,7 @@ def test_turn_with_a_guide_or_log_probabilities_is_not_resumable(request_: Objec
 def test_resume_of_a_text_engine_from_token_ids_is_rejected() -> None:
     with pytest.raises(InvalidRequest):
         pipeline_of(
-            thinker(),
+            reasoning_model(),
             turn("Hi"),
             controls=ALL_CONTROLS,
             ids=DerivedIds("x"),
@@ -119,7 +119,7 @@ def test_resumed_forced_call_sends_its_beginning_once() -> None:
 
     def calling(resume: Resume | None = None) -> TurnPipeline:
         return pipeline_of(
-            thinker(), turn("Hi", **forced), controls=ALL_CONTROLS, ids=DerivedIds(RESPONSE_ID), resume=resume
+            reasoning_model(), turn("Hi", **forced), controls=ALL_CONTROLS, ids=DerivedIds(RESPONSE_ID), resume=resume
         )
 
     ids = ids_of(TOKENIZER, '{"city": "Rome"}}', "</tool_call>")

@@ -14,7 +14,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
 from tests.support.document import require
-from tests.support.thinker import CALL, EXEC, WEATHER, log_of_play
+from tests.support.reasoning_model import CALL, EXEC, WEATHER, log_of_play
 
 EXEC_CALL = ("<tool_call>", '{"name": "exec", "arguments": {"input": "ls"}}', "</tool_call>")
 PLAYS: list[tuple[tuple[str, ...], dict[str, Any]]] = [

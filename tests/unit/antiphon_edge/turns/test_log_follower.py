@@ -18,7 +18,7 @@ from antiphon_edge.turns.log_follower import LogFollower, final_of
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_store.backends.registry import row_backend
 from antiphon_store.service import StoreService
-from tests.support.background import TENANT, MortalStore, hasten
+from tests.support.background import TENANT, BreakableStore, hasten
 from tests.support.waiting import WAIT_MAX_S
 
 RESPONSE_ID = "resp_" + "a" * 48
@@ -37,20 +37,20 @@ ALL = b"".join(map(frame, range(4)))
 
 
 @pytest.fixture
-async def store(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MortalStore]:
+async def store(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BreakableStore]:
     hasten(monkeypatch)
     backend = row_backend("memory://")
     await backend.open()
-    yield MortalStore(StoreService(backend))
+    yield BreakableStore(StoreService(backend))
     await backend.close()
 
 
 @pytest.fixture
-def follower(store: MortalStore) -> LogFollower:
+def follower(store: BreakableStore) -> LogFollower:
     return LogFollower(cast("FullStore", store))
 
 
-async def append(store: MortalStore, *numbers: int) -> None:
+async def append(store: BreakableStore, *numbers: int) -> None:
     frames = b"".join(map(frame, numbers))
     await store.append_events(
         TENANT, EventAppend(RESPONSE_ID, numbers[0], len(numbers), frames, terminal=numbers[-1] == 3)
@@ -85,14 +85,14 @@ def joined(batches: list[Batch]) -> bytes:
 
 @pytest.mark.parametrize("after", [None, 0, 1, 2, 3, 9])
 async def test_ended_log_is_resumed_after_any_event(
-    store: MortalStore, follower: LogFollower, after: int | None
+    store: BreakableStore, follower: LogFollower, after: int | None
 ) -> None:
     await append(store, 0, 1, 2, 3)
     batches = await read(follower) if after is None else await read(follower, after=after)
     assert joined(batches) == b"".join(frame(number) for number in range(4) if after is None or number > after)
 
 
-async def test_last_batch_has_the_final_of_the_response(store: MortalStore, follower: LogFollower) -> None:
+async def test_last_batch_has_the_final_of_the_response(store: BreakableStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
     await append(store, 2, 3)
     batches = await read(follower)
@@ -100,7 +100,7 @@ async def test_last_batch_has_the_final_of_the_response(store: MortalStore, foll
     assert batches[-1].final == final_of(ENDED)
 
 
-async def test_events_are_followed_as_they_are_appended(store: MortalStore, follower: LogFollower) -> None:
+async def test_events_are_followed_as_they_are_appended(store: BreakableStore, follower: LogFollower) -> None:
     reading = asyncio.create_task(read(follower))
     await asyncio.sleep(0.02)  # there is no log yet
     await append(store, 0)
@@ -116,7 +116,7 @@ async def test_log_that_stays_missing_is_not_found_after_the_timeout(follower: L
             await read(follower, missing_for_s=timeout_s)
 
 
-async def test_short_store_outage_loses_no_events(store: MortalStore, follower: LogFollower) -> None:
+async def test_short_store_outage_loses_no_events(store: BreakableStore, follower: LogFollower) -> None:
     await append(store, 0, 1)
     reading = await follow_to_first_batch(follower)
     store.failing["read_events"] = 1  # the next events are lost on their way
@@ -127,7 +127,7 @@ async def test_short_store_outage_loses_no_events(store: MortalStore, follower: 
 
 
 async def test_lasting_store_outage_is_raised(
-    store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
+    store: BreakableStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.02, first_s=0.005))
     await append(store, 0, 1)
@@ -139,7 +139,7 @@ async def test_lasting_store_outage_is_raised(
 
 
 async def test_retry_time_of_a_quiet_log_begins_with_the_store_outage(
-    store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
+    store: BreakableStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The retry time starts with the outage, not with the last event before the outage."""
     monkeypatch.setattr(log_follower, "STORE_BACK", RetryPolicy(for_s=0.05, first_s=0.001, most_s=0.001))
@@ -151,7 +151,7 @@ async def test_retry_time_of_a_quiet_log_begins_with_the_store_outage(
     assert joined(await reading) == ALL
 
 
-async def test_store_outage_at_the_start_is_raised_at_once(store: MortalStore, follower: LogFollower) -> None:
+async def test_store_outage_at_the_start_is_raised_at_once(store: BreakableStore, follower: LogFollower) -> None:
     await append(store, 0)
     store.failing["read_events"] = 1
     with pytest.raises(StoreUnavailable):

@@ -33,7 +33,7 @@ from tests.support.pipelines import pipeline_of
 from tests.support.prompts import ids_in, text_in
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, WEATHER, kinds, reasoning_model
 
 GUIDE = Guide(GuideKind.REGEX, "[0-9]+")
 ASKED: dict[str, Any] = {"nvext": {"guided_regex": "[0-9]+"}}
@@ -85,11 +85,11 @@ def texts(response: Object) -> list[str]:
 
 
 def thinking() -> ServedModel:
-    return replace(thinker(), reasons=True)
+    return replace(reasoning_model(), reasons=True)
 
 
 def test_a_model_that_does_not_reason_is_guided_from_the_first_token() -> None:
-    play = Play(replace(thinker(), reasons=False), **ASKED)
+    play = Play(replace(reasoning_model(), reasons=False), **ASKED)
     assert play.requests[0].guide == GUIDE
     assert play.say("42") is None
     assert texts(play.end()) == ["42"]
@@ -184,7 +184,7 @@ def test_call_before_the_answer_needs_no_guided_generation() -> None:
 
 
 def test_with_tools_an_answer_instead_of_a_call_is_guided() -> None:
-    play = Play(replace(thinker(), reasons=False), tools=[WEATHER], **ASKED)
+    play = Play(replace(reasoning_model(), reasons=False), tools=[WEATHER], **ASKED)
     again = play.say("Sure!")
     assert again is not None
     assert ids_in(again) == tuple(ids_in(play.requests[0]))
@@ -209,7 +209,7 @@ def test_stop_text_in_the_reasoning_ends_the_turn() -> None:
 def harmony() -> ServedModel:
     (end,) = ids_of(HARMONY, "<|return|>")
     syntax = TokenSyntax(families.load("gpt_oss"), HARMONY)
-    return replace(thinker(), tokenizer=HARMONY, stop_ids=(end,), syntax=syntax, reasons=True)
+    return replace(reasoning_model(), tokenizer=HARMONY, stop_ids=(end,), syntax=syntax, reasons=True)
 
 
 def test_harmony_is_guided_in_its_final_channel() -> None:

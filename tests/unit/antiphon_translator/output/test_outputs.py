@@ -27,7 +27,7 @@ from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.prompts import prompt_at
 from tests.support.served_models import prompt_of
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, reasoning_model
 
 PROMPT = (1, 2, 3)
 
@@ -35,7 +35,7 @@ PROMPT = (1, 2, 3)
 def output(level: Level, *, max_tokens: int = 1000, stop: tuple[str, ...] = ()) -> ModelOutput:
     request = GenerationRequest("resp_1", prompt_at(level, PROMPT, ""), max_tokens, stop_ids=(END_ID,), stop=stop)
     weather = Tool("get_weather", "get_weather")
-    return output_of(thinker(), prompt_of(PROMPT, weather), request)
+    return output_of(reasoning_model(), prompt_of(PROMPT, weather), request)
 
 
 def tokens(text: str) -> int:
@@ -111,7 +111,7 @@ def test_text_that_the_engine_counted_is_not_encoded(said: Usage, reasoning: int
     untouched = Untouched(TOKENIZER._tokenizer)
     prompt = GenerationRequest("resp_1", ChatPrompt([]), 1000), GenerationRequest("resp_1", TextPrompt(""), 1000)
     chat = ChatOutput(prompt[0], untouched, lambda: len(untouched.encode("prompt")))
-    text = TextOutput(OutputParser(thinker().syntax.literal), prompt[1], untouched)
+    text = TextOutput(OutputParser(reasoning_model().syntax.literal), prompt[1], untouched)
     chat.take(ChatChunk([Reasoning("abcde")]))
     chat.take(ChatChunk([Text("f" * 15)], finish=FinishReason.STOP, usage=said))
     for part in ("<think>", "abcde", "</think>"):

@@ -25,7 +25,7 @@ from antiphon_translator.prompt.tools import Tool
 from tests.support.prompts import prompt_at
 from tests.support.served_models import prompt_of
 from tests.support.small_vocabulary import ids_of
-from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
+from tests.support.reasoning_model import CALL, END_ID, TOKENIZER, reasoning_model
 
 WEATHER = Tool("get_weather", "get_weather")
 SAID = ("<think>", "Hm.", "</think>", "\n\nJa ☃.\n", *CALL, "Ende. ")
@@ -34,7 +34,7 @@ SAID = ("<think>", "Hm.", "</think>", "\n\nJa ☃.\n", *CALL, "Ende. ")
 def output(level: Level, top: int | None = 0, *, max_tokens: int = 1000) -> ModelOutput:
     prompt = prompt_at(level, (1,), "")
     request = GenerationRequest("resp_1", prompt, max_tokens, stop_ids=(END_ID,), top_logprobs=top)
-    return output_of(thinker(), prompt_of((1,), WEATHER), request)
+    return output_of(reasoning_model(), prompt_of((1,), WEATHER), request)
 
 
 def scored(ids: Sequence[int]) -> list[TokenLogprob]:

@@ -12,7 +12,7 @@ from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Segment, Text
 from antiphon_translator.parsing.traced import TracedOutput, TracedText
 from tests.support.tool_calls.outcomes import joined
-from tests.support.tool_calls.soups import kitchen, pieces_of
+from tests.support.tool_calls.random_outputs import output_fuzzer, pieces_of
 from tests.support.volume import volume
 
 CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
@@ -51,10 +51,10 @@ def test_traced_text_has_the_spans_of_its_source(pieces: list[str]) -> None:
 
 @pytest.mark.parametrize("name", families.names())
 def test_traced_text_of_every_family_has_the_spans_of_its_source(name: str) -> None:
-    here = kitchen(name, tokens=False)
+    here = output_fuzzer(name, tokens=False)
     for seed in range(volume(30, 2_000)):
         chance = random.Random(seed)
-        cook = here.soup if seed % 2 else here.stew
+        cook = here.random_output if seed % 2 else here.quoted_markers
         check(name, pieces_of(cook(chance, pieces=chance.randint(1, 12)), chance))
 
 

@@ -9,7 +9,7 @@ from antiphon_core.request.options import Reasoning
 from antiphon_translator.generation import Level
 from antiphon_translator.turn import reasoning_summary
 from tests.support.served_models import model
-from tests.support.thinker import log_of_play, thinker
+from tests.support.reasoning_model import log_of_play, reasoning_model
 
 SAID = ("<think>", "Hm. Well.", "</think>", "Yes.")
 
@@ -48,7 +48,7 @@ def test_response_echoes_the_summary_in_effect(asked: dict[str, str], is_told: b
 
 @pytest.mark.parametrize("cut", [1, 4, 9])
 def test_summary_is_the_reasoning_text_for_any_cut(cut: int) -> None:
-    served = replace(thinker(), reasons=True)
+    served = replace(reasoning_model(), reasons=True)
     told = log_of_play(*SAID, cuts=[cut], served=served, reasoning={"summary": "auto"})[-1]["response"]
     thought, answer = told["output"]
     assert (thought["summary"], thought["content"]) == ([{"type": "summary_text", "text": "Hm. Well."}], [])
@@ -57,7 +57,7 @@ def test_summary_is_the_reasoning_text_for_any_cut(cut: int) -> None:
 
 
 def test_model_without_a_summary_shows_its_reasoning_text() -> None:
-    served = replace(thinker(), reasons=True, shows_reasoning=False)
+    served = replace(reasoning_model(), reasons=True, shows_reasoning=False)
     told = log_of_play(*SAID, served=served, reasoning={"summary": "auto"})[-1]["response"]
     assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")
     assert told["reasoning"]["summary"] is None

@@ -12,7 +12,7 @@ from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import ChatPrompt, Guide, GuideKind, Level, TextPrompt, TokenPrompt
 from antiphon_translator.turn.turn_plan import TurnPlan
 from tests.support.served_models import model, turn
-from tests.support.thinker import thinker
+from tests.support.reasoning_model import reasoning_model
 
 ABLE = ALL_CONTROLS | {"guide", "stop", "logprobs", "top_logprobs"}
 ANY_JSON: Object = {"text": {"format": {"type": "json_object"}}}
@@ -20,7 +20,7 @@ TOOL: Object = {"type": "function", "name": "look_up", "parameters": {"type": "o
 
 
 def plan(level: Level = Level.TOKENS, *, thinks: bool = False, **request: Any) -> TurnPlan:
-    served = replace(thinker(), reasons=True) if thinks else model()
+    served = replace(reasoning_model(), reasons=True) if thinks else model()
     return TurnPlan.of(served, turn("Hi", **request), controls=ABLE, ids=SequentialIds(), level=level)
 
 

@@ -48,7 +48,7 @@ def _template() -> JinjaTemplate:
     return JinjaTemplate(TEMPLATE, special_tokens={})
 
 
-def thinker() -> ServedModel:
+def reasoning_model() -> ServedModel:
     """A model of the Hermes family with a vocabulary of bytes."""
     return model(
         prompt=PromptEncoder(_template(), TOKENIZER),
@@ -75,7 +75,7 @@ def log_of_play(
     **request: Any,
 ) -> list[Object]:
     """All events of it."""
-    served = served or thinker()
+    served = served or reasoning_model()
     made = pipeline_of(served, turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, _asked = made.start()
     ids = [*ids_of(TOKENIZER, *said), END_ID]

@@ -47,7 +47,7 @@ LEFTOVER_CHARS_MAX = 100  # longer ones cost time, and say nothing new
 
 
 @dataclass(frozen=True)
-class Kitchen:
+class OutputFuzzer:
     """A family with its markers: as text, or each as one control token."""
 
     family: Family
@@ -55,11 +55,11 @@ class Kitchen:
     leftovers: tuple[str, ...]
     """Outputs of the family's models, cut in front of each marker."""
 
-    def soup(self, chance: random.Random, *, pieces: int) -> str:
+    def random_output(self, chance: random.Random, *, pieces: int) -> str:
         shelves = (self.markers, HOSTILE, self.leftovers or HOSTILE)
         return "".join(chance.choice(chance.choices(shelves, (3, 4, 3))[0]) for _ in range(pieces))
 
-    def stew(self, chance: random.Random, *, pieces: int) -> str:
+    def quoted_markers(self, chance: random.Random, *, pieces: int) -> str:
         """Markers in prose, thoughts, code fences and arguments, among calls; now and then behind a lot of text."""
         written = []
         for _ in range(pieces):
@@ -74,16 +74,16 @@ class Kitchen:
 
 
 @cache
-def kitchen(name: str, *, tokens: bool) -> Kitchen:
+def output_fuzzer(name: str, *, tokens: bool) -> OutputFuzzer:
     family = families.load(name)
     markers = tuple(dict.fromkeys(each for each in family.markers() if each != name and "(?P<" not in each)) or HOSTILE
     leftovers = _leftovers(name, markers)
     if not tokens:
-        return Kitchen(family, markers, leftovers)
+        return OutputFuzzer(family, markers, leftovers)
     tokens_of = (each for each in markers if not each.isidentifier())  # a key of JSON is no token
     alphabet = Alphabet(dict(enumerate(tokens_of)), markers)
     encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
-    return Kitchen(family.translated(alphabet.encode), *encoded)
+    return OutputFuzzer(family.translated(alphabet.encode), *encoded)
 
 
 def _leftovers(name: str, markers: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A model that knows one story and tells it from wherever its prompt ends: whoever takes a turn over hears the rest.
 
-    StoryEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
-    storytelling_triton(words=40)                # a Triton server for translators anywhere
+    FixedTextEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
+    fixed_text_triton(words=40)                # a Triton server for translators anywhere
 
 `starts` has one number for each generation: how many ids of the story its prompt had already.
 """
@@ -25,29 +25,29 @@ from tests.support.prompts import ids_in
 from tests.support.served_models import END_ID, tokenizer
 
 
-def story(words: int) -> str:
+def fixed_text(words: int) -> str:
     """So many different words."""
     return " ".join(f"word{number}" for number in range(words))
 
 
-def story_ids(words: int) -> list[int]:
-    return list(tokenizer().encode(story(words)))
+def fixed_text_ids(words: int) -> list[int]:
+    return list(tokenizer().encode(fixed_text(words)))
 
 
-def told_in(prompt_ids: Sequence[int], ids: Sequence[int]) -> int:
+def generated_ids_in(prompt_ids: Sequence[int], ids: Sequence[int]) -> int:
     """How many ids of a story a prompt ends with."""
     most = min(len(ids), len(prompt_ids))
     return next((count for count in range(most, 0, -1) if list(prompt_ids[-count:]) == list(ids[:count])), 0)
 
 
-class StoryEngine:
+class FixedTextEngine:
     """Tells the story one id after the other. `told` grows with each of them; `away` says that it cannot be reached."""
 
     level = Level.TOKENS
 
     def __init__(self, *, words: int = 20, pause_s: float = 0.0) -> None:
-        self.ids = story_ids(words)
-        self.text = story(words)
+        self.ids = fixed_text_ids(words)
+        self.text = fixed_text(words)
         self.pause_s = pause_s
         self.away = False
         self.holds_at: int | None = None
@@ -65,7 +65,7 @@ class StoryEngine:
         return ALL_CONTROLS
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        start = told_in(ids_in(request), self.ids)
+        start = generated_ids_in(ids_in(request), self.ids)
         self.starts.append(start)
         self.running += 1
         try:
@@ -91,7 +91,7 @@ class StoryEngine:
 
 
 @dataclass
-class StorytellingTriton(FakeTriton):
+class FixedTextTriton(FakeTriton):
     """The storytelling model behind Triton's protocol, for translators in other processes. `pause_s` comes before
     each id."""
 
@@ -119,7 +119,7 @@ class StorytellingTriton(FakeTriton):
     async def ModelStreamInfer(self, requests: AsyncIterator[Raw], context: Any) -> AsyncIterator[Raw]:
         async for request in requests:
             prompt = input_ids_of(request)
-            start = told_in(prompt, self.story)
+            start = generated_ids_in(prompt, self.story)
             self.starts.append((tuple(prompt[: len(prompt) - start]), start))
             self.running += 1
             try:
@@ -134,7 +134,7 @@ class StorytellingTriton(FakeTriton):
 
 
 @asynccontextmanager
-async def storytelling_triton(words: int) -> AsyncIterator[StorytellingTriton]:
-    triton = StorytellingTriton(TOKENS, story=story_ids(words))
+async def fixed_text_triton(words: int) -> AsyncIterator[FixedTextTriton]:
+    triton = FixedTextTriton(TOKENS, story=fixed_text_ids(words))
     async with serving(triton):
         yield triton
